@@ -1,0 +1,1 @@
+"""Safe, distributed linear bandits."""
