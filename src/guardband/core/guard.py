@@ -1,0 +1,132 @@
+"""Which actions may be played: the gate on lambda_min(V) and the pruned action set.
+
+lambda_min(V) never falls, and never grows by more than the trace that was added since it was last
+computed. Most tests are decided by these two bounds; it is computed where they leave a doubt.
+"""
+
+from __future__ import annotations
+
+import math
+
+from guardband.core._jit import kernel
+from guardband.core.ridge import exact_eigenvalue
+from guardband.core.types import Gate, Reason, Rule
+
+__all__ = ["best_kept", "eigenvalue_bounds", "floor_of", "gate_need", "gate_open", "mark_kept"]
+
+KNOWN = int(Rule.KNOWN)
+PRINTED, GAP, NONE, SHUT = int(Gate.PRINTED), int(Gate.GAP), int(Gate.NONE), int(Gate.SHUT)
+NO_BASELINE_REWARD = int(Reason.NO_BASELINE_REWARD)
+
+# Bounds are widened by this share of the trace, far above the rounding of an exact eigenvalue.
+ROUNDING = 1e-12
+
+
+@kernel
+def eigenvalue_bounds(estimate):
+    """Return two numbers between which lambda_min(V) lies."""
+    trace, last, then = estimate.scalars[1], estimate.scalars[2], estimate.scalars[3]
+    doubt = ROUNDING * trace
+    high = min(last + (trace - then), trace / estimate.theta.size)
+    return last - doubt, high + doubt
+
+
+@kernel
+def gate_need(terms, alpha, offer, beta):
+    """Return what lambda_min(V) must reach; infinity where nothing would do.
+
+    Known baseline: (2 L beta / (alpha r_b))^2, or with the gap (2 L beta / (gap + alpha r_b))^2;
+    unknown: (2 (2 - alpha) L beta / (alpha r_l))^2 (eq. UBR_2).
+    """
+    if terms.gate == NONE:
+        return 0.0
+    if terms.gate == SHUT:
+        return math.inf
+    if terms.rule == KNOWN:
+        margin = alpha * offer.baseline_reward
+        if terms.gate == GAP:
+            margin += offer.gap
+        reach = 2.0 * terms.feature_bound * beta
+    else:
+        margin = alpha * terms.reward_floor
+        reach = 2.0 * (2.0 - alpha) * terms.feature_bound * beta
+    if not margin > 0.0:
+        return math.inf
+    return (reach / margin) ** 2
+
+
+@kernel
+def gate_open(state, pooled, ridge, need):
+    """Tell whether lambda_min(V) >= need."""
+    low, high = eigenvalue_bounds(state.estimate)
+    if low >= need:
+        return True
+    if not high >= need:
+        return False
+    return exact_eigenvalue(state, pooled, ridge) >= need
+
+
+@kernel
+def floor_of(terms, alpha, offer, upper):
+    """Return (1 - alpha) times the baseline's reward, or times its upper bound where unknown."""
+    if terms.rule == KNOWN:
+        return (1.0 - alpha) * offer.baseline_reward
+    return (1.0 - alpha) * upper[offer.baseline]
+
+
+@kernel
+def best_kept(state, pooled, terms, beta, floor, desk):
+    """Return the action of the pruned set with the largest upper bound, or -1 if it is empty.
+
+    Kept are the actions with psi'theta-hat >= L beta / sqrt(lambda_min(V)) + floor (eq. prun2 and,
+    with the unknown baseline's floor, UBR_1); ties go to the lowest index.
+    """
+    mean, upper = desk[0], desk[1]
+    reach = terms.feature_bound * beta
+    low, high = eigenvalue_bounds(state.estimate)
+    surely = reach / math.sqrt(low) + floor if low > 0.0 else math.inf
+    hardly = reach / math.sqrt(high) + floor
+    best = _best_above(mean, upper, -math.inf)
+    if best >= 0 and mean[best] >= surely:
+        return best  # the most promising action of all is kept
+    best = _best_above(mean, upper, surely)
+    doubt = False
+    for k in range(mean.size):
+        if hardly <= mean[k] < surely and (best < 0 or upper[k] >= upper[best]):
+            doubt = True  # whether k is kept would change the choice
+            break
+    if doubt:
+        least = exact_eigenvalue(state, pooled, terms.ridge)
+        best = _best_above(mean, upper, reach / math.sqrt(least) + floor)
+    return best
+
+
+@kernel
+def _best_above(mean, upper, threshold):
+    """Return the lowest index of the largest upper bound among means >= threshold, or -1."""
+    best = -1
+    top = -math.inf
+    for k in range(mean.size):
+        if upper[k] > top and mean[k] >= threshold:
+            best, top = k, upper[k]
+    return best
+
+
+@kernel
+def mark_kept(state, pooled, terms, beta, floor, desk, kept):
+    """Set kept[k] for every action of the pruned set; returns how many there are."""
+    mean = desk[0]
+    reach = terms.feature_bound * beta
+    low, high = eigenvalue_bounds(state.estimate)
+    surely = reach / math.sqrt(low) + floor if low > 0.0 else math.inf
+    hardly = reach / math.sqrt(high) + floor
+    for k in range(mean.size):
+        if hardly <= mean[k] < surely:
+            least = exact_eigenvalue(state, pooled, terms.ridge)
+            surely = reach / math.sqrt(least) + floor
+            break
+    count = 0
+    for k in range(mean.size):
+        kept[k] = mean[k] >= surely
+        count += kept[k]
+    return count

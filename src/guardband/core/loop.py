@@ -1,0 +1,128 @@
+"""Rounds of the simulator: nature draws, every agent decides and learns, and then they may pool."""
+
+from __future__ import annotations
+
+import math
+
+from guardband.core._jit import kernel
+from guardband.core.choose import decide
+from guardband.core.linalg import copy, dot
+from guardband.core.ridge import absorb
+from guardband.core.scene import Metric
+from guardband.core.sync import due, pool
+from guardband.core.types import Estimate, Mix, Offer, Rule, State, Statistic, Task
+
+__all__ = ["simulate", "to_unit_length"]
+
+ACTION, TASK_VECTOR, BASELINE = int(Mix.ACTION), int(Mix.TASK_VECTOR), int(Rule.BASELINE)
+REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
+VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
+VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
+CONSERVATIVE, REWARD = int(Metric.CONSERVATIVE), int(Metric.REWARD)
+BASELINE_REWARD = int(Metric.BASELINE_REWARD)
+
+TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
+
+
+@kernel
+def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
+    """Play one stretch of rounds; changes everything but terms, squad, scene and draws."""
+    agents = squad.size.size
+    own, estimate, work = fleet
+    for s in range(draws.contexts.size):
+        c = draws.contexts[s]
+        t = clock.ints[0] + 1
+        clock.ints[0] = t
+        call = False
+        for m in range(agents):
+            state = State(
+                Statistic(own.gram[m], own.moment[m], own.scalars[m]),
+                Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
+                work[m],
+            )
+            rho = draws.rho[s] if draws.rho.size > 0 else squad.rho[m]
+            task = Task(squad.index[m, : squad.size[m]], squad.alpha[m], rho)
+            b = scene.baseline[m, c]
+            expected, realised = (
+                scene.expected[scene.group[m], c],
+                scene.realised[scene.group[m], c],
+            )
+            offer = Offer(scene.menu[c], b, realised[b], scene.gap[m, c])
+            outcome = decide(state, pooled, terms, task, offer, scene.desk, draws.coin[s, m])
+            k = outcome.action
+            mean, reward = expected[k], realised[k]
+            if terms.rule != BASELINE:
+                x = state.work[0]
+                _features(offer.menu, k, task.index, x)
+                if outcome.conservative and terms.mix != ACTION:
+                    zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
+                    bonus = _blend(x, zeta, terms, task, scene.theta, state.work[1])
+                    mean = (1.0 - rho) * mean + bonus
+                    reward = (1.0 - rho) * reward + bonus
+                guess = dot(x, state.estimate.theta)
+                absorb(state, x, reward + draws.noise[s, m], 1.0, guess)
+                if due(state.estimate.scalars[0], clock.logdet[0], t - clock.ints[1], terms):
+                    call = True
+            best = scene.best[scene.group[m], c]
+            keep = 1.0 - squad.judged[m]
+            totals = books.totals[m]
+            totals[REGRET] += realised[best] - reward
+            totals[REGRET_EXPECTED] += expected[best] - mean
+            totals[VIOLATIONS_EXPECTED] += mean < keep * expected[b] - TOLERANCE
+            totals[VIOLATIONS_REALISED] += reward < keep * realised[b] - TOLERANCE
+            totals[CONSERVATIVE] += outcome.conservative
+            totals[REWARD] += reward
+            totals[BASELINE_REWARD] += realised[b]
+            if trail.actions.size > 0:
+                trail.actions[t - 1, m] = k
+                trail.conservative[t - 1, m] = outcome.conservative
+                trail.rewards[t - 1, m] = reward
+        if call:
+            clock.logdet[0] = pool(fleet, pooled, terms.ridge)
+            clock.ints[1] = t
+            clock.ints[2] += 1
+            if trail.synced.size > 0:
+                trail.synced[t - 1] = True
+        p = clock.ints[3]
+        if p < books.checkpoints.size and books.checkpoints[p] == t:
+            copy(books.totals, books.curves[p])
+            books.syncs[p] = clock.ints[2]
+            clock.ints[3] = p + 1
+
+
+@kernel
+def _features(menu, k, index, x):
+    """Write action k's features to x, with zeros outside the task."""
+    for i in range(x.size):
+        x[i] = 0.0
+    for p in range(index.size):
+        x[index[p]] = menu[index[p], k]
+
+
+@kernel
+def _blend(x, zeta, terms, task, theta, direction):
+    """Turn the baseline's features x into (1 - rho) x + rho zeta; return rho zeta'theta."""
+    if terms.mix == TASK_VECTOR:
+        for i in range(direction.size):
+            direction[i] = 0.0
+        for p in range(task.index.size):
+            direction[task.index[p]] = zeta[task.index[p]]
+        norm = math.sqrt(dot(direction, direction))
+        for i in range(direction.size):
+            direction[i] /= norm
+    else:
+        for i in range(direction.size):
+            direction[i] = zeta[i]
+    for i in range(x.size):
+        x[i] = (1.0 - task.rho) * x[i] + task.rho * direction[i]
+    return task.rho * dot(direction, theta)
+
+
+@kernel
+def to_unit_length(vectors):
+    """Scale every row of a (n, m, d) array to length one, in place."""
+    for i in range(vectors.shape[0]):
+        for j in range(vectors.shape[1]):
+            norm = math.sqrt(dot(vectors[i, j], vectors[i, j]))
+            for k in range(vectors.shape[2]):
+                vectors[i, j, k] /= norm

@@ -1,0 +1,182 @@
+"""What the kernels read and write: tuples of arrays, and codes for the rules.
+
+Every array is C-contiguous float64 or int64. A fleet is the same tuple with a leading axis for
+the agents, so a kernel compiled for one agent serves all of them, in the simulator and in a
+user's process alike.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Estimate",
+    "Floats",
+    "Gate",
+    "Ints",
+    "Mix",
+    "Offer",
+    "Outcome",
+    "Reason",
+    "Rule",
+    "State",
+    "Statistic",
+    "Task",
+    "Terms",
+    "Trigger",
+    "new_fleet",
+    "new_state",
+    "new_statistic",
+    "state_of",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Rule(IntEnum):
+    """How an agent chooses."""
+
+    KNOWN = 0  # DiSC-UCB: the baseline's reward is known
+    UNKNOWN = 1  # DiSC-UCB-UB: it is bounded from the confidence set
+    FREE = 2  # no constraint: plain optimism
+    BASELINE = 3  # always the baseline, never learns
+
+
+class Gate(IntEnum):
+    """What lambda_min(V) must reach before an agent may leave the baseline."""
+
+    PRINTED = 0
+    GAP = 1
+    NONE = 2
+    SHUT = 3  # what the gate needs is not known: it stays shut
+
+
+class Mix(IntEnum):
+    """What a conservative round does."""
+
+    VECTOR = 0  # the paper: the convex combination of the baseline's features and a direction
+    TASK_VECTOR = 1  # the same with a direction in the task's own coordinates
+    ACTION = 2  # a coin between the baseline and the most promising action
+
+
+class Trigger(IntEnum):
+    """When agents pool what they learned."""
+
+    NEVER = 0
+    PAPER = 1  # growth of log det V times rounds since the last time >= budget
+    GROWTH = 2  # growth of log det V >= budget
+
+
+class Reason(IntEnum):
+    """Why an agent chose as it did."""
+
+    LEARNED = 0
+    GATE = 1  # lambda_min(V) is still too small
+    EMPTY = 2  # the gate is open, but no action is certified
+    NO_BASELINE_REWARD = 3  # the baseline is worth nothing: no fraction of it can be promised
+    NO_REWARD_FLOOR = 4  # the gate cannot be computed
+    FREE = 5  # there is no constraint
+    ALWAYS = 6  # the rule plays nothing but the baseline
+
+
+class Statistic(NamedTuple):
+    """Sums over observations; what agents send, and what a coordinator adds up."""
+
+    gram: Floats  # (d, d) W: sum of w x x'
+    moment: Floats  # (d,) U: sum of w y x
+    scalars: Floats  # (3,) number of observations, sum of w y^2, sum of w (yhat^2 - 2 y yhat)
+
+
+class Estimate(NamedTuple):
+    """What follows from ridge I + W and U; kept up to date in O(d^2)."""
+
+    inverse: Floats  # (d, d) V^-1
+    theta: Floats  # (d,) V^-1 U
+    scalars: Floats  # (4,) log det(V / ridge), trace V, and lambda_min and trace V when last exact
+
+
+class State(NamedTuple):
+    """One agent: what it learned since the last pooling, and its estimate from all it knows."""
+
+    own: Statistic
+    estimate: Estimate
+    work: Floats  # (4 + d, d) scratch: the played vector, V^-1 times it, and a factorisation's
+
+
+class Terms(NamedTuple):
+    """The settings of an algorithm, the same for every agent and every round."""
+
+    rule: int
+    gate: int
+    mix: int
+    trigger: int
+    ridge: float  # lambda
+    deviation: float  # sqrt(context_noise^2 + noise^2)
+    confidence: float  # 2 log(2 / delta)
+    theta_bound: float  # S
+    feature_bound: float  # L
+    reward_floor: float  # r_l, for the unknown baseline's gate
+    budget: float  # what the trigger compares with
+
+
+class Task(NamedTuple):
+    """One agent's task: which features it uses, and what it promises."""
+
+    index: Ints  # the coordinates in use
+    alpha: float
+    rho: float  # weight of exploration in a conservative round
+
+
+class Offer(NamedTuple):
+    """What one agent is offered in one round."""
+
+    menu: Floats  # (d, K) expected features psi, one column per action
+    baseline: int
+    baseline_reward: float  # r_b; ignored where the rule does not know it
+    gap: float  # the optimum's lead over the baseline, for the gap gate only
+
+
+class Outcome(NamedTuple):
+    """What an agent decided."""
+
+    action: int  # the action played (the baseline, where features are mixed)
+    conservative: bool
+    explored: bool  # a coin chose an action that is not certified
+    reason: int
+    beta: float  # the radius of the confidence set
+
+
+def new_statistic(dim: int, *lead: int) -> Statistic:
+    """Return an empty statistic; `lead` are leading axes."""
+    return Statistic(np.zeros((*lead, dim, dim)), np.zeros((*lead, dim)), np.zeros((*lead, 3)))
+
+
+def new_fleet(agents: int, dim: int, ridge: float) -> State:
+    """Return the state of `agents` agents that have seen nothing."""
+    inverse = np.zeros((agents, dim, dim))
+    inverse[:, range(dim), range(dim)] = 1.0 / ridge
+    scalars = np.zeros((agents, 4))
+    scalars[:, 1] = scalars[:, 3] = ridge * dim
+    scalars[:, 2] = ridge
+    estimate = Estimate(inverse, np.zeros((agents, dim)), scalars)
+    return State(new_statistic(dim, agents), estimate, np.zeros((agents, 4 + dim, dim)))
+
+
+def new_state(dim: int, ridge: float) -> State:
+    """Return the state of one agent that has seen nothing."""
+    return state_of(new_fleet(1, dim, ridge), 0)
+
+
+def state_of(fleet: State, agent: int) -> State:
+    """Return one agent of a fleet: views, no copies."""
+    own, estimate, work = fleet
+    return State(
+        Statistic(own.gram[agent], own.moment[agent], own.scalars[agent]),
+        Estimate(estimate.inverse[agent], estimate.theta[agent], estimate.scalars[agent]),
+        work[agent],
+    )

@@ -1,0 +1,227 @@
+"""Getting the original files: from their publisher, or from a copy the user has.
+
+A download grows in a `.part` file and resumes there after a cut, in this call or a later one.
+Only the one wanted file is taken out of the archive, and only after its SHA-256 has been
+checked does it appear in the cache.
+"""
+
+import contextlib
+import hashlib
+import http.client
+import time
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from guardband.data.cache import find, home, is_original, replacing, writing_to
+from guardband.data.catalogue import DataError, Dataset, dataset
+
+TRIES = 5
+PAUSE = 0.5  # seconds before the second try; doubled before each further one
+TIMEOUT = 30.0  # seconds without a byte
+CHUNK = 1 << 16
+BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may differ if asked again
+UNREACHED = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
+
+Report = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
+
+
+def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
+    """Download a data set into the cache, unless it is there already.
+
+    Parameters
+    ----------
+    name
+        One of `NAMES`.
+    url
+        Another address (http or https) of the same zip archive.
+    progress
+        Whether to draw a progress bar on standard error; never drawn if that is no terminal.
+
+    Returns
+    -------
+    The path of the checked file.
+
+    Raises
+    ------
+    DataError
+        If the archive cannot be had, or holds something else than the original file. What was
+        downloaded before a cut stays in a `.part` file and the next call goes on from there.
+    """
+    entry = dataset(name)
+    there = find(name)
+    if there is not None and is_original(there, entry):
+        return there
+    source = entry.url if url is None else url
+    part = home(entry).with_name(f"{entry.folder}.zip.part")
+    resumed = part.exists()
+    with writing_to(part.parent), _bar(entry.title, progress) as report:
+        _download(source, part, report)
+        try:
+            path = _unzip(part, entry, source)
+        except DataError:
+            if not resumed:
+                raise
+        else:
+            return path
+        finally:
+            part.unlink()
+    # The old beginning and the new end did not fit: once more, from the start.
+    return fetch(name, url=url, progress=progress)
+
+
+def import_file(name: str, path: str | PathLike[str]) -> Path:
+    """Put a copy of a file the user has into the cache.
+
+    Parameters
+    ----------
+    name
+        One of `NAMES`.
+    path
+        The original data file, or the zip archive it came in.
+
+    Returns
+    -------
+    The path of the checked file in the cache.
+
+    Raises
+    ------
+    DataError
+        If it is not the original file, or cannot be read.
+    """
+    entry = dataset(name)
+    given = Path(path)
+    try:
+        file = given.open("rb")
+    except OSError as error:
+        raise DataError(
+            given,
+            error.strerror or str(error),
+            f"{entry.file} or a zip archive with it",
+            f"Check the path, or run `guardband data fetch {name}`.",
+        ) from error
+    with file, writing_to(home(entry).parent):
+        if zipfile.is_zipfile(file):
+            return _unzip(given, entry, given)
+        file.seek(0)
+        return _keep(file, entry, given)
+
+
+def _unzip(archive: Path, entry: Dataset, source: str | Path) -> Path:
+    """Take the wanted file out of an archive; `source` is what an error names."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = [m for m in opened.namelist() if m.rpartition("/")[2] == entry.file]
+            if not members:
+                held = ", ".join(opened.namelist()[:5]) or "nothing"
+                raise DataError(source, f"an archive with {held}", entry.file, entry.remedy)
+            with opened.open(members[0]) as file:
+                return _keep(file, entry, f"{source} ({members[0]})")
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        # RuntimeError: encrypted, or packed by a method that zipfile does not know.
+        found = f"a damaged archive ({error})"
+        raise DataError(source, found, f"a zip archive with {entry.file}", entry.remedy) from error
+
+
+def _keep(file: "BinaryIO | zipfile.ZipExtFile", entry: Dataset, where: str | Path) -> Path:
+    """Copy a file into the cache if it is the original one."""
+    target = home(entry)
+    with replacing(target) as copy:
+        digest, size = hashlib.sha256(), 0
+        while chunk := file.read(CHUNK):
+            copy.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+            if size > entry.size:
+                break
+        if digest.hexdigest() != entry.sha256:
+            counted = f"{size:,} bytes" if size <= entry.size else f"more than {entry.size:,} bytes"
+            raise DataError(
+                where,
+                f"{counted} with SHA-256 {digest.hexdigest()[:12]}…",
+                f"the original {entry.file}: {entry.size:,} bytes with {entry.sha256[:12]}…",
+                "The file is cut short or altered. " + entry.remedy,
+            )
+    return target
+
+
+def _download(url: str, part: Path, report: Report) -> None:
+    """Bring `part` to the full length of what `url` serves, over as many cuts as allowed."""
+    if not url.startswith(("http://", "https://")):
+        remedy = "For a file on this machine use `guardband data import`."
+        raise DataError("address", repr(url), "one that begins with http:// or https://", remedy)
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE * 2 ** (attempt - 1))
+        try:
+            _stream(url, part, report)
+            return
+        except UNREACHED as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
+                if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    if _length(error.headers.get("Content-Range")) == part.stat().st_size:
+                        return
+                    part.unlink()  # longer than the archive: not a piece of it
+                elif error.code not in BUSY:
+                    raise _unreachable(url, part, error) from error
+            trouble = error
+    raise _unreachable(url, part, trouble) from trouble
+
+
+def _stream(url: str, part: Path, report: Report) -> None:
+    """Append what is missing of `url` to `part`, in one request."""
+    size = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={size}-"} if size else {})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        content_range = answer.headers.get("Content-Range", "")
+        if answer.status == http.client.PARTIAL_CONTENT and f"bytes {size}-" in content_range:
+            total = _length(content_range)
+        else:  # the server ignores ranges: from the start
+            size, total = 0, _length(answer.headers.get("Content-Length"))
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("ab" if size else "wb") as file:
+            report(size, total)
+            while chunk := answer.read(CHUNK):
+                file.write(chunk)
+                size += len(chunk)
+                report(size, total)
+    if total is not None and size < total:
+        raise ConnectionError(f"cut after {size:,} of {total:,} bytes")
+
+
+def _length(header: str | None) -> int | None:
+    """Read the length out of `Content-Length: 7` or `Content-Range: bytes 2-6/7`."""
+    digits = (header or "").rpartition("/")[2]
+    return int(digits) if digits.isdecimal() else None
+
+
+def _unreachable(url: str, part: Path, error: Exception) -> DataError:
+    kept = f"{part.stat().st_size:,} bytes are kept and the next try goes on from there. "
+    return DataError(
+        url,
+        str(error),
+        "the zip archive",
+        (kept if part.exists() else "")
+        + "Check the connection and try again, or download it with a browser and run "
+        "`guardband data import`.",
+    )
+
+
+@contextlib.contextmanager
+def _bar(title: str, wanted: bool) -> Iterator[Report]:
+    """Draw a progress bar on standard error, if that is wanted and a terminal."""
+    console = Console(stderr=True)
+    columns = TextColumn(title), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    hidden = not (wanted and console.is_terminal)
+    with Progress(*columns, console=console, disable=hidden) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,44 @@
+"""What an algorithm may be told about a problem before it starts.
+
+Whatever an algorithm knows beyond its own settings is a field here, so that nothing of the truth
+reaches it unseen. `gap` is the truth's own: only the variants named "oracle" read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guardband.core.types import Floats
+
+__all__ = ["Facts"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a problem that algorithms may use.
+
+    Parameters
+    ----------
+    tasks
+        One tuple of feature indices per agent.
+    dim
+        The number of features, d.
+    horizon
+        The number of rounds T, or None if it is open.
+    reward_low, reward_high
+        Bounds r_l <= r_b <= r_h on the baseline's reward, or None where they are not known.
+    gap
+        (M, C): the lead of each context's optimum over the best baseline reward, r_opt - r_h.
+    """
+
+    tasks: tuple[tuple[int, ...], ...]
+    dim: int
+    horizon: int | None = None
+    reward_low: float | None = None
+    reward_high: float | None = None
+    gap: Floats | None = None
+
+    @property
+    def agents(self) -> int:
+        """The number of agents, M."""
+        return len(self.tasks)

@@ -1,0 +1,101 @@
+"""A problem from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from guardband.checks import as_array, as_index_set, check_whole
+from guardband.core.types import Ints
+from guardband.problems.noise import GaussianNoise, RewardNoise
+from guardband.problems.world import World, rank_baseline
+
+__all__ = ["Tabular"]
+
+
+class Tabular:
+    """A problem from arrays: the same world in every trial, contexts uniform.
+
+    Parameters
+    ----------
+    phi
+        (C, K, d): true features of every context and action.
+    psi
+        (C, K, d): the expected features that agents are given.
+    theta
+        (d,): the hidden parameter.
+    tasks
+        One list of feature indices per agent; None: one agent that uses all features.
+    baseline
+        (M, C) actions; or a whole number: the rank of the baseline's action, 1 = best, by the
+        agent's masked phi'theta.
+    noise
+        The standard deviation of Gaussian reward noise, or another noise model.
+    name
+        The name in tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> phi = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    >>> problem = Tabular(phi, phi, [0.6, 0.8], tasks=[[0, 1], [0]], baseline=2)
+    >>> problem.build(0).baseline_rewards
+    array([[0.6],
+           [0. ]])
+    """
+
+    def __init__(
+        self,
+        phi: Any,
+        psi: Any,
+        theta: Any,
+        *,
+        tasks: Sequence[Sequence[int]] | None = None,
+        baseline: Any = 1,
+        noise: float | RewardNoise = 0.0,
+        name: str = "tabular",
+    ) -> None:
+        true = as_array("phi", phi, (None, None, None))
+        contexts, actions, dim = true.shape
+        sets = [range(dim)] if tasks is None else list(tasks)
+        if not sets:
+            raise ValueError("tasks is empty: give one list of feature indices per agent.")
+        indices = tuple(as_index_set(f"tasks[{m}]", s, dim) for m, s in enumerate(sets))
+        parameter = as_array("theta", theta, (dim,))
+        if np.ndim(baseline) == 0:
+            rank = check_whole("baseline", baseline)
+            if rank > actions:
+                raise ValueError(f"baseline is rank {rank}, but there are only {actions} actions.")
+            chosen = rank_baseline(true, parameter, indices, rank)
+        else:
+            chosen = _as_actions(baseline, (len(indices), contexts), actions)
+        model = GaussianNoise(noise) if isinstance(noise, int | float) else noise
+        self.name = name
+        self._world = World(
+            phi=true,
+            psi=as_array("psi", psi, true.shape),
+            theta=parameter,
+            tasks=indices,
+            baseline=chosen,
+            noise=model,
+        )
+
+    def build(self, seed: int) -> World:
+        """Return the world; it does not depend on the seed."""
+        return self._world
+
+
+def _as_actions(value: Any, shape: tuple[int, int], actions: int) -> Ints:
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ValueError(f"baseline must have shape {shape} (agents, contexts), not {array.shape}.")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"baseline must hold whole numbers (actions), not {array.dtype}.")
+    wrong = (array < 0) | (array >= actions)
+    if wrong.any():
+        raise ValueError(
+            f"baseline names action {array[wrong][0]}, but actions are numbered 0 to {actions - 1}."
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -1,0 +1,268 @@
+"""What a comparison found: tidy tables, curves, pictures, and what is needed to run it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from guardband.algorithms import Algorithm
+from guardband.core.scene import Metric
+from guardband.core.types import Floats, Ints
+from guardband.problems import Problem, World
+from guardband.sim.stats import mean_interval
+from guardband.sim.trial import Record, Trace, checkpoints, numbers_per_sync
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Results", "Series"]
+
+COUNTED = ("violations_expected", "violations_realised")
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One algorithm's share of a comparison; arrays over trials.
+
+    Attributes
+    ----------
+    algorithm, label
+        Its name, and what tells it apart from others of the same name.
+    settings
+        Its parameters.
+    totals
+        Metric name -> (trials, M), sums over all rounds.
+    curves
+        Metric name -> (trials, P, M), sums up to each checkpoint.
+    sync_rounds
+        (trials,) number of poolings.
+    sync_curve
+        (trials, P) poolings up to each checkpoint.
+    numbers_sent, bytes_sent
+        (trials,) over all agents, up and down.
+    """
+
+    algorithm: str
+    label: str
+    settings: dict[str, Any]
+    totals: dict[str, Floats]
+    curves: dict[str, Floats]
+    sync_rounds: Ints
+    sync_curve: Ints
+    numbers_sent: Ints
+
+    @property
+    def bytes_sent(self) -> Ints:
+        """(trials,): eight bytes a number."""
+        return 8 * self.numbers_sent
+
+    @property
+    def regret(self) -> Floats:
+        """(trials, M): (phi_x* - phi_x)'theta, summed over rounds."""
+        return self.totals["regret"]
+
+    @property
+    def regret_expected(self) -> Floats:
+        """(trials, M): (psi_x* - psi_x)'theta, summed over rounds."""
+        return self.totals["regret_expected"]
+
+    @property
+    def violations_expected(self) -> Floats:
+        """(trials, M): rounds with psi_x'theta < (1 - alpha) psi_b'theta."""
+        return self.totals["violations_expected"]
+
+    @property
+    def violations_realised(self) -> Floats:
+        """(trials, M): rounds with phi_x'theta < (1 - alpha) phi_b'theta."""
+        return self.totals["violations_realised"]
+
+    @property
+    def conservative(self) -> Floats:
+        """(trials, M): rounds in which the agent did not play an action of its own choice."""
+        return self.totals["conservative"]
+
+
+class Results:
+    """The outcome of `gb.simulate`.
+
+    Attributes
+    ----------
+    problem
+        The problem's name.
+    settings
+        Rounds, trials, seed, alpha, versions and commit.
+    series
+        One `Series` per algorithm, in the order given; `results["label"]` finds one.
+    rounds
+        (P,) the rounds at which curves are kept.
+    trace
+        Every round of one trial, if it was asked for.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        settings: dict[str, Any],
+        series: Sequence[Series],
+        rounds: Ints,
+        trace: Trace | None = None,
+    ) -> None:
+        self.problem, self.settings, self.series = problem, settings, tuple(series)
+        self.rounds, self._trace = rounds, trace
+
+    @classmethod
+    def collect(
+        cls,
+        problem: Problem,
+        algorithms: Sequence[Algorithm],
+        records: Sequence[Sequence[Record]],
+        world: World,
+        settings: dict[str, Any],
+    ) -> Results:
+        """Stack the records of all trials."""
+        agents = len(world.tasks)
+        each = numbers_per_sync(agents, world.dim)
+        series = []
+        for i, (algorithm, label) in enumerate(zip(algorithms, _labels(algorithms), strict=True)):
+            mine = [trial[i] for trial in records]
+            totals = np.array([record.totals for record in mine])
+            curves = np.array([record.curves for record in mine])
+            syncs = np.array([record.syncs for record in mine])
+            if settings["alpha"] is None:
+                for metric in (Metric.VIOLATIONS_EXPECTED, Metric.VIOLATIONS_REALISED):
+                    totals[..., metric] = curves[..., metric] = np.nan
+            series.append(
+                Series(
+                    algorithm=algorithm.name,
+                    label=label,
+                    settings=_settings_of(algorithm),
+                    totals={m.name.lower(): totals[:, :, m] for m in Metric},
+                    curves={m.name.lower(): curves[:, :, :, m] for m in Metric},
+                    sync_rounds=syncs[:, -1],
+                    sync_curve=syncs,
+                    numbers_sent=syncs[:, -1] * each,
+                )
+            )
+        settings = {"problem": _settings_of(problem), "agents": agents, **settings}
+        marks = checkpoints(settings["rounds"])
+        return cls(problem.name, settings, series, marks, records[0][0].trace)
+
+    def __getitem__(self, label: str) -> Series:
+        for series in self.series:
+            if series.label == label:
+                return series
+        known = ", ".join(repr(series.label) for series in self.series)
+        raise KeyError(f"no series {label!r}; there are {known}")
+
+    @property
+    def trace(self) -> Trace:
+        """Every round of one trial, if simulate was called with trace=True."""
+        if self._trace is None:
+            raise ValueError("there is no trace: call simulate(..., trace=True).")
+        return self._trace
+
+    def summary(self) -> pd.DataFrame:
+        """Return one row per algorithm: means over trials, per agent, with 95 % intervals."""
+        rounds, alpha = self.settings["rounds"], self.settings["alpha"]
+        rows = []
+        for s in self.series:
+            regret, low, high = mean_interval(s.regret.mean(axis=1))
+            row = {
+                "algorithm": s.algorithm,
+                "label": s.label,
+                "agents": self.settings["agents"],
+                "alpha": alpha[0] if alpha and len(set(alpha)) == 1 else alpha,
+                "regret_per_agent": regret,
+                "regret_low": low,
+                "regret_high": high,
+                "regret_expected_per_agent": float(s.regret_expected.mean()),
+                "regret_total": float(s.regret.sum(axis=1).mean()),
+                "violations_expected": float(s.violations_expected.mean()),
+                "violations_realised": float(s.violations_realised.mean()),
+                "conservative_share": float(s.conservative.mean()) / rounds,
+                "sync_rounds": float(s.sync_rounds.mean()),
+                "numbers_sent": float(s.numbers_sent.mean()),
+                "bytes_sent": float(s.bytes_sent.mean()),
+                "reward_mean": float(s.totals["reward"].mean()) / rounds,
+                "baseline_reward_mean": float(s.totals["baseline_reward"].mean()) / rounds,
+            }
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def per_agent(self) -> pd.DataFrame:
+        """Return one row per algorithm, trial and agent: sums over all rounds."""
+        frames = []
+        for s in self.series:
+            trials, agents = s.regret.shape
+            columns: dict[str, Any] = {
+                "label": s.label,
+                "trial": np.repeat(np.arange(trials), agents),
+                "agent": np.tile(np.arange(agents), trials),
+            }
+            columns |= {name: values.ravel() for name, values in s.totals.items()}
+            frames.append(pd.DataFrame(columns))
+        return pd.concat(frames, ignore_index=True)
+
+    def curves(self) -> pd.DataFrame:
+        """Return one row per algorithm, checkpoint and agent: running sums, mean over trials."""
+        frames = []
+        for s in self.series:
+            _, points, agents = s.curves["regret"].shape
+            columns: dict[str, Any] = {
+                "label": s.label,
+                "round": np.repeat(self.rounds, agents),
+                "agent": np.tile(np.arange(agents), points),
+            }
+            columns |= {name: values.mean(axis=0).ravel() for name, values in s.curves.items()}
+            columns["sync_rounds"] = np.repeat(s.sync_curve.mean(axis=0), agents)
+            frames.append(pd.DataFrame(columns))
+        return pd.concat(frames, ignore_index=True)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write summary.csv, agents.csv, curves.csv and settings.json to `folder`."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        self.summary().to_csv(place / "summary.csv", index=False)
+        self.per_agent().to_csv(place / "agents.csv", index=False)
+        self.curves().to_csv(place / "curves.csv", index=False)
+        about = {
+            "problem": self.problem,
+            "settings": self.settings,
+            "algorithms": {s.label: s.settings for s in self.series},
+        }
+        (place / "settings.json").write_text(json.dumps(about, indent=2, default=str) + "\n")
+        return place
+
+    def plot(self, metric: str = "regret") -> Figure:
+        """Draw a metric over the rounds, per agent: the mean over trials with its 95 % interval."""
+        from guardband.sim.plots import draw_curves  # noqa: PLC0415 - matplotlib is slow to import
+
+        return draw_curves(self, metric)
+
+
+def _labels(algorithms: Sequence[Algorithm]) -> list[str]:
+    """Name every series; those of one name also say what sets them apart."""
+    names = [algorithm.name for algorithm in algorithms]
+    labels = []
+    for algorithm in algorithms:
+        twins = [_settings_of(a) for a in algorithms if a.name == algorithm.name]
+        own = _settings_of(algorithm)
+        apart = [key for key in own if any(twin.get(key) != own[key] for twin in twins)]
+        told = ", ".join(f"{key}={own[key]}" for key in apart)
+        labels.append(f"{algorithm.name} ({told})" if told else algorithm.name)
+    if len(set(labels)) < len(names):  # the same algorithm twice: number them
+        labels = [f"{label} #{i + 1}" for i, label in enumerate(labels)]
+    return labels
+
+
+def _settings_of(thing: Any) -> dict[str, Any]:
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return {"name": getattr(thing, "name", type(thing).__name__)}
+    values = {f.name: getattr(thing, f.name) for f in fields(thing)}
+    return {k: f"array{v.shape}" if isinstance(v, np.ndarray) else v for k, v in values.items()}

@@ -1,0 +1,205 @@
+"""Run algorithms against each other: the same draws for all, trials on all cores."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from guardband.algorithms import Algorithm
+from guardband.checks import as_alpha, check_whole
+from guardband.core.types import Floats
+from guardband.problems import Problem, World
+from guardband.seeds import trial_seed
+from guardband.sim.provenance import commit, versions
+from guardband.sim.results import Results
+from guardband.sim.tape import Replay
+from guardband.sim.trial import Record, run_trial
+
+__all__ = ["BoundWarning", "simulate"]
+
+
+class BoundWarning(UserWarning):
+    """A problem is outside the bounds that an algorithm was told."""
+
+
+def simulate(
+    problem: Problem,
+    algorithms: Algorithm | Sequence[Algorithm],
+    *,
+    rounds: int | None = None,
+    trials: int = 1,
+    seed: int = 0,
+    alpha: Any = None,
+    replay: Replay | None = None,
+    trace: bool = False,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Results:
+    """Run every algorithm on the problem, all under the same draws.
+
+    Parameters
+    ----------
+    problem
+        What to solve, such as `gb.Tabular(...)` or a named problem.
+    algorithms
+        One algorithm or several.
+    rounds
+        The horizon T; may be left out with `replay`.
+    trials
+        Independent repetitions; trial i does not depend on how many there are.
+    seed
+        The same seed gives the same numbers, whatever the number of workers.
+    alpha
+        By which alpha violations are counted, one number or one per agent; by default that of
+        the first constrained algorithm. With neither, they are not counted and are NaN.
+    replay
+        Takes every random draw from arrays.
+    trace
+        Keeps every round of one trial of one algorithm in `results.trace`.
+    workers
+        How many trials run at a time; by default one per core.
+    progress
+        Shows a progress bar; by default only on a terminal.
+
+    Returns
+    -------
+    Results
+        Tables, curves and everything needed to run it again.
+    """
+    started = time.perf_counter()
+    entrants = list(algorithms) if isinstance(algorithms, Sequence) else [algorithms]
+    if not entrants:
+        raise ValueError("algorithms is empty: give at least one, such as gb.DiscUcb(alpha=0.1).")
+    if rounds is None:
+        if replay is None:
+            raise ValueError("rounds is missing: say how many rounds to play.")
+        rounds = len(replay.contexts)
+    rounds, trials = check_whole("rounds", rounds), check_whole("trials", trials)
+    seed = check_whole("seed", seed, 0)
+    if trace and (trials > 1 or len(entrants) > 1):
+        raise ValueError(
+            f"trace=True keeps every round of one trial and one algorithm, not of {trials} trials "
+            f"and {len(entrants)} algorithms."
+        )
+    if replay is not None and trials > 1:
+        raise ValueError(f"a replay is one trial, not {trials}.")
+    seeds = [trial_seed(seed, trial) for trial in range(trials)]
+    first = problem.build(seeds[0])
+    judged = _judge(entrants, alpha, len(first.tasks))
+    _warn_of_bounds(first, entrants)
+
+    def run(trial: int, advance: Callable[[int], None]) -> list[Record]:
+        world = first if trial == 0 else problem.build(seeds[trial])
+        return run_trial(
+            world,
+            entrants,
+            rounds=rounds,
+            seed=seeds[trial],
+            judged=judged,
+            trace=trace,
+            replay=replay,
+            advance=advance,
+        )
+
+    records = _run_all(run, trials, workers, progress, total=rounds * trials * len(entrants))
+    return Results.collect(
+        problem=problem,
+        algorithms=entrants,
+        records=records,
+        world=first,
+        settings={
+            "rounds": rounds,
+            "trials": trials,
+            "seed": seed,
+            "alpha": None if np.isnan(judged).any() else [float(a) for a in judged],
+            "replayed": replay is not None,
+            "seconds": time.perf_counter() - started,
+            "versions": versions(),
+            "commit": commit(),
+        },
+    )
+
+
+def _run_all(
+    run: Callable[[int, Callable[[int], None]], list[Record]],
+    trials: int,
+    workers: int | None,
+    progress: bool | None,
+    total: int,
+) -> list[list[Record]]:
+    """Run the trials on threads (kernels hold no lock); results in the order of the trials."""
+    threads = check_whole("workers", os.cpu_count() or 1 if workers is None else workers)
+    stop = threading.Event()
+    with _bar(progress, total) as advance:
+
+        def step(rounds: int) -> None:
+            if stop.is_set():
+                raise KeyboardInterrupt
+            advance(rounds)
+
+        with ThreadPoolExecutor(min(threads, trials)) as pool:
+            futures = [pool.submit(run, trial, step) for trial in range(trials)]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                stop.set()
+                for future in futures:
+                    future.cancel()
+                raise
+
+
+@contextmanager
+def _bar(progress: bool | None, total: int) -> Iterator[Callable[[int], None]]:
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("simulating", total=total)
+        yield lambda rounds: bar.advance(task, rounds)
+
+
+def _judge(algorithms: Sequence[Algorithm], alpha: Any, agents: int) -> Floats:
+    if alpha is None:
+        alpha = next((getattr(a, "alpha", None) for a in algorithms if a.constrained), None)
+    if alpha is None:
+        return np.full(agents, np.nan)
+    return np.array(as_alpha(alpha, agents))
+
+
+def _warn_of_bounds(world: World, algorithms: Sequence[Algorithm]) -> None:
+    """Say once which bounds the problem exceeds; the promise assumes them."""
+    longest = max(
+        float(np.linalg.norm(world.psi[:, :, list(task)], axis=2).max()) for task in world.groups[0]
+    )
+    length = float(np.linalg.norm(world.theta))
+    found = []
+    for algorithm in algorithms:
+        for value, what, setting in (
+            (longest, "expected features", "feature_bound"),
+            (length, "theta", "theta_bound"),
+        ):
+            bound = getattr(algorithm, setting, None)
+            if bound is not None and value > bound * (1 + 1e-9):
+                found.append(
+                    f"{algorithm.name} assumes {setting}={bound:g}, but {what} reach {value:.4g}"
+                )
+    if found:
+        message = "; ".join(dict.fromkeys(found))
+        warnings.warn(f"{message}. Its promise does not cover that.", BoundWarning, stacklevel=3)

@@ -1,0 +1,140 @@
+"""All randomness of a trial, drawn beforehand by the stretch, one named stream per quantity.
+
+Every algorithm of a comparison is played from the same tape, so it meets the same contexts,
+noise, directions and coins. A stretch is short enough to keep memory flat in the horizon; its
+length does not change what is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from guardband.checks import as_array
+from guardband.core.loop import to_unit_length
+from guardband.core.scene import Draws
+from guardband.core.types import Floats, Ints
+from guardband.problems import World
+from guardband.seeds import stream
+
+__all__ = ["Replay", "Tape"]
+
+STRETCH_NUMBERS = 1 << 19  # about 4 MB of draws at a time
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Every random draw of a trial, from arrays; used as given.
+
+    Parameters
+    ----------
+    contexts
+        (T,): the context of each round.
+    noise
+        (T, M): the reward noise, added to the noise-free reward of what was played.
+    rho
+        (T,): the exploration weight of each round, the same for every agent.
+    zeta
+        (T, d): the exploration direction of each round, the same for every agent.
+    coin
+        (T, M): uniform numbers for mix="action"; it explores where the coin is below rho.
+    """
+
+    contexts: Any
+    noise: Any
+    rho: Any
+    zeta: Any
+    coin: Any = None
+
+
+class Tape:
+    """The draws of one trial.
+
+    Parameters
+    ----------
+    world
+        The trial's world.
+    rounds
+        How many rounds to draw.
+    seed
+        The trial's seed.
+    directions, coins
+        Whether any algorithm needs them.
+    replay
+        Arrays to take the draws from instead.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        rounds: int,
+        seed: int,
+        *,
+        directions: bool = True,
+        coins: bool = True,
+        replay: Replay | None = None,
+    ) -> None:
+        self.world, self.rounds, self.seed = world, rounds, seed
+        self.directions, self.coins = directions, coins
+        self._given = None if replay is None else _checked(replay, world, rounds, coins)
+
+    def stretches(self) -> Iterator[Draws]:
+        """Yield the draws of successive rounds."""
+        if self._given is not None:
+            yield self._given
+            return
+        contexts, _, dim = self.world.phi.shape
+        agents = len(self.world.tasks)
+        names = ("context", "noise", "zeta", "coin")
+        context, noise, zeta, coin = (stream(self.seed, name) for name in names)
+        length = max(256, STRETCH_NUMBERS // (agents * (dim + 2)))
+        nothing = np.zeros((length, agents))
+        for start in range(0, self.rounds, length):
+            n = min(length, self.rounds - start)
+            directions = np.zeros((0, 1, dim))
+            if self.directions:
+                directions = zeta.standard_normal((n, agents, dim))
+                to_unit_length(directions)
+            yield Draws(
+                contexts=context.integers(0, contexts, n),
+                noise=self.world.noise.draw(noise, (n, agents)),
+                zeta=directions,
+                coin=coin.random((n, agents)) if self.coins else nothing[:n],
+                rho=np.zeros(0),
+            )
+
+
+def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
+    agents, dim = len(world.tasks), world.dim
+    if coins and replay.coin is None:
+        raise ValueError("mix='action' tosses a coin in each round: give Replay(coin=(T, M) array).")
+    coin = np.zeros((rounds, agents)) if replay.coin is None else replay.coin
+    return Draws(
+        contexts=_as_contexts(replay.contexts, rounds, len(world.phi)),
+        noise=as_array("replay.noise", _head(replay.noise, rounds), (rounds, agents)),
+        zeta=as_array("replay.zeta", _head(replay.zeta, rounds), (rounds, dim))[:, None, :].copy(),
+        coin=as_array("replay.coin", _head(coin, rounds), (rounds, agents)),
+        rho=as_array("replay.rho", _head(replay.rho, rounds), (rounds,)),
+    )
+
+
+def _head(values: Any, rounds: int) -> Floats:
+    return np.asarray(values, dtype=np.float64)[:rounds]
+
+
+def _as_contexts(values: Any, rounds: int, contexts: int) -> Ints:
+    array = np.asarray(values)[:rounds]
+    if array.shape != (rounds,) or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(
+            f"replay.contexts must be {rounds} whole numbers, not {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    if array.min() < 0 or array.max() >= contexts:
+        raise ValueError(
+            f"replay.contexts holds {array.min()} to {array.max()}, but contexts are numbered 0 to "
+            f"{contexts - 1}."
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
