@@ -1,7 +1,27 @@
 """Safe, distributed linear bandits: learn together, never fall far below a trusted baseline."""
 
 from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb
+from guardband.contexts import Discrete, Gaussian, Samples, expected_features
+from guardband.fleet import Agent, Decision, Fleet, UnknownDecision
 from guardband.problems import Tabular
-from guardband.sim import Replay, Results, simulate
+from guardband.sim import BoundWarning, Replay, Results, simulate
 
-__all__ = ["Baseline", "DisLinUcb", "DiscUcb", "DiscUcbUnknown", "Replay", "Results", "Tabular", "simulate"]
+__all__ = [
+    "Agent",
+    "Baseline",
+    "BoundWarning",
+    "Decision",
+    "DisLinUcb",
+    "DiscUcb",
+    "DiscUcbUnknown",
+    "Discrete",
+    "Fleet",
+    "Gaussian",
+    "Replay",
+    "Results",
+    "Samples",
+    "Tabular",
+    "UnknownDecision",
+    "expected_features",
+    "simulate",
+]

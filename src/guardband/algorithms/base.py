@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
-
 from guardband.checks import check_fraction, check_not_negative, check_positive
 from guardband.core.types import Floats, Gate, Mix, Rule, Terms, Trigger
 from guardband.facts import Facts

@@ -8,7 +8,7 @@ from guardband.core.ridge import radius
 from guardband.core.scan import scan
 from guardband.core.types import Gate, Mix, Outcome, Reason, Rule
 
-__all__ = ["decide"]
+__all__ = ["argmax", "decide"]
 
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
 FREE, BASELINE = int(Rule.FREE), int(Rule.BASELINE)
@@ -29,7 +29,7 @@ def decide(state, pooled, terms, task, offer, desk, coin):
     beta = radius(state.estimate, terms)
     if terms.rule == FREE:
         scan(state.estimate, beta, task.index, offer.menu, desk)
-        return Outcome(_argmax(desk[1]), False, False, R_FREE, beta)
+        return Outcome(argmax(desk[1]), False, False, R_FREE, beta)
     if terms.gate == SHUT:
         reason = R_NO_FLOOR
     elif terms.rule == KNOWN and not offer.baseline_reward > 0.0:
@@ -45,13 +45,13 @@ def decide(state, pooled, terms, task, offer, desk, coin):
         reason = R_EMPTY
     if terms.mix == ACTION and coin < task.rho:
         scan(state.estimate, beta, task.index, offer.menu, desk)
-        best = _argmax(desk[1])
+        best = argmax(desk[1])
         return Outcome(best, True, best != offer.baseline, reason, beta)
     return Outcome(offer.baseline, True, False, reason, beta)
 
 
 @kernel
-def _argmax(values):
+def argmax(values):
     """Return the lowest index of the largest value."""
     best = 0
     for k in range(1, values.size):

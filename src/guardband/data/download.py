@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -68,12 +68,12 @@ def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
         try:
             path = _unzip(part, entry, source)
         except DataError:
+            part.unlink()
             if not resumed:
                 raise
         else:
-            return path
-        finally:
             part.unlink()
+            return path
     # The old beginning and the new end did not fit: once more, from the start.
     return fetch(name, url=url, progress=progress)
 
@@ -131,7 +131,7 @@ def _unzip(archive: Path, entry: Dataset, source: str | Path) -> Path:
         raise DataError(source, found, f"a zip archive with {entry.file}", entry.remedy) from error
 
 
-def _keep(file: "BinaryIO | zipfile.ZipExtFile", entry: Dataset, where: str | Path) -> Path:
+def _keep(file: IO[bytes], entry: Dataset, where: str | Path) -> Path:
     """Copy a file into the cache if it is the original one."""
     target = home(entry)
     with replacing(target) as copy:
@@ -168,9 +168,9 @@ def _download(url: str, part: Path, report: Report) -> None:
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
                 if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    if _length(error.headers.get("Content-Range")) == part.stat().st_size:
+                    if _length(error.headers.get("Content-Range")) == _size(part):
                         return
-                    part.unlink()  # longer than the archive: not a piece of it
+                    part.unlink(missing_ok=True)  # too long to be a piece of the archive
                 elif error.code not in BUSY:
                     raise _unreachable(url, part, error) from error
             trouble = error
@@ -179,7 +179,7 @@ def _download(url: str, part: Path, report: Report) -> None:
 
 def _stream(url: str, part: Path, report: Report) -> None:
     """Append what is missing of `url` to `part`, in one request."""
-    size = part.stat().st_size if part.exists() else 0
+    size = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={size}-"} if size else {})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
         content_range = answer.headers.get("Content-Range", "")
@@ -198,6 +198,10 @@ def _stream(url: str, part: Path, report: Report) -> None:
         raise ConnectionError(f"cut after {size:,} of {total:,} bytes")
 
 
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
 def _length(header: str | None) -> int | None:
     """Read the length out of `Content-Length: 7` or `Content-Range: bytes 2-6/7`."""
     digits = (header or "").rpartition("/")[2]
@@ -205,12 +209,12 @@ def _length(header: str | None) -> int | None:
 
 
 def _unreachable(url: str, part: Path, error: Exception) -> DataError:
-    kept = f"{part.stat().st_size:,} bytes are kept and the next try goes on from there. "
+    kept = f"{_size(part):,} bytes are kept and the next call goes on from there. "
     return DataError(
         url,
         str(error),
         "the zip archive",
-        (kept if part.exists() else "")
+        (kept if _size(part) else "")
         + "Check the connection and try again, or download it with a browser and run "
         "`guardband data import`.",
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.data.tables import Entries, FloatArray
+from guardband.data.tables import Entries, FloatArray, IntArray
 
 
 class Fit(NamedTuple):
@@ -93,7 +93,7 @@ def root_mean_square(values: FloatArray) -> float:
 
 def _minimise(
     mine: FloatArray,
-    owner: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    owner: IntArray,
     other: FloatArray,
     residual: FloatArray,
     ridge: float,
@@ -120,7 +120,7 @@ def _ordered(users: FloatArray, items: FloatArray) -> Fit:
     return Fit((users * scale)[order].T.copy(), (items / scale)[order].T.copy())
 
 
-def _some(entries: Entries, which: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Entries:
+def _some(entries: Entries, which: IntArray) -> Entries:
     return Entries(
         entries.rows[which], entries.columns[which], entries.values[which], entries.shape
     )

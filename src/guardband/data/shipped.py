@@ -8,6 +8,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -148,10 +149,9 @@ def _original(entry: Dataset) -> Path:
 def _make(entry: Dataset, path: Path) -> Factors:
     recipe = RECIPES[entry.name]
     entries = recipe.read(path)
-    settings = {"rank": RANK, "ridge": recipe.ridge, "sweeps": recipe.sweeps, "seed": SEED}
+    fitted = partial(factorise, rank=RANK, ridge=recipe.ridge, sweeps=recipe.sweeps, seed=SEED)
     seen, unseen = held_out(entries, share=HELD_OUT, seed=SEED)
-    tried = factorise(seen, rank=RANK, ridge=recipe.ridge, sweeps=recipe.sweeps, seed=SEED)
-    fit = factorise(entries, rank=RANK, ridge=recipe.ridge, sweeps=recipe.sweeps, seed=SEED)
+    fit = fitted(entries)
     users, items = (np.round(factor, DECIMALS) + 0.0 for factor in fit)
     provenance = {
         "data": entry.title,
@@ -163,9 +163,12 @@ def _make(entry: Dataset, path: Path) -> Factors:
         "observed": len(entries.values),
         "shape": list(entries.shape),
         "method": "non-negative factors by coordinate descent, ridge towards the mean",
-        **settings,
+        "rank": RANK,
+        "ridge": recipe.ridge,
+        "sweeps": recipe.sweeps,
+        "seed": SEED,
         "held_out_share": HELD_OUT,
-        "held_out_rmse": round(tried.rmse(unseen), DECIMALS),
+        "held_out_rmse": round(fitted(seen).rmse(unseen), DECIMALS),
         "rmse": round(fit.rmse(entries), DECIMALS),
         "decimals": DECIMALS,
         "command": f"guardband data build {entry.name}",

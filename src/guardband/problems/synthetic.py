@@ -55,7 +55,9 @@ class SyntheticA:
         check_whole("contexts", self.contexts)
         check_not_negative("psi_noise", self.psi_noise)
         if not 1 <= check_whole("baseline", self.baseline) <= self.actions:
-            raise ValueError(f"baseline is rank {self.baseline}, but there are {self.actions} actions.")
+            raise ValueError(
+                f"baseline is rank {self.baseline}, but there are {self.actions} actions."
+            )
         if isinstance(self.noise, int | float):
             object.__setattr__(self, "noise", GaussianNoise(self.noise))
 
@@ -66,7 +68,9 @@ class SyntheticA:
         phi = _shuffled(self._features(stream(seed, "features")), stream(seed, "order"))
         psi = phi + self.psi_noise * stream(seed, "psi").standard_normal(phi.shape)
         tasks = tuple(self.masks[m % len(self.masks)] for m in range(self.agents))
-        return World(phi, psi, theta, tasks, rank_baseline(phi, theta, tasks, self.baseline), self.noise)
+        return World(
+            phi, psi, theta, tasks, rank_baseline(phi, theta, tasks, self.baseline), self.noise
+        )
 
     def _features(self, rng: Generator) -> Floats:
         """Draw a uniform direction among those whose reward lies in the action's band."""

@@ -110,7 +110,9 @@ class Tape:
 def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
     agents, dim = len(world.tasks), world.dim
     if coins and replay.coin is None:
-        raise ValueError("mix='action' tosses a coin in each round: give Replay(coin=(T, M) array).")
+        raise ValueError(
+            "mix='action' tosses a coin in each round: give Replay(coin=(T, M) array)."
+        )
     coin = np.zeros((rounds, agents)) if replay.coin is None else replay.coin
     return Draws(
         contexts=_as_contexts(replay.contexts, rounds, len(world.phi)),

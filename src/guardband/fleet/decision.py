@@ -1,0 +1,76 @@
+"""What an agent decided, why, and what it promises."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.core.types import Reason
+
+__all__ = ["REASONS", "Decision", "UnknownDecision"]
+
+REASONS = {
+    Reason.LEARNED: "the most promising of the actions that are certified to clear the floor",
+    Reason.GATE: (
+        "too little is known yet: lambda_min(V) has not reached what the gate asks for; "
+        "it opens as rewards come in (gate='none' does without it)"
+    ),
+    Reason.EMPTY: "no action is certified to clear the floor yet",
+    Reason.NO_BASELINE_REWARD: (
+        "the baseline's reward is not above zero, so no fraction of it can be promised"
+    ),
+    Reason.NO_REWARD_FLOOR: (
+        "the unknown baseline's gate needs a positive lower bound on its reward: "
+        "pass reward_floor=..., or baseline_reward=... in each round"
+    ),
+    Reason.FREE: "the most promising action; there is no constraint",
+    Reason.ALWAYS: "always the baseline",
+}
+
+
+class UnknownDecision(LookupError):
+    """No reward is awaited for this decision id."""
+
+
+class Decision(NamedTuple):
+    """One decision of one agent.
+
+    Attributes
+    ----------
+    id
+        What to give to `observe` with the reward.
+    action
+        The row of the features to play.
+    kind
+        "learned": chosen by what was learned; "explored": a coin chose an action that is not
+        certified; "baseline": the baseline's action, to be safe.
+    reason
+        Why, in a sentence.
+    mean, lower, upper
+        The expected reward of the action played, as estimated, and its confidence bounds.
+    floor
+        (1 - alpha) times the baseline's reward, or times its upper bound where it is not known;
+        NaN where there is no constraint.
+    propensity
+        The probability with which this action was chosen.
+    kept
+        One boolean per action: is it certified to clear the floor?
+    """
+
+    id: str
+    action: int
+    kind: str
+    reason: str
+    mean: float
+    lower: float
+    upper: float
+    floor: float
+    propensity: float
+    kept: NDArray[np.bool_]
+
+    @property
+    def safe_actions(self) -> list[int]:
+        """The actions that are certified to clear the floor."""
+        return [int(k) for k in np.flatnonzero(self.kept)]

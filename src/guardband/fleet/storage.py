@@ -1,0 +1,127 @@
+"""A team in one file: arrays as npz, the rest as JSON inside it, with a format version; no pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb
+from guardband.core.types import State, Statistic
+from guardband.fleet.team import Team
+
+__all__ = ["load_team", "save_team"]
+
+FORMAT = "guardband fleet"
+VERSION = 1
+KINDS: dict[str, Any] = {k.__name__: k for k in (Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb)}
+
+
+def save_team(team: Team, path: str | Path) -> Path:
+    """Write the team to `path`, all or nothing."""
+    place = Path(path)
+    with team.lock:
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "tasks": dict(zip(team.names, team.tasks, strict=True)),
+            "dim": team.dim,
+            "algorithm": {"kind": type(team.algorithm).__name__, **_plain(team.algorithm)},
+            "horizon": team.horizon,
+            "reward_floor": team.reward_floor,
+            "seed": team.seed,
+            "rounds": team.rounds,
+            "rounds_pooled": team.rounds_pooled,
+            "logdet_pooled": team.logdet_pooled,
+            "poolings": team.poolings,
+            "due_round": team.due_round,
+            "next_coin": team.next_coin,
+            "coins": [_plain_state(coins.bit_generator.state) for coins in team.coins],
+            "pending": [list(waiting) for waiting in team.pending],
+        }
+        waiting = [entry for entries in team.pending for entry in entries.values()]
+        arrays = {
+            **_arrays(team.fleet, team.pooled),
+            "pending_x": np.array([x for x, _ in waiting]).reshape(-1, team.dim),
+            "pending_guess": np.array([guess for _, guess in waiting], dtype=np.float64),
+        }
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_name(f"{place.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, about=np.array(json.dumps(about)), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(place)
+    finally:
+        partial.unlink(missing_ok=True)
+    return place
+
+
+def load_team(path: str | Path) -> Team:
+    """Return the team that was written to `path`."""
+    place = Path(path)
+    try:
+        with np.load(place, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+        if about["format"] != FORMAT:
+            raise KeyError("format")
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{place} is not a saved fleet, or it is damaged ({error}).") from error
+    if about["version"] > VERSION:
+        raise ValueError(
+            f"{place} has format version {about['version']}, newer than the {VERSION} this version "
+            "of guardband reads: upgrade guardband."
+        )
+    settings = about["algorithm"]
+    team = Team(
+        about["tasks"],
+        dim=about["dim"],
+        algorithm=KINDS[settings.pop("kind")](**settings),
+        horizon=about["horizon"],
+        reward_floor=about["reward_floor"],
+        seed=about["seed"],
+    )
+    for name, array in _arrays(team.fleet, team.pooled).items():
+        array[...] = arrays[name]
+    for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
+        setattr(team, name, about[name])
+    for coins, state in zip(team.coins, about["coins"], strict=True):
+        coins.bit_generator.state = _numpy_state(state)
+    waiting = zip(arrays["pending_x"], arrays["pending_guess"], strict=True)
+    for entries, names in zip(team.pending, about["pending"], strict=True):
+        for name in names:
+            x, guess = next(waiting)
+            entries[name] = (x.copy(), float(guess))
+    return team
+
+
+def _arrays(fleet: State, pooled: Statistic) -> dict[str, Any]:
+    own, estimate, _ = fleet
+    parts = {"own": own, "estimate": estimate, "pooled": pooled}
+    return {
+        f"{part}_{field}": array
+        for part, values in parts.items()
+        for field, array in values._asdict().items()
+    }
+
+
+def _plain(algorithm: Any) -> dict[str, Any]:
+    settings = asdict(algorithm)
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in settings.items()}
+
+
+def _plain_state(state: Any) -> dict[str, Any]:
+    return {**state, "state": {k: np.asarray(v).tolist() for k, v in state["state"].items()}}
+
+
+def _numpy_state(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "state": {k: np.array(v, np.uint64) for k, v in state["state"].items()}}
