@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from platformdirs import user_cache_path
@@ -28,8 +28,6 @@ OPTIONS = {
     "forceinline": True,
     "_nrt": False,
 }
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @cache
@@ -51,7 +49,7 @@ def cache_folder() -> Path:
     return folder
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function`: no global interpreter lock, no reordering of sums, NaN stays NaN.
 
     Kernels are inlined into each other and never allocate: Numba's memory runtime is off, which
@@ -61,7 +59,6 @@ def kernel(function: F) -> F:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder())  # read by Numba at decoration time only
     try:
-        compiled: F = numba.njit(**OPTIONS)(function)
+        return numba.njit(**OPTIONS)(function)
     finally:
         numba.config.CACHE_DIR = before
-    return compiled

@@ -28,7 +28,7 @@ def decide(state, pooled, terms, task, offer, desk, coin):
         return Outcome(offer.baseline, True, False, R_ALWAYS, 0.0)
     beta = radius(state.estimate, terms)
     if terms.rule == FREE:
-        scan(state.estimate, beta, task.index, offer.menu, desk)
+        scan(state.estimate, beta, task.coords, offer.menu, desk)
         return Outcome(argmax(desk[1]), False, False, R_FREE, beta)
     if terms.gate == SHUT:
         reason = R_NO_FLOOR
@@ -37,14 +37,14 @@ def decide(state, pooled, terms, task, offer, desk, coin):
     elif not gate_open(state, pooled, terms.ridge, gate_need(terms, task.alpha, offer, beta)):
         reason = R_GATE
     else:
-        scan(state.estimate, beta, task.index, offer.menu, desk)
+        scan(state.estimate, beta, task.coords, offer.menu, desk)
         floor = floor_of(terms, task.alpha, offer, desk[1])
         best = best_kept(state, pooled, terms, beta, floor, desk)
         if best >= 0:
             return Outcome(best, False, False, R_LEARNED, beta)
         reason = R_EMPTY
     if terms.mix == ACTION and coin < task.rho:
-        scan(state.estimate, beta, task.index, offer.menu, desk)
+        scan(state.estimate, beta, task.coords, offer.menu, desk)
         best = argmax(desk[1])
         return Outcome(best, True, best != offer.baseline, reason, beta)
     return Outcome(offer.baseline, True, False, reason, beta)

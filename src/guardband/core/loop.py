@@ -7,6 +7,7 @@ import math
 from guardband.core._jit import kernel
 from guardband.core.choose import decide
 from guardband.core.linalg import copy, dot
+from guardband.core.nature import turn_page
 from guardband.core.ridge import absorb
 from guardband.core.scene import Metric
 from guardband.core.sync import due, pool
@@ -30,7 +31,7 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
     agents = squad.size.size
     own, estimate, work = fleet
     for s in range(draws.contexts.size):
-        c = draws.contexts[s]
+        page = turn_page(scene, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
         call = False
@@ -41,19 +42,18 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                 work[m],
             )
             rho = draws.rho[s] if draws.rho.size > 0 else squad.rho[m]
-            task = Task(squad.index[m, : squad.size[m]], squad.alpha[m], rho)
-            b = scene.baseline[m, c]
-            expected, realised = (
-                scene.expected[scene.group[m], c],
-                scene.realised[scene.group[m], c],
-            )
-            offer = Offer(scene.menu[c], b, realised[b], scene.gap[m, c])
+            task = Task(squad.coords[m, : squad.size[m]], squad.alpha[m], rho)
+            b = scene.baseline[page, m]
+            g = scene.group[m]
+            expected, realised = scene.expected[page, g], scene.realised[page, g]
+            told, gap = scene.baseline_reward[page, m], scene.gap[page, m]
+            offer = Offer(scene.menu[page], b, told, gap)
             outcome = decide(state, pooled, terms, task, offer, scene.desk, draws.coin[s, m])
             k = outcome.action
             mean, reward = expected[k], realised[k]
             if terms.rule != BASELINE:
                 x = state.work[0]
-                _features(offer.menu, k, task.index, x)
+                _features(offer.menu, k, task.coords, x)
                 if outcome.conservative and terms.mix != ACTION:
                     zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
                     bonus = _blend(x, zeta, terms, task, scene.theta, state.work[1])
@@ -63,7 +63,7 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                 absorb(state, x, reward + draws.noise[s, m], 1.0, guess)
                 if due(state.estimate.scalars[0], clock.logdet[0], t - clock.ints[1], terms):
                     call = True
-            best = scene.best[scene.group[m], c]
+            best = scene.best[page, g]
             keep = 1.0 - squad.judged[m]
             totals = books.totals[m]
             totals[REGRET] += realised[best] - reward
@@ -105,8 +105,8 @@ def _blend(x, zeta, terms, task, theta, direction):
     if terms.mix == TASK_VECTOR:
         for i in range(direction.size):
             direction[i] = 0.0
-        for p in range(task.index.size):
-            direction[task.index[p]] = zeta[task.index[p]]
+        for p in range(task.coords.size):
+            direction[task.coords[p]] = zeta[task.coords[p]]
         norm = math.sqrt(dot(direction, direction))
         for i in range(direction.size):
             direction[i] /= norm

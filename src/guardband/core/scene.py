@@ -1,4 +1,4 @@
-"""What the simulator's loop reads and writes besides the agents: the world, the draws, the books."""
+"""What the simulator's loop needs besides the agents: the world, the draws, the books."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from guardband.core.types import Floats, Ints
 
-__all__ = ["Books", "Clock", "Draws", "Metric", "Scene", "Squad", "Trail", "new_clock"]
+__all__ = ["Books", "Clock", "Draws", "Metric", "Nature", "Scene", "Squad", "Trail", "new_clock"]
 
 
 class Metric(IntEnum):
@@ -28,24 +28,42 @@ class Metric(IntEnum):
 class Squad(NamedTuple):
     """The tasks of all agents."""
 
-    index: Ints  # (M, d) coordinates in use, padded
+    coords: Ints  # (M, d) features in use, padded
     size: Ints  # (M,) how many of them count
     alpha: Floats  # (M,)
     rho: Floats  # (M,)
     judged: Floats  # (M,) the alpha by which violations are counted; NaN: they are not
 
 
-class Scene(NamedTuple):
-    """The world of one trial, tabulated; rewards per distinct task, features once for all."""
+class Nature(IntEnum):
+    """How a round's true features come about."""
 
-    menu: Floats  # (C, d, K) expected features psi
-    expected: Floats  # (G, C, K) psi'theta, masked by task group
-    realised: Floats  # (G, C, K) phi'theta, masked by task group
-    best: Ints  # (G, C) argmax psi'theta
-    group: Ints  # (M,) an agent's task group
-    baseline: Ints  # (M, C)
-    gap: Floats  # (M, C) for the gap gate; zeros where it is not told
+    TABLE = 0  # phi and psi are tables; the round's context picks a page of both
+    FRESH = 1  # phi = psi + noise, drawn anew in each round
+    FORECAST = 2  # psi is the mean of phi over this round's distribution of contexts
+
+
+class Scene(NamedTuple):
+    """The world of one trial, one page per context; features once for all agents.
+
+    Where a round has a page of its own (FRESH, FORECAST), it is written to the last one.
+    """
+
+    nature: int
+    menu: Floats  # (pages, d, K) psi, what agents are given
+    truth: Floats  # (pages, d, K) phi
+    expected: Floats  # (pages, G, K) psi'theta, by distinct task
+    realised: Floats  # (pages, G, K) phi'theta, by distinct task
+    best: Ints  # (pages, G) argmax psi'theta
+    baseline: Ints  # (pages, M)
+    baseline_reward: Floats  # (pages, M) r_b as the agents are told
+    gap: Floats  # (pages, M) for the gap gate; zeros where it is not told
+    group: Ints  # (M,) an agent's distinct task
     theta: Floats  # (d,)
+    masked: Floats  # (G, d) theta with zeros outside the task
+    rank: int  # FORECAST: the baseline is the rank-th best by psi'theta
+    high: float  # FORECAST: the largest baseline reward, for the gap
+    spread: float  # FRESH: the standard deviation of phi - psi
     desk: Floats  # (3, K) scratch for the means and bounds of a menu
 
 
@@ -57,6 +75,9 @@ class Draws(NamedTuple):
     zeta: Floats  # (n, M, d) unit vectors, or (n, 1, d): the same for all agents
     coin: Floats  # (n, M) uniform
     rho: Floats  # (n,) overrides every task's rho, or (0,)
+    fresh: Floats  # FRESH: (n, K, d) standard normal; else (0, 0, 0)
+    support: Ints  # FORECAST: (n, S) the contexts that are possible; else (0, 0)
+    weights: Floats  # FORECAST: (n, S) their probabilities; else (0, 0)
 
 
 class Clock(NamedTuple):

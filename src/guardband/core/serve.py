@@ -103,7 +103,7 @@ def serve(
     task = Task(index, settings[ALPHA], settings[RHO])
     offer = Offer(menu, baseline, reward, 0.0)
     outcome = decide(state, pooled, terms, task, offer, desk, coin)
-    scan(state.estimate, outcome.beta, task.index, offer.menu, desk)
+    scan(state.estimate, outcome.beta, task.coords, offer.menu, desk)
     mean, upper = desk[0], desk[1]
     k = outcome.action
     for i in range(x.size):

@@ -127,7 +127,7 @@ class Terms(NamedTuple):
 class Task(NamedTuple):
     """One agent's task: which features it uses, and what it promises."""
 
-    index: Ints  # the coordinates in use
+    coords: Ints  # the features in use
     alpha: float
     rho: float  # weight of exploration in a conservative round
 

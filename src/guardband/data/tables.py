@@ -173,8 +173,9 @@ def _row(
 
 
 def _whole(path: Path, number: int, field: str, column: Column, entry: Dataset) -> int:
-    if field.isascii() and field.isdigit() and column.low <= int(field[:20]) <= column.high:
-        return int(field)
+    digits = field.strip(" ")  # a few lines of the Last.fm file pad their numbers
+    if digits.isascii() and digits.isdigit() and column.low <= int(digits[:20]) <= column.high:
+        return int(digits)
     limits = f"from {column.low}" + (f" to {column.high}" if column.high < LARGEST else "")
     expected = f"a whole number {limits}"
     raise _at(path, number, f"{column.name} {_shown(field)}", expected, entry)

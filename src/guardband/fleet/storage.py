@@ -1,4 +1,4 @@
-"""A team in one file: arrays as npz, the rest as JSON inside it, with a format version; no pickle."""
+"""A team in one file: arrays as npz, the rest as JSON inside, with a format version; no pickle."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def load_team(path: str | Path) -> Team:
 
 def _arrays(fleet: State, pooled: Statistic) -> dict[str, Any]:
     own, estimate, _ = fleet
-    parts = {"own": own, "estimate": estimate, "pooled": pooled}
+    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": pooled}
     return {
         f"{part}_{field}": array
         for part, values in parts.items()

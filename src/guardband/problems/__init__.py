@@ -8,10 +8,12 @@ from typing import Any
 from guardband.problems.noise import GaussianNoise, RewardNoise, StudentNoise, TwoPointNoise
 from guardband.problems.synthetic import SyntheticA
 from guardband.problems.tabular import Tabular
-from guardband.problems.world import Problem, World
+from guardband.problems.world import Forecast, Fresh, Problem, World
 
 __all__ = [
     "PROBLEMS",
+    "Forecast",
+    "Fresh",
     "GaussianNoise",
     "Problem",
     "RewardNoise",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ class SyntheticA:
     agents: int = 1
     baseline: int = 10
     psi_noise: float = 2.5e-3
-    noise: RewardNoise = GaussianNoise(1e-3)
+    noise: RewardNoise = field(default=GaussianNoise(1e-3))
     contexts: int = 100
     seed: int | None = None
 

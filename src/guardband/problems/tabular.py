@@ -42,8 +42,7 @@ class Tabular:
     >>> phi = np.array([[[1.0, 0.0], [0.0, 1.0]]])
     >>> problem = Tabular(phi, phi, [0.6, 0.8], tasks=[[0, 1], [0]], baseline=2)
     >>> problem.build(0).baseline_rewards
-    array([[0.6],
-           [0. ]])
+    array([[0.6, 0. ]])
     """
 
     def __init__(

@@ -12,7 +12,40 @@ from guardband.core.types import Floats, Ints
 from guardband.facts import Facts
 from guardband.problems.noise import RewardNoise
 
-__all__ = ["Problem", "World", "rank_baseline"]
+__all__ = ["Forecast", "Fresh", "Problem", "World", "rank_baseline"]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """True features are drawn in each round: phi = psi + noise, as the theory assumes.
+
+    Parameters
+    ----------
+    std
+        The standard deviation of every coordinate of phi - psi.
+    """
+
+    std: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Each round nature announces a distribution over some contexts and hides which one it draws.
+
+    Parameters
+    ----------
+    support
+        How many contexts are possible in a round, drawn without replacement.
+    sharpness
+        The parameter of the Dirichlet distribution of their probabilities: the smaller, the more
+        one of them stands out.
+    rank
+        The baseline is the action of this rank by psi'theta.
+    """
+
+    support: int
+    sharpness: float
+    rank: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,15 +55,18 @@ class World:
     Parameters
     ----------
     phi, psi
-        (C, K, d): true features, and the expected features that agents are given.
+        (C, K, d): true features, and the expected features that agents are given. With a
+        forecast psi changes from round to round, and psi is ignored (give phi).
     theta
         (d,): the parameter that nobody knows.
     tasks
         One tuple of feature indices per agent.
     baseline
-        (M, C): the baseline's action.
+        (M, C): the baseline's action; ignored with a forecast.
     noise
         The reward noise.
+    nature
+        None: the tables as they are; or `Fresh`, or `Forecast`.
     """
 
     phi: Floats
@@ -39,16 +75,12 @@ class World:
     tasks: tuple[tuple[int, ...], ...]
     baseline: Ints
     noise: RewardNoise
+    nature: Fresh | Forecast | None = None
 
     @property
     def dim(self) -> int:
         """The number of features, d."""
         return self.theta.size
-
-    @cached_property
-    def menu(self) -> Floats:
-        """(C, d, K): the expected features as the kernels read them, actions innermost."""
-        return np.ascontiguousarray(self.psi.transpose(0, 2, 1))
 
     @cached_property
     def groups(self) -> tuple[tuple[tuple[int, ...], ...], Ints]:
@@ -57,47 +89,57 @@ class World:
         return distinct, np.array([distinct.index(task) for task in self.tasks])
 
     @cached_property
+    def masked_theta(self) -> Floats:
+        """(G, d): theta with zeros outside each distinct task."""
+        masked = np.zeros((len(self.groups[0]), self.dim))
+        for g, task in enumerate(self.groups[0]):
+            masked[g, list(task)] = self.theta[list(task)]
+        return masked
+
+    @cached_property
     def expected(self) -> Floats:
-        """(G, C, K): psi'theta of every distinct task."""
-        return self._rewards(self.psi)
+        """(C, G, K): psi'theta of every distinct task."""
+        return np.ascontiguousarray((self.psi @ self.masked_theta.T).transpose(0, 2, 1))
 
     @cached_property
     def realised(self) -> Floats:
-        """(G, C, K): phi'theta of every distinct task."""
-        return self._rewards(self.phi)
+        """(C, G, K): phi'theta of every distinct task."""
+        return np.ascontiguousarray((self.phi @ self.masked_theta.T).transpose(0, 2, 1))
 
     @cached_property
     def best(self) -> Ints:
-        """(G, C): the action with the largest psi'theta; the lowest index on ties."""
-        return self.expected.argmax(axis=2)
+        """(C, G): the action with the largest psi'theta; the lowest index on ties."""
+        best: Ints = self.expected.argmax(axis=2)
+        return best
 
     @cached_property
     def baseline_rewards(self) -> Floats:
-        """(M, C): the realised reward of the baseline, phi_b'theta."""
-        rewards = self.realised[self.groups[1]]
-        return np.take_along_axis(rewards, self.baseline[:, :, None], axis=2)[:, :, 0]
+        """(C, M): the baseline's reward as agents are told.
+
+        The realised phi_b'theta of the round's context where tables are all there is; its
+        expectation psi_b'theta where phi is drawn in each round.
+        """
+        rewards = self.realised if self.nature is None else self.expected
+        mine = rewards[:, self.groups[1], :]
+        return np.take_along_axis(mine, self.baseline.T[:, :, None], axis=2)[:, :, 0]
 
     def facts(self, horizon: int) -> Facts:
         """Return what algorithms may be told; the gap is for those named oracle."""
-        group = self.groups[1]
-        top = np.take_along_axis(self.realised, self.best[:, :, None], axis=2)[:, :, 0]
-        high = float(self.baseline_rewards.max())
-        return Facts(
-            tasks=self.tasks,
-            dim=self.dim,
-            horizon=horizon,
-            reward_low=float(self.baseline_rewards.min()),
-            reward_high=high,
-            gap=top[group] - high,
-        )
+        if isinstance(self.nature, Forecast):
+            low, high = self._forecast_range(self.nature.rank)
+            gap = np.zeros((len(self.tasks), len(self.phi)))  # written anew in each round
+        else:
+            low, high = float(self.baseline_rewards.min()), float(self.baseline_rewards.max())
+            rewards = self.realised if self.nature is None else self.expected
+            top = np.take_along_axis(rewards, self.best[:, :, None], axis=2)[:, :, 0]
+            gap = top[:, self.groups[1]].T - high
+        return Facts(self.tasks, self.dim, horizon, reward_low=low, reward_high=high, gap=gap)
 
-    def _rewards(self, features: Floats) -> Floats:
-        rewards = []
-        for task in self.groups[0]:
-            masked = np.zeros_like(self.theta)
-            masked[list(task)] = self.theta[list(task)]
-            rewards.append(features @ masked)
-        return np.array(rewards)
+    def _forecast_range(self, rank: int) -> tuple[float, float]:
+        """Bound the rank-th best psi'theta: every psi_k'theta lies within its own contexts' range."""
+        lowest = np.sort(self.realised.min(axis=0), axis=1)[:, -rank]
+        highest = np.sort(self.realised.max(axis=0), axis=1)[:, -rank]
+        return float(lowest.min()), float(highest.max())
 
 
 class Problem(Protocol):

@@ -27,7 +27,7 @@ def student_quantile(df: int) -> float:
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    return sum(term / df**power for power, term in enumerate(terms))
+    return math.fsum(term / df**power for power, term in enumerate(terms))
 
 
 def interval_half_width(samples: Floats) -> Floats:

@@ -12,17 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from guardband.checks import as_array
 from guardband.core.loop import to_unit_length
 from guardband.core.scene import Draws
 from guardband.core.types import Floats, Ints
-from guardband.problems import World
+from guardband.problems import Forecast, Fresh, World
 from guardband.seeds import stream
 
 __all__ = ["Replay", "Tape"]
 
 STRETCH_NUMBERS = 1 << 19  # about 4 MB of draws at a time
+
+NO_RHO, NO_NOISE = np.zeros(0), np.zeros((0, 0, 0))
+NO_SUPPORT, NO_WEIGHTS = np.zeros((0, 0), np.int64), np.zeros((0, 0))
 
 
 @dataclass(frozen=True)
@@ -86,25 +90,60 @@ class Tape:
         if self._given is not None:
             yield self._given
             return
-        contexts, _, dim = self.world.phi.shape
-        agents = len(self.world.tasks)
-        names = ("context", "noise", "zeta", "coin")
-        context, noise, zeta, coin = (stream(self.seed, name) for name in names)
-        length = max(256, STRETCH_NUMBERS // (agents * (dim + 2)))
+        contexts, actions, dim = self.world.phi.shape
+        agents, nature = len(self.world.tasks), self.world.nature
+        names = ("context", "noise", "zeta", "coin", "phi", "support", "weights")
+        context, noise, zeta, coin, phi, choice, chance = (stream(self.seed, n) for n in names)
+        width = agents * (dim + 2)
+        if isinstance(nature, Fresh):
+            width += actions * dim
+        if isinstance(nature, Forecast):
+            width += contexts + 2 * nature.support
+        length = max(64, STRETCH_NUMBERS // width)
         nothing = np.zeros((length, agents))
         for start in range(0, self.rounds, length):
             n = min(length, self.rounds - start)
+            hidden = context.random(n)
+            fresh, support, weights = NO_NOISE, NO_SUPPORT, NO_WEIGHTS
+            if isinstance(nature, Fresh):
+                fresh = phi.standard_normal((n, actions, dim))
+            if isinstance(nature, Forecast):
+                support, weights = _forecasts(choice, chance, n, contexts, nature)
+                drawn = _pick(support, weights, hidden)
+            else:
+                drawn = np.minimum((hidden * contexts).astype(np.int64), contexts - 1)
             directions = np.zeros((0, 1, dim))
             if self.directions:
                 directions = zeta.standard_normal((n, agents, dim))
                 to_unit_length(directions)
             yield Draws(
-                contexts=context.integers(0, contexts, n),
+                contexts=drawn,
                 noise=self.world.noise.draw(noise, (n, agents)),
                 zeta=directions,
                 coin=coin.random((n, agents)) if self.coins else nothing[:n],
-                rho=np.zeros(0),
+                rho=NO_RHO,
+                fresh=fresh,
+                support=support,
+                weights=weights,
             )
+
+
+def _forecasts(
+    choice: Generator, chance: Generator, rounds: int, contexts: int, nature: Forecast
+) -> tuple[Ints, Floats]:
+    """Draw each round's possible contexts and their probabilities."""
+    # Sorting uniforms draws without replacement; gammas divided by their sum are Dirichlet.
+    order = np.argsort(choice.random((rounds, contexts)), axis=1)[:, : nature.support]
+    weights = chance.standard_gamma(nature.sharpness, (rounds, nature.support))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return np.ascontiguousarray(order, dtype=np.int64), weights
+
+
+def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
+    """Draw one of each round's possible contexts."""
+    column = (np.cumsum(weights, axis=1) < uniform[:, None]).sum(axis=1)
+    column = np.minimum(column, support.shape[1] - 1)
+    return np.take_along_axis(support, column[:, None], axis=1)[:, 0]
 
 
 def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
@@ -120,6 +159,9 @@ def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
         zeta=as_array("replay.zeta", _head(replay.zeta, rounds), (rounds, dim))[:, None, :].copy(),
         coin=as_array("replay.coin", _head(coin, rounds), (rounds, agents)),
         rho=as_array("replay.rho", _head(replay.rho, rounds), (rounds,)),
+        fresh=NO_NOISE,
+        support=NO_SUPPORT,
+        weights=NO_WEIGHTS,
     )
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from guardband.algorithms import Algorithm, Plan
 from guardband.core.loop import simulate as simulate_stretch
-from guardband.core.scene import Books, Metric, Scene, Squad, Trail, new_clock
+from guardband.core.scene import Books, Metric, Nature, Scene, Squad, Trail, new_clock
 from guardband.core.types import Floats, Ints, Mix, Rule, new_fleet, new_statistic
-from guardband.problems import World
+from guardband.problems import Forecast, Fresh, World
 from guardband.sim.tape import Replay, Tape
 
 __all__ = ["Record", "Trace", "checkpoints", "numbers_per_sync", "run_trial"]
@@ -134,18 +134,38 @@ def _squad(world: World, plan: Plan, judged: Floats) -> Squad:
 
 
 def _scene(world: World, plan: Plan) -> Scene:
-    agents, contexts = world.baseline.shape
-    gap = np.zeros((agents, contexts)) if plan.gap is None else plan.gap
-    if gap.shape != (agents, contexts):
-        raise ValueError(f"gap must have shape {(agents, contexts)}, not {gap.shape}.")
+    """Lay the world out in pages; rounds with a page of their own write it to one more."""
+    shape = (len(world.tasks), len(world.phi))
+    gap = np.zeros(shape) if plan.gap is None else plan.gap
+    if gap.shape != shape:
+        raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
+    nature = world.nature
+    pages: dict[str, Any] = {
+        "menu": world.psi.transpose(0, 2, 1),
+        "truth": world.phi.transpose(0, 2, 1),
+        "expected": world.expected,
+        "realised": world.realised,
+        "best": world.best,
+        "baseline": world.baseline.T,
+        "baseline_reward": world.baseline_rewards,
+        "gap": gap.T,
+    }
+    if nature is None:
+        pages = {name: np.ascontiguousarray(table) for name, table in pages.items()}
+    else:
+        pages = {name: np.concatenate([table, table[:1]]) for name, table in pages.items()}
+    forecast = isinstance(nature, Forecast)
+    high = world.facts(1).reward_high if forecast else 0.0
     return Scene(
-        menu=world.menu,
-        expected=world.expected,
-        realised=world.realised,
-        best=world.best,
+        nature=int(
+            Nature.FORECAST if forecast else Nature.TABLE if nature is None else Nature.FRESH
+        ),
+        **pages,
         group=world.groups[1],
-        baseline=world.baseline,
-        gap=np.ascontiguousarray(gap),
         theta=world.theta,
-        desk=np.zeros((3, world.menu.shape[2])),
+        masked=world.masked_theta,
+        rank=nature.rank if isinstance(nature, Forecast) else 0,
+        high=float(high or 0.0),
+        spread=nature.std if isinstance(nature, Fresh) else 0.0,
+        desk=np.zeros((3, world.psi.shape[1])),
     )
