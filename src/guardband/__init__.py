@@ -2,7 +2,7 @@
 
 from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb
 from guardband.contexts import Discrete, Gaussian, Samples, expected_features
-from guardband.fleet import Agent, Decision, Fleet, UnknownDecision
+from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
 from guardband.problems import Tabular
 from guardband.sim import BoundWarning, Replay, Results, simulate
 
@@ -21,7 +21,7 @@ __all__ = [
     "Results",
     "Samples",
     "Tabular",
-    "UnknownDecision",
+    "UnknownDecisionError",
     "expected_features",
     "simulate",
 ]

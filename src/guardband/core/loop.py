@@ -9,11 +9,11 @@ from guardband.core.choose import decide
 from guardband.core.linalg import copy, dot
 from guardband.core.nature import turn_page
 from guardband.core.ridge import absorb
-from guardband.core.scene import Metric
+from guardband.core.scene import Metric, Played
 from guardband.core.sync import due, pool
 from guardband.core.types import Estimate, Mix, Offer, Rule, State, Statistic, Task
 
-__all__ = ["simulate", "to_unit_length"]
+__all__ = ["keep_books", "pass_checkpoint", "simulate", "to_unit_length"]
 
 ACTION, TASK_VECTOR, BASELINE = int(Mix.ACTION), int(Mix.TASK_VECTOR), int(Rule.BASELINE)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
@@ -63,31 +63,46 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                 absorb(state, x, reward + draws.noise[s, m], 1.0, guess)
                 if due(state.estimate.scalars[0], clock.logdet[0], t - clock.ints[1], terms):
                     call = True
-            best = scene.best[page, g]
-            keep = 1.0 - squad.judged[m]
-            totals = books.totals[m]
-            totals[REGRET] += realised[best] - reward
-            totals[REGRET_EXPECTED] += expected[best] - mean
-            totals[VIOLATIONS_EXPECTED] += mean < keep * expected[b] - TOLERANCE
-            totals[VIOLATIONS_REALISED] += reward < keep * realised[b] - TOLERANCE
-            totals[CONSERVATIVE] += outcome.conservative
-            totals[REWARD] += reward
-            totals[BASELINE_REWARD] += realised[b]
-            if trail.actions.size > 0:
-                trail.actions[t - 1, m] = k
-                trail.conservative[t - 1, m] = outcome.conservative
-                trail.rewards[t - 1, m] = reward
+            played = Played(k, outcome.conservative, mean, reward)
+            keep_books(scene, squad, books, trail, page, t, m, played)
         if call:
             clock.logdet[0] = pool(fleet, pooled, terms.ridge)
             clock.ints[1] = t
             clock.ints[2] += 1
             if trail.synced.size > 0:
                 trail.synced[t - 1] = True
-        p = clock.ints[3]
-        if p < books.checkpoints.size and books.checkpoints[p] == t:
-            copy(books.totals, books.curves[p])
-            books.syncs[p] = clock.ints[2]
-            clock.ints[3] = p + 1
+        pass_checkpoint(clock, books)
+
+
+@kernel
+def keep_books(scene, squad, books, trail, page, t, m, played):
+    """Write down what agent m played in round t, against the optimum and the baseline."""
+    g, b = scene.group[m], scene.baseline[page, m]
+    expected, realised = scene.expected[page, g], scene.realised[page, g]
+    best = scene.best[page, g]
+    keep = 1.0 - squad.judged[m]
+    totals = books.totals[m]
+    totals[REGRET] += realised[best] - played.reward
+    totals[REGRET_EXPECTED] += expected[best] - played.mean
+    totals[VIOLATIONS_EXPECTED] += played.mean < keep * expected[b] - TOLERANCE
+    totals[VIOLATIONS_REALISED] += played.reward < keep * realised[b] - TOLERANCE
+    totals[CONSERVATIVE] += played.conservative
+    totals[REWARD] += played.reward
+    totals[BASELINE_REWARD] += realised[b]
+    if trail.actions.size > 0:
+        trail.actions[t - 1, m] = played.action
+        trail.conservative[t - 1, m] = played.conservative
+        trail.rewards[t - 1, m] = played.reward
+
+
+@kernel
+def pass_checkpoint(clock, books):
+    """Copy the running sums if this round is a checkpoint."""
+    p = clock.ints[3]
+    if p < books.checkpoints.size and books.checkpoints[p] == clock.ints[0]:
+        copy(books.totals, books.curves[p])
+        books.syncs[p] = clock.ints[2]
+        clock.ints[3] = p + 1
 
 
 @kernel

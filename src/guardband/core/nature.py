@@ -28,7 +28,7 @@ def turn_page(scene, draws, s):
 
 @kernel
 def _write_fresh(scene, c, last, noise):
-    """True features around the context's expected ones."""
+    """Write true features around the context's expected ones."""
     d, actions = scene.menu.shape[1], scene.menu.shape[2]
     menu, truth = scene.menu[last], scene.truth[last]
     for i in range(d):
@@ -49,7 +49,7 @@ def _write_fresh(scene, c, last, noise):
 
 @kernel
 def _write_forecast(scene, c, last, support, weights):
-    """Expected features under this round's distribution; the true ones under the hidden context."""
+    """Write expected features under the announced distribution, true ones under the context."""
     d, actions = scene.menu.shape[1], scene.menu.shape[2]
     menu, truth = scene.menu[last], scene.truth[last]
     for i in range(d):

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from guardband.core.types import Floats, Ints
 
-__all__ = ["Books", "Clock", "Draws", "Metric", "Nature", "Scene", "Squad", "Trail", "new_clock"]
+__all__ = [
+    "Books",
+    "Clock",
+    "Draws",
+    "Metric",
+    "Nature",
+    "Played",
+    "Scene",
+    "Squad",
+    "Trail",
+    "new_clock",
+]
 
 
 class Metric(IntEnum):
@@ -103,6 +114,15 @@ class Trail(NamedTuple):
     conservative: NDArray[np.bool_]  # (T, M)
     rewards: Floats  # (T, M) noise-free
     synced: NDArray[np.bool_]  # (T,)
+
+
+class Played(NamedTuple):
+    """What an agent did in a round, and what it was worth without noise."""
+
+    action: int
+    conservative: bool
+    mean: float  # psi'theta of what was played
+    reward: float  # phi'theta of what was played
 
 
 def new_clock() -> Clock:

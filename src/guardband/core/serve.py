@@ -57,7 +57,7 @@ def load_menu(features, index, bound, menu):
         total = 0.0
         for i in range(columns):
             total += features[k, i] * 0.0  # NaN if anything in the row is not finite
-        if not total == 0.0:
+        if total != 0.0:
             return NOT_FINITE, k
         norm = 0.0
         for p in range(index.size):
@@ -110,7 +110,7 @@ def serve(
         x[i] = menu[i, k]
     propensity = 1.0
     floor = math.nan
-    if terms.rule == FREE or terms.rule == BASELINE:
+    if terms.rule in (FREE, BASELINE):
         for j in range(kept.size):
             kept[j] = terms.rule == FREE or j == baseline
     else:

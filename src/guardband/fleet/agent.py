@@ -14,7 +14,7 @@ from guardband.algorithms import Algorithm
 from guardband.checks import check_whole
 from guardband.core.serve import NOT_FINITE, REPORT_SIZE, TOO_LONG, learn, load_menu, serve
 from guardband.core.types import Floats
-from guardband.fleet.decision import REASONS, Decision, UnknownDecision
+from guardband.fleet.decision import REASONS, Decision, UnknownDecisionError
 from guardband.fleet.settings import settle_algorithm
 from guardband.fleet.storage import load_team, save_team
 from guardband.fleet.team import Team
@@ -300,8 +300,8 @@ class Agent:
             return found
         prefix, _, count = str(decision_id).rpartition("-")
         if f"{prefix}-" == self._prefix and count.isdecimal() and 0 < int(count) <= self.rounds:
-            raise UnknownDecision(f"decision {decision_id!r} was observed or given up before.")
-        raise UnknownDecision(
+            raise UnknownDecisionError(f"decision {decision_id!r} was observed or given up before.")
+        raise UnknownDecisionError(
             f"{decision_id!r} is no decision of task {self.name!r}; give the id of one of its own."
         )
 
@@ -315,8 +315,8 @@ def _as_reward(value: float, limit: float) -> float:
         raise ValueError(f"reward must be finite, not {reward}.")
     if abs(reward) > limit:
         raise ValueError(
-            f"reward {reward:g} contradicts the stated bounds: with these features, theta_bound and "
-            f"noise it cannot exceed {limit:.6g}. Rescale rewards, or state larger bounds."
+            f"reward {reward:g} contradicts the stated bounds: with feature_bound, theta_bound and "
+            f"noise as they are, none exceeds {limit:.6g}. Rescale rewards, or state larger bounds."
         )
     return reward
 

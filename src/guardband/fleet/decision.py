@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from guardband.core.types import Reason
 
-__all__ = ["REASONS", "Decision", "UnknownDecision"]
+__all__ = ["REASONS", "Decision", "UnknownDecisionError"]
 
 REASONS = {
     Reason.LEARNED: "the most promising of the actions that are certified to clear the floor",
@@ -30,7 +30,7 @@ REASONS = {
 }
 
 
-class UnknownDecision(LookupError):
+class UnknownDecisionError(LookupError):
     """No reward is awaited for this decision id."""
 
 

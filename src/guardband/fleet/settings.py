@@ -16,9 +16,8 @@ def settle_algorithm(algorithm: Algorithm | None, alpha: Any, bounds: dict[str, 
     known = [f.name for f in fields(Confidence)]
     for name in bounds:
         if name not in known:
-            raise TypeError(
-                f"unknown setting {name!r}; the bounds are {', '.join(known)}.{nearest(name, known)}"
-            )
+            listed = ", ".join(known)
+            raise TypeError(f"unknown setting {name!r}; there are {listed}.{nearest(name, known)}")
     chosen: Any = DiscUcb() if algorithm is None else algorithm
     settings = dict(bounds) if alpha is None else {"alpha": alpha, **bounds}
     own = {f.name for f in fields(chosen)}
