@@ -60,12 +60,12 @@ class Samples(Discrete):
     Parameters
     ----------
     contexts
-        The draws: a sequence of any objects, or an array with one per row.
+        The draws, as for `Discrete`.
 
     Raises
     ------
     ValueError
-        If there is no draw, or a draw is not finite.
+        As for `Discrete`.
 
     Examples
     --------
@@ -118,7 +118,8 @@ def expected_features(
 
     `Discrete` gives the exact weighted sum, `Samples` the mean over the same draws for all actions
     and `Gaussian` phi(x, mean), which is exact if phi(x, .) is affine. That is tested at the mean
-    and nine points around it, to 1e-9 of the largest feature, too finely for single precision.
+    (contexts[0] in errors) and nine points around it, to 1e-9 of the largest feature: too finely
+    for a map that computes in single precision.
 
     Parameters
     ----------
@@ -253,9 +254,7 @@ def half_range(phi: ArrayLike, bound: float = 1.0) -> Array:
 def _features(feature_map: FeatureMap, actions: Items, law: Discrete) -> Iterator[Array]:
     """Yield, action by action, the (n, d) features at the contexts of `law`."""
     if not callable(feature_map):
-        raise TypeError(
-            f"feature_map is {reprlib.repr(feature_map)}: use expected_table for tables"
-        )
+        raise TypeError(f"feature_map is {reprlib.repr(feature_map)}: tables go to expected_table")
     if not isinstance(law, Discrete):
         raise TypeError(f"distribution is {reprlib.repr(law)}: pass Discrete, or draw Samples")
     shape = None
@@ -321,7 +320,8 @@ def _probabilities(weights: ArrayLike | None, n: int) -> Array:
 def _items(values: Items, name: str) -> tuple[Any, ...]:
     """Return the items of a non-empty sequence, or copies of an array's rows."""
     # No str, mapping or frame: they would silently iterate over letters, keys or column names.
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray):
+    listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes)
+    if not listed or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"{name} is {reprlib.repr(values)}: pass a list or an array with rows")
     items = tuple(values.copy() if isinstance(values, np.ndarray) else values)
     if not items:
@@ -347,10 +347,9 @@ def _numbers(value: ArrayLike, name: str, *axes: str) -> Array:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is not an array of real numbers, convert it: {error}") from None
     if array.ndim != len(axes) or array.size == 0:
-        raise ValueError(
-            f"{name} has shape {array.shape}: give ({', '.join(axes)}), none of them 0"
-        )
+        raise ValueError(f"{name} has shape {array.shape}: give ({', '.join(axes)}), none empty")
     for at in np.argwhere(~np.isfinite(array)):
-        raise ValueError(f"{name}{at.tolist()} is {array[*at]}: drop or replace NaN and inf")
+        where = at.tolist() or ""  # a single number has no position
+        raise ValueError(f"{name}{where} is {array[*at]}: drop or replace NaN and inf")
     array.setflags(write=False)
     return array

@@ -12,11 +12,9 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -66,7 +64,7 @@ def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
     with writing_to(part.parent), _bar(entry.title, progress) as report:
         _download(source, part, report)
         try:
-            path = _unzip(part, entry, source)
+            path = _keep(_unzip(part, entry, source), entry, source)
         except DataError:
             part.unlink()
             if not resumed:
@@ -100,7 +98,8 @@ def import_file(name: str, path: str | PathLike[str]) -> Path:
     entry = dataset(name)
     given = Path(path)
     try:
-        file = given.open("rb")
+        with given.open("rb") as file:
+            content = file.read(entry.size + 1)
     except OSError as error:
         raise DataError(
             given,
@@ -108,48 +107,42 @@ def import_file(name: str, path: str | PathLike[str]) -> Path:
             f"{entry.file} or a zip archive with it",
             f"Check the path, or run `guardband data fetch {name}`.",
         ) from error
-    with file, writing_to(home(entry).parent):
-        if zipfile.is_zipfile(file):
-            return _unzip(given, entry, given)
-        file.seek(0)
-        return _keep(file, entry, given)
+    if zipfile.is_zipfile(given):
+        content = _unzip(given, entry, given)
+    with writing_to(home(entry).parent):
+        return _keep(content, entry, given)
 
 
-def _unzip(archive: Path, entry: Dataset, source: str | Path) -> Path:
-    """Take the wanted file out of an archive; `source` is what an error names."""
+def _unzip(archive: Path, entry: Dataset, source: str | Path) -> bytes:
+    """Read the wanted file out of an archive; `source` is what an error names."""
     try:
         with zipfile.ZipFile(archive) as opened:
-            members = [m for m in opened.namelist() if m.rpartition("/")[2] == entry.file]
-            if not members:
-                held = ", ".join(opened.namelist()[:5]) or "nothing"
-                raise DataError(source, f"an archive with {held}", entry.file, entry.remedy)
-            with opened.open(members[0]) as file:
-                return _keep(file, entry, f"{source} ({members[0]})")
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        # RuntimeError: encrypted, or packed by a method that zipfile does not know.
+            members = opened.namelist()
+            for member in members:
+                if member.rpartition("/")[2] == entry.file:
+                    with opened.open(member) as file:
+                        return file.read(entry.size + 1)
+    except Exception as error:  # by where the damage is: BadZipFile, zlib.error, OSError, ...
         found = f"a damaged archive ({error})"
         raise DataError(source, found, f"a zip archive with {entry.file}", entry.remedy) from error
+    held = ", ".join(members[:5]) or "nothing"
+    raise DataError(source, f"an archive with {held}", entry.file, entry.remedy)
 
 
-def _keep(file: IO[bytes], entry: Dataset, where: str | Path) -> Path:
-    """Copy a file into the cache if it is the original one."""
+def _keep(content: bytes, entry: Dataset, where: str | Path) -> Path:
+    """Put the content of the original file, and nothing else, into the cache."""
+    digest, size = hashlib.sha256(content).hexdigest(), len(content)
+    if digest != entry.sha256:
+        counted = f"{size:,} bytes" if size <= entry.size else f"more than {entry.size:,} bytes"
+        raise DataError(
+            where,
+            f"{counted} with SHA-256 {digest[:12]}…",
+            f"the original {entry.file}: {entry.size:,} bytes with {entry.sha256[:12]}…",
+            "The file is cut short or altered. " + entry.remedy,
+        )
     target = home(entry)
-    with replacing(target) as copy:
-        digest, size = hashlib.sha256(), 0
-        while chunk := file.read(CHUNK):
-            copy.write(chunk)
-            digest.update(chunk)
-            size += len(chunk)
-            if size > entry.size:
-                break
-        if digest.hexdigest() != entry.sha256:
-            counted = f"{size:,} bytes" if size <= entry.size else f"more than {entry.size:,} bytes"
-            raise DataError(
-                where,
-                f"{counted} with SHA-256 {digest.hexdigest()[:12]}…",
-                f"the original {entry.file}: {entry.size:,} bytes with {entry.sha256[:12]}…",
-                "The file is cut short or altered. " + entry.remedy,
-            )
+    with replacing(target) as file:
+        file.write(content)
     return target
 
 

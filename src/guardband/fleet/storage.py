@@ -67,7 +67,7 @@ def load_team(path: str | Path) -> Team:
     """Return the team that was written to `path`."""
     place = Path(path)
     try:
-        with np.load(place, allow_pickle=False) as file:
+        with place.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
         if about["format"] != FORMAT:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -12,7 +13,7 @@ from numpy.random import Generator
 from guardband.checks import check_fraction, check_not_negative, check_positive
 from guardband.core.types import Floats
 
-__all__ = ["GaussianNoise", "RewardNoise", "StudentNoise", "TwoPointNoise"]
+__all__ = ["NOISES", "GaussianNoise", "RewardNoise", "StudentNoise", "TwoPointNoise", "as_noise"]
 
 
 class RewardNoise(Protocol):
@@ -67,8 +68,12 @@ class StudentNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", check_not_negative("noise", self.std))
-        if not (math.isfinite(self.df) and self.df > 2):
-            raise ValueError(f"df must be above 2 for the variance to exist, not {self.df!r}.")
+        object.__setattr__(self, "df", check_positive("df", self.df))
+        if self.df <= 2:
+            raise ValueError(
+                f"df is {self.df:g}, but Student's t has a variance above 2 degrees of freedom "
+                "only; the smallest common choice is df=3."
+            )
 
     def draw(self, rng: Generator, shape: tuple[int, ...]) -> Floats:
         """Return independent draws."""
@@ -94,14 +99,33 @@ class TwoPointNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", check_not_negative("noise", self.std))
-        check_positive("gamma", self.gamma)
-        check_fraction("gamma", self.gamma)
+        object.__setattr__(self, "gamma", check_fraction("gamma", self.gamma))
 
     def draw(self, rng: Generator, shape: tuple[int, ...]) -> Floats:
         """Return independent draws."""
         gamma = self.gamma
-        mean = gamma**3  # -gamma (1 - gamma^2) + gamma
-        variance = 1.0 + gamma**2 - gamma**4 - gamma**6
+        mean = gamma**3  # -gamma (1 - gamma^2) + gamma^2 / gamma
+        variance = 1.0 + gamma**2 - gamma**4 - gamma**6  # gamma^2 (1 - gamma^2) + 1 - mean^2
         values = np.where(rng.random(shape) < gamma**2, 1.0 / gamma, -gamma)
         draws: Floats = (values - mean) * (self.std / math.sqrt(variance))
         return draws
+
+
+NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise]] = {
+    "gaussian": GaussianNoise,
+    "student": StudentNoise,
+    "two-point": TwoPointNoise,
+}
+
+
+def as_noise(value: Any) -> RewardNoise:
+    """Return a noise model: `value` itself, or Gaussian noise of that standard deviation."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return GaussianNoise(float(value))
+    if callable(getattr(value, "draw", None)) and hasattr(value, "std"):
+        model: RewardNoise = value
+        return model
+    raise TypeError(
+        f"noise must be a standard deviation or a noise model such as StudentNoise(std=0.1, df=3), "
+        f"not {value!r}."
+    )

@@ -1,90 +1,187 @@
-"""The paper's synthetic problems."""
+"""The paper's synthetic problems: two features, actions drawn from bands of reward."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from guardband.checks import check_not_negative, check_whole
 from guardband.core.types import Floats
-from guardband.problems.noise import GaussianNoise, RewardNoise
-from guardband.problems.world import World, rank_baseline
+from guardband.problems.base import NoisyFeatures, Panel
 from guardband.seeds import stream
 
-__all__ = ["SyntheticA"]
+__all__ = ["Bands", "SyntheticA", "SyntheticB", "SyntheticC"]
+
+BATCH = 1 << 14  # vectors drawn at a time until a band is full
+
+
+class Bands(NamedTuple):
+    """Bands of reward [top - width - step j, top - step j], for j = 0, 1, ..."""
+
+    count: int
+    each: int  # actions in a band
+    width: float
+    step: float
+    top: float = 1.0
+
+    @property
+    def highs(self) -> Floats:
+        """(actions,): the upper end of every action's band, best first."""
+        ends = self.top - self.step * np.arange(self.count)
+        return np.repeat(ends, self.each)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyntheticA:
+class Banded(NoisyFeatures):
+    """Two features; tasks use both, the first, the second.
+
+    Parameters
+    ----------
+    agents, baseline, psi_noise, noise, seed, nature, order
+        As for every problem with noisy features; the order "ranked" is the bands', best first.
+    contexts
+        C.
+    """
+
+    contexts: int = 100
+
+    bands: ClassVar[Bands]
+    masks: ClassVar[tuple[tuple[int, ...], ...]] = ((0, 1), (0,), (1,))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Contexts, actions and features: C, K, d."""
+        return self.contexts, self.bands.count * self.bands.each, 2
+
+    def _features(self, seed: int) -> Floats:
+        highs, rng = self.bands.highs, stream(seed, "features")
+        return self._draw(rng, highs - self.bands.width, highs)
+
+    @abstractmethod
+    def _draw(self, rng: Generator, lows: Floats, highs: Floats) -> Floats:
+        """Return (C, K, d): features whose reward lies in their action's band."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticA(Banded):
     """Unit vectors in the plane, one action per reward band of width .025 (Figs. 1a, 1b, 2a).
 
     Parameters
     ----------
     agents
-        M; masks cycle over both features, the first, the second.
+        M; tasks cycle over both features, the first, the second. With one feature only, some
+        actions have negative rewards.
     baseline
         The rank of the baseline's action, 1 = best.
     psi_noise
-        The standard deviation of psi - phi, drawn once per context and action.
+        The standard deviation of every coordinate of psi - phi.
     noise
-        The reward noise.
+        The standard deviation of Gaussian reward noise, or a noise model.
     contexts
         C.
     seed
         Fixes the world for all trials; None draws a new one in each trial.
+    nature
+        "frozen": psi = phi + noise, drawn once; "fresh": phi = psi + noise in each round.
+    order
+        "shuffled": actions in another order in every context; "ranked": the best band first.
     """
 
-    agents: int = 1
     baseline: int = 10
     psi_noise: float = 2.5e-3
-    noise: RewardNoise = field(default=GaussianNoise(1e-3))
-    contexts: int = 100
-    seed: int | None = None
 
     name: ClassVar[str] = "synthetic-a"
+    about: ClassVar[str] = "unit vectors in the plane, one per reward band of .025 (Figs. 1a, 2a)"
     theta: ClassVar[tuple[float, ...]] = (0.9, 0.4)
-    masks: ClassVar[tuple[tuple[int, ...], ...]] = ((0, 1), (0,), (1,))
-    actions: ClassVar[int] = 40
+    bands: ClassVar[Bands] = Bands(count=40, each=1, width=0.025, step=0.025)
+    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=1.0, alpha=0.3, rounds=20_000)
 
-    def __post_init__(self) -> None:
-        check_whole("agents", self.agents)
-        check_whole("contexts", self.contexts)
-        check_not_negative("psi_noise", self.psi_noise)
-        if not 1 <= check_whole("baseline", self.baseline) <= self.actions:
-            raise ValueError(
-                f"baseline is rank {self.baseline}, but there are {self.actions} actions."
-            )
-        if isinstance(self.noise, int | float):
-            object.__setattr__(self, "noise", GaussianNoise(self.noise))
-
-    def build(self, seed: int) -> World:
-        """Return the world of a trial."""
-        seed = seed if self.seed is None else self.seed
-        theta = np.array(self.theta)
-        phi = _shuffled(self._features(stream(seed, "features")), stream(seed, "order"))
-        psi = phi + self.psi_noise * stream(seed, "psi").standard_normal(phi.shape)
-        tasks = tuple(self.masks[m % len(self.masks)] for m in range(self.agents))
-        return World(
-            phi, psi, theta, tasks, rank_baseline(phi, theta, tasks, self.baseline), self.noise
-        )
-
-    def _features(self, rng: Generator) -> Floats:
+    def _draw(self, rng: Generator, lows: Floats, highs: Floats) -> Floats:
         """Draw a uniform direction among those whose reward lies in the action's band."""
         length = math.hypot(*self.theta)
-        top = 1.0 - 0.025 * np.arange(self.actions)
-        near = np.arccos(np.minimum(top / length, 1.0))
-        far = np.arccos((top - 0.025) / length)
-        shape = (self.contexts, self.actions)
+        near = np.arccos(np.minimum(highs / length, 1.0))
+        far = np.arccos(lows / length)
+        shape = self.shape[:2]
         turn = (near + (far - near) * rng.random(shape)) * rng.choice([-1.0, 1.0], shape)
         angle = math.atan2(self.theta[1], self.theta[0]) + turn
         return np.stack([np.cos(angle), np.sin(angle)], axis=2)
 
 
-def _shuffled(features: Floats, rng: Generator) -> Floats:
-    """Permute the actions of every context, so that no index betrays a rank."""
-    order = rng.permuted(np.tile(np.arange(features.shape[1]), (features.shape[0], 1)), axis=1)
-    return np.take_along_axis(features, order[:, :, None], axis=1)
+@dataclass(frozen=True, kw_only=True)
+class NonNegative(Banded):
+    """Absolute values of normal vectors, given that their reward lies in the band."""
+
+    agents: int = 3
+
+    def _draw(self, rng: Generator, lows: Floats, highs: Floats) -> Floats:
+        theta, each = np.array(self.theta), self.bands.each
+        columns = []
+        for low, high in zip(lows[::each], highs[::each], strict=True):
+            vectors = _drawn_between(rng, theta, low, high, self.contexts * each)
+            columns.append(vectors.reshape(self.contexts, each, 2))
+        return np.concatenate(columns, axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticB(NonNegative):
+    """Non-negative normal vectors, one action per reward band of width .1 (Figs. 1c, 1d).
+
+    The paper's generator is not public; this one fills the bands [.9 - .09 k, 1 - .09 k].
+
+    Parameters
+    ----------
+    agents, baseline, psi_noise, noise, contexts, seed, nature, order
+        As for `SyntheticA`.
+    """
+
+    baseline: int = 2
+    psi_noise: float = 0.1
+
+    name: ClassVar[str] = "synthetic-b"
+    about: ClassVar[str] = "non-negative vectors, ten bands of reward, strong noise (Figs. 1c, 1d)"
+    theta: ClassVar[tuple[float, ...]] = (0.9, 0.4)
+    bands: ClassVar[Bands] = Bands(count=10, each=1, width=0.1, step=0.09)
+    panel: ClassVar[Panel] = Panel(ridge=0.1, noise=0.1, alpha=0.25, rounds=20_000)
+    feature_length: ClassVar[float] = 2.5  # (0, 2.5) has reward 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticC(NonNegative):
+    """Non-negative normal vectors, ten actions per reward band of width .2 (Figs. 2b, 2c, 3a).
+
+    The defaults are those of Fig. 2b. Fig. 2c has baseline=30 and psi_noise=0.1, Fig. 3a agents=1
+    and psi_noise=0.1.
+
+    Parameters
+    ----------
+    agents, baseline, psi_noise, noise, contexts, seed, nature, order
+        As for `SyntheticA`; actions of one band have no order.
+    """
+
+    baseline: int = 80
+    psi_noise: float = 0.01
+
+    name: ClassVar[str] = "synthetic-c"
+    about: ClassVar[str] = "non-negative vectors, ten per band of reward (Figs. 2b, 2c, 3a)"
+    theta: ClassVar[tuple[float, ...]] = (1.0, 1.0)
+    bands: ClassVar[Bands] = Bands(count=9, each=10, width=0.2, step=0.1)
+    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.3, rounds=55_000)
+    theta_length: ClassVar[float] = math.sqrt(2.0)
+
+
+def _drawn_between(
+    rng: Generator, theta: Floats, low: float, high: float, count: int
+) -> Floats:
+    """Return `count` absolute normal vectors whose reward lies between `low` and `high`."""
+    kept: list[Floats] = []
+    missing = count
+    while missing > 0:
+        vectors = np.abs(rng.standard_normal((BATCH, theta.size)))
+        rewards = vectors @ theta
+        kept.append(vectors[(low <= rewards) & (rewards <= high)][:missing])
+        missing -= len(kept[-1])
+    return np.concatenate(kept)

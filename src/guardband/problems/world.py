@@ -8,11 +8,16 @@ from typing import Protocol
 
 import numpy as np
 
+from guardband.checks import check_not_negative, check_whole
+from guardband.contexts import half_range
 from guardband.core.types import Floats, Ints
 from guardband.facts import Facts
 from guardband.problems.noise import RewardNoise
 
 __all__ = ["Forecast", "Fresh", "Problem", "World", "rank_baseline"]
+
+# Dirichlet probabilities are gamma draws over their sum; below this all of them may round to zero.
+SHARPEST = 0.05
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,9 @@ class Fresh:
 
     std: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "std", check_not_negative("psi_noise", self.std))
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -38,7 +46,7 @@ class Forecast:
         How many contexts are possible in a round, drawn without replacement.
     sharpness
         The parameter of the Dirichlet distribution of their probabilities: the smaller, the more
-        one of them stands out.
+        one of them stands out; at least 0.05, where one of them is nearly certain.
     rank
         The baseline is the action of this rank by psi'theta.
     """
@@ -46,6 +54,16 @@ class Forecast:
     support: int
     sharpness: float
     rank: int
+
+    def __post_init__(self) -> None:
+        check_whole("support", self.support)
+        check_whole("rank", self.rank)
+        object.__setattr__(self, "sharpness", check_not_negative("sharpness", self.sharpness))
+        if self.sharpness < SHARPEST:
+            raise ValueError(
+                f"sharpness must be at least {SHARPEST}, not {self.sharpness:g}: one context is "
+                "nearly certain there, and below it probabilities vanish in rounding."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,16 +142,30 @@ class World:
         return np.take_along_axis(mine, self.baseline.T[:, :, None], axis=2)[:, :, 0]
 
     def facts(self, horizon: int) -> Facts:
-        """Return what algorithms may be told; the gap is for those named oracle."""
+        """Return what algorithms may be told; the gap is for those named oracle.
+
+        r_l is the smallest positive baseline reward. A baseline that is worth nothing in some
+        context has no share to give away there, and agents who know that stay with it; as the
+        least of all, its 0 would forbid exploration in every other context too.
+        """
         if isinstance(self.nature, Forecast):
             low, high = self._forecast_range(self.nature.rank)
             gap = np.zeros((len(self.tasks), len(self.phi)))  # written anew in each round
         else:
-            low, high = float(self.baseline_rewards.min()), float(self.baseline_rewards.max())
+            told = self.baseline_rewards
+            low, high = float(np.min(told, where=told > 0, initial=told.max())), float(told.max())
             rewards = self.realised if self.nature is None else self.expected
             top = np.take_along_axis(rewards, self.best[:, :, None], axis=2)[:, :, 0]
             gap = top[:, self.groups[1]].T - high
         return Facts(self.tasks, self.dim, horizon, reward_low=low, reward_high=high, gap=gap)
+
+    def spread(self, contexts: Ints, bound: float) -> Floats:
+        """Return (M, K): what an agent may know of a round's hidden context from its distribution.
+
+        Half the range of phi'theta over these contexts, at most, for every ||theta|| <= `bound`.
+        """
+        tables = [half_range(self.phi[contexts][:, :, list(t)], bound) for t in self.groups[0]]
+        return np.array(tables)[self.groups[1]]
 
     def _forecast_range(self, rank: int) -> tuple[float, float]:
         """Bound the rank-th best psi'theta: every psi_k'theta lies within its own contexts' range."""

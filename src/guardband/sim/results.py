@@ -248,16 +248,15 @@ class Results:
 
 def _labels(algorithms: Sequence[Algorithm]) -> list[str]:
     """Name every series; those of one name also say what sets them apart."""
-    names = [algorithm.name for algorithm in algorithms]
-    labels = []
+    labels: list[str] = []
     for algorithm in algorithms:
         twins = [_settings_of(a) for a in algorithms if a.name == algorithm.name]
         own = _settings_of(algorithm)
         apart = [key for key in own if any(twin.get(key) != own[key] for twin in twins)]
         told = ", ".join(f"{key}={own[key]}" for key in apart)
-        labels.append(f"{algorithm.name} ({told})" if told else algorithm.name)
-    if len(set(labels)) < len(names):  # the same algorithm twice: number them
-        labels = [f"{label} #{i + 1}" for i, label in enumerate(labels)]
+        label = f"{algorithm.name} ({told})" if told else algorithm.name
+        same = sum(1 for other in labels if other.split(" #")[0] == label)
+        labels.append(f"{label} #{same + 1}" if same else label)
     return labels
 
 

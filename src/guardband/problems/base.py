@@ -1,0 +1,216 @@
+"""What named problems have in common: settings, checks, and the assumptions that suit them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, TypedDict
+
+import numpy as np
+from numpy.random import Generator
+
+from guardband.checks import check_choice, check_not_negative, check_whole
+from guardband.core.types import Floats
+from guardband.problems.noise import GaussianNoise, RewardNoise, as_noise
+from guardband.problems.world import Fresh, World, rank_baseline
+from guardband.seeds import stream
+
+__all__ = ["Assumptions", "NamedProblem", "NoisyFeatures", "Panel", "Sizes"]
+__all__ += ["check_rank", "cycled", "tail"]
+
+QUIET = GaussianNoise(1e-3)  # the reward noise of the paper's simulations
+
+
+class Sizes(TypedDict):
+    """How large a problem is."""
+
+    agents: int
+    contexts: int
+    actions: int
+    features: int
+
+
+class Assumptions(TypedDict):
+    """Settings of algorithms, and of a comparison, that suit a problem."""
+
+    ridge: float
+    noise: float
+    context_noise: float
+    theta_bound: float
+    feature_bound: float
+    alpha: float
+    rounds: int
+
+
+class Panel(NamedTuple):
+    """What the paper's figure assumes of a problem."""
+
+    ridge: float
+    noise: float  # R, the sub-Gaussian constant that is assumed, not the noise itself
+    alpha: float
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedProblem(ABC):
+    """A problem that builds offline from a seed.
+
+    Parameters
+    ----------
+    agents
+        M; tasks cycle over the problem's masks.
+    noise
+        The standard deviation of Gaussian reward noise, or a noise model.
+    seed
+        Fixes the world for all trials; None draws a new one in each trial.
+    """
+
+    agents: int = 1
+    noise: float | RewardNoise = QUIET
+    seed: int | None = None
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    panel: ClassVar[Panel]
+    theta_length: ClassVar[float] = 1.0
+    feature_length: ClassVar[float] = 1.0  # no expected features are longer
+
+    def __post_init__(self) -> None:
+        check_whole("agents", self.agents)
+        if self.seed is not None:
+            check_whole("seed", self.seed, 0)
+        object.__setattr__(self, "noise", as_noise(self.noise))
+        for what, count in zip(("contexts", "actions", "features"), self.shape, strict=True):
+            check_whole(what, count)
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int]:
+        """Contexts, actions and features: C, K, d."""
+
+    @abstractmethod
+    def _world(self, seed: int) -> World:
+        """Return the world that belongs to a seed."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The numbers of agents, contexts, actions and features."""
+        contexts, actions, features = self.shape
+        return {
+            "agents": self.agents,
+            "contexts": contexts,
+            "actions": actions,
+            "features": features,
+        }
+
+    def build(self, seed: int) -> World:
+        """Return the world of a trial; the problem's own seed, if it has one, comes first."""
+        return self._world(seed if self.seed is None else self.seed)
+
+    def assumptions(self) -> Assumptions:
+        """Return settings that suit this problem: those of the paper's figure, and honest bounds.
+
+        Bounds are declared, not read off the features that were drawn.
+        """
+        panel = self.panel
+        return {
+            "ridge": panel.ridge,
+            "noise": max(panel.noise, as_noise(self.noise).std),
+            "context_noise": 1.0,
+            "theta_bound": max(1.0, self.theta_length),
+            "feature_bound": self._feature_bound(),
+            "alpha": panel.alpha,
+            "rounds": panel.rounds,
+        }
+
+    def _feature_bound(self) -> float:
+        return self.feature_length
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyFeatures(NamedProblem):
+    """A problem whose expected features are true features with noise, or the other way round.
+
+    Parameters
+    ----------
+    baseline
+        The rank of the baseline's action, 1 = best.
+    psi_noise
+        The standard deviation of every coordinate of psi - phi.
+    nature
+        "frozen": psi = phi + noise, drawn once per context and action, as the paper's authors do;
+        least squares on psi is then biased. "fresh": psi is fixed and phi = psi + noise in each
+        round, as the theory assumes.
+    order
+        "shuffled": the actions of every context in an order of their own, so that no index
+        betrays a rank. "ranked": the best first.
+    """
+
+    baseline: int = 1
+    psi_noise: float = 0.0
+    nature: str = "frozen"
+    order: str = "shuffled"
+
+    theta: ClassVar[tuple[float, ...]]
+    masks: ClassVar[tuple[tuple[int, ...], ...]]
+    orders: ClassVar[tuple[str, ...]] = ("shuffled", "ranked")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_rank(self.baseline, self.shape[1])
+        check_not_negative("psi_noise", self.psi_noise)
+        check_choice("nature", self.nature, ("frozen", "fresh"))
+        check_choice("order", self.order, self.orders)
+
+    @abstractmethod
+    def _features(self, seed: int) -> Floats:
+        """Return (C, K, d) features without noise, in the order that the problem gives them."""
+
+    def _world(self, seed: int) -> World:
+        theta = np.array(self.theta)
+        features = self._features(seed)
+        if self.order == "shuffled":
+            features = _shuffled(features, stream(seed, "order"))
+        tasks = cycled(self.masks, self.agents)
+        chosen = rank_baseline(features, theta, tasks, self.baseline)
+        noise = as_noise(self.noise)
+        if self.nature == "fresh":
+            around = Fresh(self.psi_noise)
+            return World(features, features, theta, tasks, chosen, noise, around)
+        psi = stream(seed, "psi").standard_normal(features.shape)
+        psi *= self.psi_noise
+        psi += features
+        return World(features, psi, theta, tasks, chosen, noise)
+
+    def _feature_bound(self) -> float:
+        if self.nature == "fresh":
+            return self.feature_length
+        return self.feature_length + self.psi_noise * tail(self.shape[2])
+
+
+def check_rank(rank: int, actions: int) -> int:
+    """Return the baseline's rank if there is an action of that rank."""
+    if check_whole("baseline", rank) > actions:
+        raise ValueError(
+            f"baseline is rank {rank}, but there are only {actions} actions: give a rank from 1 "
+            f"(the best) to {actions}."
+        )
+    return rank
+
+
+def cycled(masks: tuple[tuple[int, ...], ...], agents: int) -> tuple[tuple[int, ...], ...]:
+    """Return one task per agent."""
+    return tuple(masks[m % len(masks)] for m in range(agents))
+
+
+def tail(dim: int) -> float:
+    """Return a length that `dim` standard normal numbers exceed in fewer than 1 of 10^11 cases."""
+    return 6.0 + math.sqrt(dim)
+
+
+def _shuffled(features: Floats, rng: Generator) -> Floats:
+    """Permute the actions of every context."""
+    contexts, actions, _ = features.shape
+    order = rng.permuted(np.tile(np.arange(actions), (contexts, 1)), axis=1)
+    return features[np.arange(contexts)[:, None], order]

@@ -1,0 +1,280 @@
+"""Curves over the rounds, drawn to be read from the back of a room and on paper without colour."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import cycle, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+from guardband.checks import check_choice
+from guardband.core.types import Floats, Ints
+from guardband.sim.stats import interval_half_width
+
+if TYPE_CHECKING:
+    from guardband.sim.results import Results, Series
+
+__all__ = ["METRICS", "draw_curves"]
+
+INK, GREY, FAINT = "#222222", "#6b6b6b", "#dddddd"
+
+# Okabe and Ito's colours, told apart by colour-blind readers; without the yellow, too pale for a
+# line. Six colours and five dashes meet again only after thirty curves.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (2, 1)), (0, (10, 2)))
+YARDSTICK = (GREY, (0, (1, 1.5)))
+
+LINE_INCHES, LABEL_WIDTH = 0.19, 32
+
+
+class Metric(NamedTuple):
+    """How a metric is shown."""
+
+    title: str
+    axis: str
+    kind: str = "sum"  # or "count": whole numbers; "average", "percent": divided by the round
+
+
+METRICS: dict[str, Metric] = {
+    "regret": Metric("Regret per agent", "regret so far"),
+    "regret_expected": Metric("Regret per agent, in expected rewards", "expected regret so far"),
+    "violations_expected": Metric(
+        "Rounds with an expected reward below {floor}", "rounds per agent so far", "count"
+    ),
+    "violations_realised": Metric(
+        "Rounds with a reward below {floor}", "rounds per agent so far", "count"
+    ),
+    "conservative": Metric("Rounds played safe", "share of the rounds so far", "percent"),
+    "reward": Metric("Average reward", "reward per round so far", "average"),
+    "sync_rounds": Metric(
+        "Rounds in which the agents pooled their data", "poolings so far", "count"
+    ),
+}
+
+
+class Curve(NamedTuple):
+    """One line of a picture."""
+
+    label: str
+    mean: Floats  # (P,)
+    half: Floats  # (P,) half the 95 % interval, NaN where there is none
+    colour: str
+    dash: Any
+    width: float = 2.2
+
+
+def draw_curves(results: Results, metric: str = "regret") -> Figure:
+    """Draw a metric over the rounds: the mean over agents and trials, with its 95 % interval.
+
+    Parameters
+    ----------
+    results
+        What `gb.simulate` returned.
+    metric
+        "regret", "regret_expected", "violations_expected", "violations_realised", "conservative"
+        (the share of rounds so far), "reward" (the average so far) or "sync_rounds".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Knows nothing of pyplot and needs no display; `figure.savefig("regret.png")` writes it.
+    """
+    look = METRICS[check_choice("metric", metric, tuple(METRICS))]
+    if metric.startswith("violations") and results.settings["alpha"] is None:
+        raise ValueError(
+            f"{metric} was not counted: there was no alpha to count by; "
+            "call simulate(..., alpha=0.1), or compare with a constrained algorithm."
+        )
+    curves = [*_references(results, metric), *_curves(results, metric, look.kind)]
+    labels = [_label(curve, look.kind) for curve in curves]
+    lines = sum(label.count("\n") + 1 for label in labels)
+    height = max(4.6, 1.4 + LINE_INCHES * lines)
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
+    figure = Figure(figsize=(8.4, height), layout=layout)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for curve in curves:
+        _draw(axes, results.rounds, curve)
+    if look.kind == "count" and not any(curve.mean.any() for curve in curves):
+        style: dict[str, Any] = {"ha": "center", "color": GREY, "fontsize": 13}
+        axes.text(0.5, 0.5, "not once, in any trial", transform=axes.transAxes, **style)
+    _frame(axes, results, look, curves)
+    _label_ends(axes, curves, labels, LINE_INCHES / (height - 1.2))
+    return figure
+
+
+def _curves(results: Results, metric: str, kind: str) -> Iterator[Curve]:
+    looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
+    for series in results.series:
+        colour, dash = YARDSTICK if series.algorithm == "baseline" else next(looks)
+        samples = _scaled(_samples(series, metric), results.rounds, kind)
+        mean = samples.mean(axis=0)
+        yield Curve(series.label, mean, interval_half_width(samples), colour, dash)
+
+
+def _samples(series: Series, metric: str) -> Floats:
+    """Return (trials, P): running sums, mean over the agents."""
+    if metric == "sync_rounds":
+        return series.sync_curve.astype(np.float64)
+    mean: Floats = series.curves[metric].mean(axis=2)
+    return mean
+
+
+def _scaled(sums: Floats, rounds: Ints, kind: str) -> Floats:
+    per_round = {"average": 1.0, "percent": 100.0}
+    return sums * per_round[kind] / rounds if kind in per_round else sums
+
+
+def _references(results: Results, metric: str) -> Iterator[Curve]:
+    """Rewards mean little without the baseline's, and without the floor below it."""
+    if metric != "reward":
+        return
+    earned = results.series[0].curves["baseline_reward"]  # all series meet the same contexts
+    shown: dict[str, tuple[Floats, Any]] = {}
+    if all(series.algorithm != "baseline" for series in results.series):
+        shown["the baseline"] = (earned, YARDSTICK[1])
+    alpha = results.settings["alpha"]
+    if alpha is not None:
+        shown[f"floor: {_share(alpha)} baseline"] = ((1 - np.array(alpha)) * earned, "-")
+    for label, (sums, dash) in shown.items():
+        mean = _scaled(sums.mean(axis=(0, 2)), results.rounds, "average")
+        yield Curve(label, mean, np.full_like(mean, np.nan), GREY, dash, 1.0)
+
+
+def _draw(axes: Axes, rounds: Ints, curve: Curve) -> None:
+    # Not clipped: a line along the edge, such as a count that stays 0, keeps its full width.
+    axes.plot(
+        rounds,
+        curve.mean,
+        color=curve.colour,
+        linestyle=curve.dash,
+        linewidth=curve.width,
+        marker="o" if len(rounds) == 1 else None,
+        clip_on=False,
+        zorder=3,
+    )
+    if not np.isnan(curve.half).any():
+        low, high = curve.mean - curve.half, curve.mean + curve.half
+        axes.fill_between(rounds, low, high, color=curve.colour, alpha=0.2, linewidth=0)
+
+
+def _frame(axes: Axes, results: Results, look: Metric, curves: Sequence[Curve]) -> None:
+    """Set title, limits, ticks and grid."""
+    alpha = results.settings["alpha"]
+    title = look.title.format(floor=f"{_share(alpha)} the baseline's")
+    axes.set_title(title, loc="left", pad=24, color=INK, fontsize=14, fontweight="bold")
+    axes.annotate(
+        _subtitle(results),
+        (0, 1),
+        xytext=(0, 9),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=GREY,
+        fontsize=10,
+    )
+    axes.set_xlabel("round", color=INK, fontsize=11)
+    axes.set_ylabel(look.axis, color=INK, fontsize=11)
+    axes.set_xlim(0, results.rounds[-1])
+    axes.set_ylim(*_limits(look.kind, curves))
+    _tick(axes.xaxis, whole=True)
+    _tick(axes.yaxis, whole=look.kind == "count", unit=" %" if look.kind == "percent" else "")
+    axes.tick_params(color=GREY, labelcolor=INK, labelsize=10, length=3)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+
+
+def _tick(axis: XAxis | YAxis, *, whole: bool, unit: str = "") -> None:
+    """Set ticks at 1, 2 or 5 times a power of ten, all with the decimals that this needs."""
+    axis.set_major_locator(MaxNLocator(5, integer=whole, steps=[1, 2, 5, 10]))
+    marks = axis.get_majorticklocs()
+    decimals = max(0, -math.floor(math.log10(marks[1] - marks[0]) + 1e-6))
+    axis.set_major_formatter(StrMethodFormatter(f"{{x:,.{decimals}f}}{unit}"))
+
+
+def _limits(kind: str, curves: Sequence[Curve]) -> tuple[float, float]:
+    if kind == "percent":
+        return 0.0, 100.0
+    halves = [np.nan_to_num(curve.half) for curve in curves]
+    low = min(float((c.mean - h).min()) for c, h in zip(curves, halves, strict=True))
+    high = max(float((c.mean + h).max()) for c, h in zip(curves, halves, strict=True))
+    if kind == "average":  # differences count, not the distance from 0
+        room = 0.06 * (high - low) or 0.1
+        return low - room, high + room
+    low = 0.0 if kind == "count" else min(low, 0.0)
+    return low, low + max((high - low) * 1.04, 1.0 if kind == "count" else 1e-9)
+
+
+def _label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line: float) -> None:
+    """Write every curve's name and last value beside its end, each on a line of its own."""
+    low, high = axes.get_ylim()
+    ends = [(float(curve.mean[-1]) - low) / (high - low) for curve in curves]
+    heights = [line * (label.count("\n") + 1) for label in labels]
+    for curve, label, end, place in zip(curves, labels, ends, spread(ends, heights), strict=True):
+        style: dict[str, Any] = {"color": curve.colour, "transform": axes.transAxes}
+        style["clip_on"] = False
+        axes.plot([1.005, 1.035], [end, place], linewidth=0.8, **style)
+        axes.plot(
+            [1.035, 1.095], [place, place], linewidth=curve.width, linestyle=curve.dash, **style
+        )
+        axes.text(
+            1.105, place, label, transform=axes.transAxes, va="center", color=INK, fontsize=10
+        )
+
+
+def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Return the places in [0, 1] nearest to those wanted at which labels do not overlap.
+
+    Least squares: with the room that the labels below need taken off, places must not fall, which
+    is an isotonic regression (neighbours out of order share their mean).
+    """
+    order = sorted(range(len(wanted)), key=lambda i: (wanted[i], -i))  # ties: the first on top
+    room = [0.0]
+    for below, above in pairwise(order):
+        room.append(room[-1] + (heights[below] + heights[above]) / 2)
+    blocks: list[list[float]] = []
+    for i, taken in zip(order, room, strict=True):
+        block = [wanted[i] - taken]
+        while blocks and np.mean(blocks[-1]) >= np.mean(block):
+            block = blocks.pop() + block
+        blocks.append(block)
+    level = [float(np.mean(block)) for block in blocks for _ in block]
+    most = max(1.0 - room[-1], 0.0)
+    places = [0.0] * len(wanted)
+    for i, taken, value in zip(order, room, level, strict=True):
+        places[i] = min(max(value, 0.0), most) + taken
+    return places
+
+
+def _label(curve: Curve, kind: str) -> str:
+    """Return name and last value, wrapped, never with the value on a line of its own."""
+    last = float(curve.mean[-1])
+    if abs(last) >= 100:
+        value = f"{last:,.0f}"
+    else:  # measured values show that they were: 0.890, not 0.89
+        value = f"{last:.3g}" if kind in ("count", "percent") else f"{last:#.3g}"
+    unit = " %" if kind == "percent" else ""
+    tied = f"  {value}{unit}".replace(" ", "\N{NO-BREAK SPACE}")
+    return textwrap.fill(curve.label + tied, LABEL_WIDTH)
+
+
+def _subtitle(results: Results) -> str:
+    agents, trials = results.settings["agents"], results.settings["trials"]
+    many = "one trial" if trials == 1 else f"mean of {trials:,} trials, shaded: 95 % interval"
+    fleet = "1 agent" if agents == 1 else f"{agents:,} agents"
+    return f"{results.problem}, {fleet}  ·  {results.settings['rounds']:,} rounds  ·  {many}"
+
+
+def _share(alpha: Sequence[float] | None) -> str:
+    same = alpha is not None and len(set(alpha)) == 1
+    return f"{100 * (1 - alpha[0]):.4g} % of" if alpha and same else "(1 − alpha) of"

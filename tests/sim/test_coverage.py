@@ -1,0 +1,54 @@
+"""The confidence set covers theta as often as it says, where the model holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import guardband as gb
+from guardband.core.ridge import radius
+
+
+def covers(fleet: gb.Fleet, theta: np.ndarray) -> bool:
+    """Tell whether theta lies in every agent's set, from the sums themselves."""
+    team = fleet._team
+    for state in team.states:
+        V = team.known.ridge * np.eye(team.dim) + team.pooled.gram + state.own.gram
+        off = state.estimate.theta - theta
+        if off @ V @ off > radius(state.estimate, team.known) ** 2:
+            return False
+    return True
+
+
+def misses(runs: int, noise: float, told: float, ridge: float, seed: int) -> float:
+    """Return the share of runs in which theta leaves some agent's set in some round.
+
+    Agents have contexts of their own; the context shifts each reward by at most half of the
+    declared context noise, the rest is Gaussian.
+    """
+    rng = np.random.default_rng(seed)
+    theta, failed = np.array([0.5, 0.4]), 0
+    tasks = {"a": [0, 1], "b": [0], "c": [1]}
+    masks = {name: np.isin(range(2), task) for name, task in tasks.items()}
+    for _ in range(runs):
+        algorithm = gb.DisLinUcb(noise=told, context_noise=told, delta=0.2, ridge=ridge)
+        fleet = gb.Fleet(tasks, dim=2, algorithm=algorithm)
+        held = True
+        for _ in range(25):
+            menu = rng.uniform(0, 0.7, (4, 2))
+            for name, agent in fleet.items():
+                decision = agent.decide(menu, 0)
+                mean = float((menu[decision.action] * masks[name]) @ theta)
+                agent.observe(
+                    decision.id, mean + rng.normal(0, noise) + rng.choice([-1, 1]) * noise
+                )
+            held = held and covers(fleet, theta)
+        failed += not held
+    return failed / runs
+
+
+def test_coverage_over_a_thousand_runs() -> None:
+    assert misses(1000, noise=0.1, told=0.1, ridge=0.1, seed=3) <= 0.2
+
+
+def test_a_set_that_is_told_too_little_noise_is_seen_to_fail() -> None:
+    assert misses(100, noise=0.1, told=0.01, ridge=1e-3, seed=3) > 0.5
