@@ -47,7 +47,7 @@ test-all: test  ## `test`, and what needs longer
 	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q tests/core tests/fleet -m "not slow"
 
 bench: install  ## measure speed; writes bench/results.md
-	@$(PY) -m bench
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m bench
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis guardband-run

@@ -25,11 +25,11 @@ def decide(state, pooled, terms, task, offer, desk, coin):
     Changes nothing but the scratch `desk` (3, K) and what is remembered of lambda_min(V).
     """
     if terms.rule == BASELINE:
-        return Outcome(offer.baseline, True, False, R_ALWAYS, 0.0)
+        return Outcome(offer.baseline, True, False, R_ALWAYS, 0.0, False)
     beta = radius(state.estimate, terms)
     if terms.rule == FREE:
         scan(state.estimate, beta, task.coords, offer.menu, desk)
-        return Outcome(argmax(desk[1]), False, False, R_FREE, beta)
+        return Outcome(argmax(desk[1]), False, False, R_FREE, beta, True)
     if terms.gate == SHUT:
         reason = R_NO_FLOOR
     elif terms.rule == KNOWN and not offer.baseline_reward > 0.0:
@@ -41,20 +41,20 @@ def decide(state, pooled, terms, task, offer, desk, coin):
         floor = floor_of(terms, task.alpha, offer, desk[1])
         best = best_kept(state, pooled, terms, beta, floor, desk)
         if best >= 0:
-            return Outcome(best, False, False, R_LEARNED, beta)
+            return Outcome(best, False, False, R_LEARNED, beta, True)
         reason = R_EMPTY
     if terms.mix == ACTION and coin < task.rho:
         scan(state.estimate, beta, task.coords, offer.menu, desk)
         best = argmax(desk[1])
-        return Outcome(best, True, best != offer.baseline, reason, beta)
-    return Outcome(offer.baseline, True, False, reason, beta)
+        return Outcome(best, True, best != offer.baseline, reason, beta, True)
+    return Outcome(offer.baseline, True, False, reason, beta, reason == R_EMPTY)
 
 
 @kernel
 def argmax(values):
     """Return the lowest index of the largest value."""
-    best = 0
+    best, top = 0, values[0]
     for k in range(1, values.size):
-        if values[k] > values[best]:
-            best = k
+        if values[k] > top:
+            best, top = k, values[k]
     return best

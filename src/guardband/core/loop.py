@@ -15,7 +15,8 @@ from guardband.core.types import Estimate, Mix, Offer, Rule, State, Statistic, T
 
 __all__ = ["keep_books", "pass_checkpoint", "simulate", "to_unit_length"]
 
-ACTION, TASK_VECTOR, BASELINE = int(Mix.ACTION), int(Mix.TASK_VECTOR), int(Rule.BASELINE)
+ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
+KNOWN, BASELINE = int(Rule.KNOWN), int(Rule.BASELINE)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
 VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
@@ -41,12 +42,16 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                 Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
                 work[m],
             )
-            rho = draws.rho[s] if draws.rho.size > 0 else squad.rho[m]
-            task = Task(squad.coords[m, : squad.size[m]], squad.alpha[m], rho)
             b = scene.baseline[page, m]
             g = scene.group[m]
             expected, realised = scene.expected[page, g], scene.realised[page, g]
             told, gap = scene.baseline_reward[page, m], scene.gap[page, m]
+            rho = squad.rho[m]
+            if draws.rho.size > 0:
+                rho = draws.rho[s]
+            elif terms.rule == KNOWN and terms.mix != ACTION and not told > 0.0:
+                rho = 0.0  # a baseline that is worth nothing has no share to give away
+            task = Task(squad.coords[m, : squad.size[m]], squad.alpha[m], rho)
             offer = Offer(scene.menu[page], b, told, gap)
             outcome = decide(state, pooled, terms, task, offer, scene.desk, draws.coin[s, m])
             k = outcome.action

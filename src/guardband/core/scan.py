@@ -13,43 +13,55 @@ from guardband.core._jit import kernel
 
 __all__ = ["scan"]
 
+BLOCK = 512  # actions at a time: what they need of menu and desk stays in the nearest cache
+
 
 @kernel
-def scan(estimate, beta, index, menu, desk):
+def scan(estimate, beta, coords, menu, desk):
     """Write means to desk[0] and upper confidence bounds to desk[1]; desk[2] is scratch."""
-    mean, upper, part = desk[0], desk[1], desk[2]
-    inverse, theta = estimate.inverse, estimate.theta
     actions = menu.shape[1]
-    for k in range(actions):
+    for start in range(0, actions, BLOCK):
+        _scan_block(estimate, beta, coords, menu, desk, start, min(start + BLOCK, actions))
+
+
+@kernel
+def _scan_block(estimate, beta, coords, menu, desk, start, stop):
+    """Scan the actions from `start` to before `stop`."""
+    # Views that start at zero: Numba vectorises their loops, but not range(start, stop).
+    mean, upper, part = desk[0, start:stop], desk[1, start:stop], desk[2, start:stop]
+    inverse, theta = estimate.inverse, estimate.theta
+    n = stop - start
+    for k in range(n):
         mean[k] = 0.0
         upper[k] = 0.0
-    for p in range(index.size):
-        i = index[p]
-        row = menu[i]
+    for p in range(coords.size):
+        i = coords[p]
+        row = menu[i, start:stop]
         weight = theta[i]
         # psi'V^-1 psi = sum_i psi_i (2 sum_{j < i} V^-1_ij psi_j + V^-1_ii psi_i)
         diagonal = inverse[i, i]
-        for k in range(actions):
+        for k in range(n):
             mean[k] += weight * row[k]
             part[k] = diagonal * row[k]
         q = 0
         while q + 3 < p:  # four rows at a time: a quarter of the traffic of `part`
-            j0, j1, j2, j3 = index[q], index[q + 1], index[q + 2], index[q + 3]
+            j0, j1, j2, j3 = coords[q], coords[q + 1], coords[q + 2], coords[q + 3]
             a0, a1 = 2.0 * inverse[i, j0], 2.0 * inverse[i, j1]
             a2, a3 = 2.0 * inverse[i, j2], 2.0 * inverse[i, j3]
-            r0, r1, r2, r3 = menu[j0], menu[j1], menu[j2], menu[j3]
-            for k in range(actions):
+            r0, r1 = menu[j0, start:stop], menu[j1, start:stop]
+            r2, r3 = menu[j2, start:stop], menu[j3, start:stop]
+            for k in range(n):
                 part[k] += (a0 * r0[k] + a1 * r1[k]) + (a2 * r2[k] + a3 * r3[k])
             q += 4
         while q < p:
-            a0 = 2.0 * inverse[i, index[q]]
-            r0 = menu[index[q]]
-            for k in range(actions):
+            a0 = 2.0 * inverse[i, coords[q]]
+            r0 = menu[coords[q], start:stop]
+            for k in range(n):
                 part[k] += a0 * r0[k]
             q += 1
-        for k in range(actions):
+        for k in range(n):
             upper[k] += part[k] * row[k]
-    for k in range(actions):
+    for k in range(n):
         form = upper[k]
         # Rounding may leave -1e-20 where the form is zero; a NaN must stay one.
         upper[k] = mean[k] + beta * math.sqrt(0.0 if form < 0.0 else form)

@@ -10,7 +10,7 @@ from guardband.core._jit import kernel
 from guardband.core.choose import argmax, decide
 from guardband.core.guard import floor_of, mark_kept
 from guardband.core.ridge import absorb
-from guardband.core.scan import scan
+from guardband.core.scan import BLOCK, scan
 from guardband.core.sync import due
 from guardband.core.types import (
     Estimate,
@@ -46,26 +46,31 @@ FREE, BASELINE, ACTION = int(Rule.FREE), int(Rule.BASELINE), int(Mix.ACTION)
 def load_menu(features, index, bound, menu):
     """Copy (K, d) or (K, size of the task) features to a (d, K) menu, zeros outside the task.
 
-    Returns a code and, where it is not FINE, the action that is at fault. Nothing is written to
-    the menu's columns after that action.
+    Returns a code and, where it is not FINE, the first action that is at fault.
     """
     actions, columns = features.shape
     d = menu.shape[0]
-    for k in range(actions):
+    for start in range(0, actions, BLOCK):  # a block of rows is read once and stays in the cache
+        stop = min(start + BLOCK, actions)
         for i in range(d):
-            menu[i, k] = 0.0
-        total = 0.0
-        for i in range(columns):
-            total += features[k, i] * 0.0  # NaN if anything in the row is not finite
-        if total != 0.0:
-            return NOT_FINITE, k
-        norm = 0.0
+            for k in range(start, stop):
+                menu[i, k] = 0.0
         for p in range(index.size):
-            value = features[k, index[p] if columns == d else p]
-            menu[index[p], k] = value
-            norm += value * value
-        if not math.sqrt(norm) <= bound:
-            return TOO_LONG, k
+            row = menu[index[p]]
+            column = index[p] if columns == d else p
+            for k in range(start, stop):
+                row[k] = features[k, column]
+        for k in range(start, stop):
+            total, norm = 0.0, 0.0
+            for i in range(columns):
+                total += features[k, i] * 0.0  # NaN if anything in the row is not finite
+            if total != 0.0:
+                return NOT_FINITE, k
+            for p in range(index.size):
+                value = features[k, index[p] if columns == d else p]
+                norm += value * value
+            if not math.sqrt(norm) <= bound:
+                return TOO_LONG, k
     return FINE, 0
 
 
@@ -103,7 +108,8 @@ def serve(
     task = Task(index, settings[ALPHA], settings[RHO])
     offer = Offer(menu, baseline, reward, 0.0)
     outcome = decide(state, pooled, terms, task, offer, desk, coin)
-    scan(state.estimate, outcome.beta, task.coords, offer.menu, desk)
+    if not outcome.scanned:
+        scan(state.estimate, outcome.beta, task.coords, offer.menu, desk)
     mean, upper = desk[0], desk[1]
     k = outcome.action
     for i in range(x.size):

@@ -149,6 +149,7 @@ class Outcome(NamedTuple):
     explored: bool  # a coin chose an action that is not certified
     reason: int
     beta: float  # the radius of the confidence set
+    scanned: bool  # the desk holds this menu's means and bounds
 
 
 def new_statistic(dim: int, *lead: int) -> Statistic:

@@ -1,0 +1,93 @@
+"""Deterministic workloads, the same from version to version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import guardband as gb
+from guardband.core.loop import simulate as stretch
+from guardband.core.types import Floats
+from guardband.sim.tape import Tape
+from guardband.sim.trial import Seat, checkpoints
+
+
+def features(contexts: int, actions: int, dim: int) -> tuple[Floats, Floats]:
+    """Return (C, K, d) non-negative features of length below one, and a parameter."""
+    rng = np.random.default_rng(contexts + actions + dim)
+    phi = np.abs(rng.normal(size=(contexts, actions, dim)))
+    phi *= rng.uniform(0.3, 1.0, (contexts, actions, 1)) / np.linalg.norm(
+        phi, axis=2, keepdims=True
+    )
+    return phi, np.full(dim, dim**-0.5)
+
+
+def rounds_of(
+    algorithm: gb.DiscUcb | gb.DisLinUcb, actions: int, dim: int, contexts: int, rounds: int
+) -> Callable[[], float]:
+    """Return a run of the simulator's loop; it answers with the share of conservative rounds."""
+    phi, theta = features(contexts, actions, dim)
+    problem = gb.Tabular(phi, phi, theta, baseline=actions // 2, noise=0.1)
+    world = problem.build(0)
+    plan = algorithm.plan(world.facts(rounds))
+    draws = list(Tape(world, rounds, seed=1).stretches())
+
+    def work() -> float:
+        seat = Seat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
+        for each in draws:
+            stretch(
+                seat.fleet,
+                seat.pooled,
+                seat.terms,
+                seat.squad,
+                seat.scene,
+                each,
+                seat.clock,
+                seat.books,
+                seat.trail,
+            )
+        return float(seat.books.totals[0, 4]) / rounds
+
+    return work
+
+
+def numpy_rounds(actions: int, dim: int, contexts: int, rounds: int) -> Callable[[], None]:
+    """Return the same optimistic rounds in plain NumPy with Sherman-Morrison updates."""
+    phi, theta = features(contexts, actions, dim)
+    rng = np.random.default_rng(1)
+    noise, order = 0.1 * rng.normal(size=rounds), rng.integers(0, contexts, rounds)
+
+    def work() -> None:
+        inverse, moment, estimate, growth = np.eye(dim), np.zeros(dim), np.zeros(dim), 0.0
+        for t in range(rounds):
+            menu = phi[order[t]]
+            beta = np.sqrt(2.0) * np.sqrt(growth + 2 * np.log(2e3)) + 1.0
+            width = np.sqrt(np.einsum("kd,kd->k", menu @ inverse, menu))
+            x = menu[int(np.argmax(menu @ estimate + beta * width))]
+            y = x @ theta + noise[t]
+            scaled = inverse @ x
+            gain = 1.0 + x @ scaled
+            inverse -= np.outer(scaled, scaled) / gain
+            growth += np.log(gain)
+            moment += y * x
+            estimate = inverse @ moment
+
+    return work
+
+
+def calls(actions: int, dim: int, count: int) -> Callable[[], None]:
+    """Return decide and observe from Python, one request at a time."""
+    phi, theta = features(200, actions, dim)
+    rewards = (phi @ theta).tolist()
+    agent = gb.Agent(
+        dim=dim, alpha=0.5, algorithm=gb.DiscUcb(gate="none", noise=0.1, context_noise=0.1)
+    )
+
+    def work() -> None:
+        for i in range(count):
+            c = i % 200
+            decision = agent.decide(phi[c], 0, rewards[c][0])
+            agent.observe(decision.id, rewards[c][decision.action])
+
+    return work

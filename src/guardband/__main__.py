@@ -1,0 +1,5 @@
+"""`python -m guardband` is the command `guardband`."""
+
+from guardband.cli import main
+
+main()

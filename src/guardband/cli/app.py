@@ -1,0 +1,50 @@
+"""The command `guardband`: its verbs, and how it fails."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from guardband.cli import data, lists
+from guardband.cli.run import run
+from guardband.sim import BoundWarning
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Safe, distributed linear bandits: learn together, never fall far below a baseline.",
+    epilog="Start with: guardband run",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(run)
+app.command()(lists.problems)
+app.command()(lists.algorithms)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the command; mistakes get a sentence, not a traceback."""
+    notes = Console(stderr=True, soft_wrap=True)
+
+    def note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if issubclass(category, BoundWarning):
+            notes.print(f"[yellow]note:[/yellow] {escape(str(message))}")
+        else:
+            notes.print(escape(f"{category.__name__}: {message}"))
+
+    warnings.showwarning = note
+    try:
+        app()
+    except KeyboardInterrupt:
+        notes.print("stopped; nothing was written.")
+        sys.exit(130)
+    except (ValueError, TypeError, OSError) as error:
+        notes.print(f"[red]error:[/red] {escape(str(error))}")
+        sys.exit(2)

@@ -1,0 +1,188 @@
+"""`guardband run`: a comparison, from a line or from a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from guardband.cli.config import (
+    TEMPLATE,
+    RunConfig,
+    make_algorithms,
+    make_problem,
+    read_config,
+)
+from guardband.core._jit import cache_folder
+from guardband.sim import Results, simulate
+
+__all__ = ["run"]
+
+PLACE = "guardband-run"
+
+
+def run(
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with the settings; see --init.")
+    ] = None,
+    problem: Annotated[str | None, typer.Option(help="What to solve: guardband problems")] = None,
+    algorithms: Annotated[
+        str | None, typer.Option(help="Names with commas between them: guardband algorithms")
+    ] = None,
+    agents: Annotated[int | None, typer.Option(help="How many tasks learn together.")] = None,
+    alpha: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of the baseline's reward that may be lost; one, or one per agent."
+        ),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="The horizon.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    init: Annotated[
+        Path | None, typer.Option(help="Write a commented settings file, and stop.")
+    ] = None,
+) -> None:
+    """Compare algorithms on a problem: a table, plots, a report.
+
+    Every algorithm meets the same contexts, noise and coins. Without options it runs the default
+    comparison. For example:
+
+        guardband run --problem synthetic-a --algorithms disc-ucb,dis-lin-ucb --alpha 0.2
+    """
+    console = Console()
+    if init is not None:
+        _write_template(init)
+        console.print(f"wrote {init}; edit it, then: guardband run {init}")
+        return
+    chosen = (RunConfig() if config is None else read_config(config)).updated(
+        problem=problem,
+        algorithms=None if algorithms is None else tuple(_split(algorithms)),
+        agents=agents,
+        alpha=None if alpha is None else _as_alpha(alpha),
+        rounds=rounds,
+        trials=trials,
+        seed=seed,
+        out=None if out is None else str(out),
+    )
+    task = make_problem(chosen)
+    assumed = dict(task.assumptions())
+    horizon = chosen.rounds or assumed.pop("rounds")
+    assumed.pop("rounds", None)
+    alpha_used = chosen.alpha if chosen.alpha is not None else assumed.get("alpha")
+    entrants = make_algorithms(chosen, assumed)
+    _compile_first(task, entrants)
+    results = simulate(
+        task,
+        entrants,
+        rounds=horizon,
+        trials=chosen.trials,
+        seed=chosen.seed,
+        alpha=alpha_used,
+    )
+    if as_json:
+        typer.echo(json.dumps(as_object(results)))
+        if chosen.out is not None:
+            _report(results, Path(chosen.out))
+        return
+    _show(console, results, Path(chosen.out or PLACE))
+
+
+def as_object(results: Results) -> dict[str, Any]:
+    """Return what --json prints."""
+    rows = []
+    for row in results.summary().to_dict("records"):
+        keep = (
+            "algorithm",
+            "label",
+            "agents",
+            "alpha",
+            "regret_per_agent",
+            "regret_expected_per_agent",
+            "regret_ci",
+            "violations_expected",
+            "violations_realised",
+            "conservative_share",
+            "sync_rounds",
+            "numbers_sent",
+        )
+        row["regret_ci"] = [_plain(row["regret_low"]), _plain(row["regret_high"])]
+        rows.append({name: _plain(row[name]) for name in keep})
+    settings = {k: v for k, v in results.settings.items() if k != "seconds"}
+    settings["algorithms"] = {s.label: s.settings for s in results.series}
+    plain = json.loads(json.dumps(settings, default=str))
+    return {
+        "problem": results.problem,
+        "settings": plain,
+        "series": rows,
+        "seconds": results.settings["seconds"],
+    }
+
+
+def _show(console: Console, results: Results, place: Path) -> None:
+    from guardband.report import table, verdict  # noqa: PLC0415 - matplotlib is slow to import
+
+    console.print(table(results))
+    page = _report(results, place)
+    console.print()
+    console.print(verdict(results))
+    console.print(f"\nThe report, with plots and tables: [bold]{page}[/bold]", soft_wrap=True)
+
+
+def _report(results: Results, place: Path) -> Path:
+    from guardband.report import write_report  # noqa: PLC0415
+
+    return write_report(results, place)
+
+
+def _compile_first(task: Any, entrants: list[Any]) -> None:
+    """Compile the kernels under a notice of their own, if they are not on disk yet."""
+    if any(cache_folder().rglob("simulate*.nbi")):
+        return
+    notes = Console(stderr=True)
+    with notes.status("compiling the kernels (once, about half a minute)"):
+        simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
+
+
+def _write_template(path: Path) -> None:
+    if path.exists():
+        raise FileExistsError(f"{path} is there already; choose another name, or remove it.")
+    config = RunConfig()
+    names = ", ".join(f'"{name}"' for name in config.algorithms)
+    path.write_text(
+        TEMPLATE.format(
+            problem=config.problem,
+            algorithms=names,
+            trials=config.trials,
+            seed=config.seed,
+            out=PLACE,
+        )
+    )
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _as_alpha(text: str) -> float | tuple[float, ...]:
+    try:
+        numbers = tuple(float(word) for word in _split(text))
+    except ValueError:
+        raise ValueError(f"alpha must be a number, or numbers with commas, not {text!r}.") from None
+    if not numbers:
+        raise ValueError("alpha is empty: give a number in (0, 1].")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
