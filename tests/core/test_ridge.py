@@ -33,7 +33,7 @@ def test_absorb_keeps_what_the_definition_gives(
     assert_allclose(state.estimate.scalars[1], np.trace(V), rtol=1e-12)
     assert_allclose(state.own.gram, V - ridge * np.eye(d), rtol=1e-11, atol=1e-11)
     assert_allclose(state.own.moment, (w * y) @ x, rtol=1e-10, atol=1e-11)
-    sums = [n, w @ y**2, w @ (guess**2 - 2 * y * guess)]
+    sums = [n, w @ y**2, w @ (guess**2 - 2 * y * guess), w.sum()]
     assert_allclose(state.own.scalars, sums, rtol=1e-11, atol=1e-11)
     got = radius(state.estimate, terms(ridge))
     log = np.log(np.sqrt(np.linalg.det(V)) * ridge ** (-d / 2) / (0.05 / 2))

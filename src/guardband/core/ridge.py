@@ -41,6 +41,7 @@ def absorb(state, x, y, weight, guess):
     own.scalars[0] += 1.0
     own.scalars[1] += weight * y * y
     own.scalars[2] += weight * (guess * guess - 2.0 * y * guess)
+    own.scalars[3] += weight
     estimate.scalars[0] += math.log(gain)
     estimate.scalars[1] += weight * norm
 

@@ -11,7 +11,7 @@ import math
 
 from guardband.core._jit import kernel
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_forms"]
 
 BLOCK = 512  # actions at a time: what they need of menu and desk stays in the nearest cache
 
@@ -19,21 +19,31 @@ BLOCK = 512  # actions at a time: what they need of menu and desk stays in the n
 @kernel
 def scan(estimate, beta, coords, menu, desk):
     """Write means to desk[0] and upper confidence bounds to desk[1]; desk[2] is scratch."""
-    actions = menu.shape[1]
-    for start in range(0, actions, BLOCK):
-        _scan_block(estimate, beta, coords, menu, desk, start, min(start + BLOCK, actions))
+    mean, upper = desk[0], desk[1]
+    scan_forms(estimate, coords, menu, mean, upper, desk[2])
+    for k in range(menu.shape[1]):
+        upper[k] = mean[k] + beta * math.sqrt(upper[k])
 
 
 @kernel
-def _scan_block(estimate, beta, coords, menu, desk, start, stop):
+def scan_forms(estimate, coords, menu, mean, form, part):
+    """Write psi'theta-hat to `mean` and psi'V^-1 psi to `form` for every action."""
+    actions = menu.shape[1]
+    for start in range(0, actions, BLOCK):
+        stop = min(start + BLOCK, actions)
+        _scan_block(estimate, coords, menu, mean, form, part, start, stop)
+
+
+@kernel
+def _scan_block(estimate, coords, menu, means, forms, parts, start, stop):
     """Scan the actions from `start` to before `stop`."""
     # Views that start at zero: Numba vectorises their loops, but not range(start, stop).
-    mean, upper, part = desk[0, start:stop], desk[1, start:stop], desk[2, start:stop]
+    mean, form, part = means[start:stop], forms[start:stop], parts[start:stop]
     inverse, theta = estimate.inverse, estimate.theta
     n = stop - start
     for k in range(n):
         mean[k] = 0.0
-        upper[k] = 0.0
+        form[k] = 0.0
     for p in range(coords.size):
         i = coords[p]
         row = menu[i, start:stop]
@@ -60,8 +70,7 @@ def _scan_block(estimate, beta, coords, menu, desk, start, stop):
                 part[k] += a0 * r0[k]
             q += 1
         for k in range(n):
-            upper[k] += part[k] * row[k]
+            form[k] += part[k] * row[k]
     for k in range(n):
-        form = upper[k]
         # Rounding may leave -1e-20 where the form is zero; a NaN must stay one.
-        upper[k] = mean[k] + beta * math.sqrt(0.0 if form < 0.0 else form)
+        form[k] = 0.0 if form[k] < 0.0 else form[k]

@@ -89,7 +89,7 @@ class Statistic(NamedTuple):
 
     gram: Floats  # (d, d) W: sum of w x x'
     moment: Floats  # (d,) U: sum of w y x
-    scalars: Floats  # (3,) number of observations, sum of w y^2, sum of w (yhat^2 - 2 y yhat)
+    scalars: Floats  # (4,) how many; sums of w y^2, of w (yhat^2 - 2 y yhat), and of w
 
 
 class Estimate(NamedTuple):
@@ -154,7 +154,7 @@ class Outcome(NamedTuple):
 
 def new_statistic(dim: int, *lead: int) -> Statistic:
     """Return an empty statistic; `lead` are leading axes."""
-    return Statistic(np.zeros((*lead, dim, dim)), np.zeros((*lead, dim)), np.zeros((*lead, 3)))
+    return Statistic(np.zeros((*lead, dim, dim)), np.zeros((*lead, dim)), np.zeros((*lead, 4)))
 
 
 def new_fleet(agents: int, dim: int, ridge: float) -> State:

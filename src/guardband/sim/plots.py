@@ -180,6 +180,7 @@ def _frame(axes: Axes, results: Results, look: Metric, curves: Sequence[Curve]) 
         textcoords="offset points",
         color=GREY,
         fontsize=10,
+        parse_math=False,
     )
     axes.set_xlabel("round", color=INK, fontsize=11)
     axes.set_ylabel(look.axis, color=INK, fontsize=11)
@@ -221,15 +222,13 @@ def _label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line
     ends = [(float(curve.mean[-1]) - low) / (high - low) for curve in curves]
     heights = [line * (label.count("\n") + 1) for label in labels]
     for curve, label, end, place in zip(curves, labels, ends, spread(ends, heights), strict=True):
-        style: dict[str, Any] = {"color": curve.colour, "transform": axes.transAxes}
-        style["clip_on"] = False
-        axes.plot([1.005, 1.035], [end, place], linewidth=0.8, **style)
-        axes.plot(
-            [1.035, 1.095], [place, place], linewidth=curve.width, linestyle=curve.dash, **style
-        )
-        axes.text(
-            1.105, place, label, transform=axes.transAxes, va="center", color=INK, fontsize=10
-        )
+        beside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
+        leader = {"color": curve.colour, "linewidth": 0.8, **beside}
+        axes.plot([1.005, 1.035], [end, place], **leader)
+        sample = leader | {"linewidth": curve.width, "linestyle": curve.dash}
+        axes.plot([1.035, 1.095], [place, place], **sample)
+        words = {"va": "center", "color": INK, "fontsize": 10, "parse_math": False, **beside}
+        axes.text(1.105, place, label, **words)
 
 
 def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
@@ -239,7 +238,7 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     is an isotonic regression (neighbours out of order share their mean).
     """
     order = sorted(range(len(wanted)), key=lambda i: (wanted[i], -i))  # ties: the first on top
-    room = [0.0]
+    room = [heights[order[0]] / 2]
     for below, above in pairwise(order):
         room.append(room[-1] + (heights[below] + heights[above]) / 2)
     blocks: list[list[float]] = []
@@ -249,7 +248,7 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
             block = blocks.pop() + block
         blocks.append(block)
     level = [float(np.mean(block)) for block in blocks for _ in block]
-    most = max(1.0 - room[-1], 0.0)
+    most = max(1.0 - room[-1] - heights[order[-1]] / 2, 0.0)
     places = [0.0] * len(wanted)
     for i, taken, value in zip(order, room, level, strict=True):
         places[i] = min(max(value, 0.0), most) + taken
@@ -259,6 +258,8 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
 def _label(curve: Curve, kind: str) -> str:
     """Return name and last value, wrapped, never with the value on a line of its own."""
     last = float(curve.mean[-1])
+    if kind == "percent" and last < 100:
+        last = min(last, 99.9)  # 100 % is a finding, not a matter of rounding
     if abs(last) >= 100:
         value = f"{last:,.0f}"
     else:  # measured values show that they were: 0.890, not 0.89

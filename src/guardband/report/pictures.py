@@ -1,0 +1,40 @@
+"""Pictures for pages and talks: inline SVG that follows the page, and PNG files."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["inline_svg", "save_png"]
+
+# What an SVG file needs and a part of an HTML page does not; the only addresses in it are there.
+FILE_ONLY = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>| xmlns(:xlink)?=\"[^\"]*\"", re.S)
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """Return the figure as an <svg> element for an HTML page.
+
+    Parameters
+    ----------
+    figure
+        The picture.
+    name
+        Unique on the page; the picture's ids start with it, so that pictures do not share them.
+    """
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True)
+    svg = FILE_ONLY.sub("", file.getvalue())
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
+    # Its size is the page's business; the viewBox keeps the proportions.
+    return re.sub(r' (width|height)="[\d.]+pt"', "", svg).strip()
+
+
+def save_png(figure: Figure, path: Path) -> Path:
+    """Write the figure, sharp enough for a slide."""
+    figure.savefig(path, dpi=200)
+    return path
