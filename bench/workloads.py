@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 import guardband as gb
-from guardband.core.loop import simulate as stretch
 from guardband.core.types import Floats
 from guardband.sim.tape import Tape
-from guardband.sim.trial import Seat, checkpoints
+from guardband.sim.seats import PaperSeat
+from guardband.sim.trial import checkpoints
 
 
 def features(contexts: int, actions: int, dim: int) -> tuple[Floats, Floats]:
@@ -34,19 +34,9 @@ def rounds_of(
     draws = list(Tape(world, rounds, seed=1).stretches())
 
     def work() -> float:
-        seat = Seat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
+        seat = PaperSeat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
         for each in draws:
-            stretch(
-                seat.fleet,
-                seat.pooled,
-                seat.terms,
-                seat.squad,
-                seat.scene,
-                each,
-                seat.clock,
-                seat.books,
-                seat.trail,
-            )
+            seat.play(each)
         return float(seat.books.totals[0, 4]) / rounds
 
     return work

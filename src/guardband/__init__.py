@@ -1,6 +1,6 @@
 """Safe, distributed linear bandits: learn together, never fall far below a trusted baseline."""
 
-from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb
+from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb
 from guardband.contexts import Discrete, Gaussian, Samples, expected_features
 from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
 from guardband.problems import Tabular
@@ -17,6 +17,7 @@ __all__ = [
     "Discrete",
     "Fleet",
     "Gaussian",
+    "GuardUcb",
     "Replay",
     "Results",
     "Samples",

@@ -12,7 +12,8 @@ from guardband.core import serve as serving
 from guardband.core.choose import decide
 from guardband.core.loop import simulate as stretch
 from guardband.sim.tape import Tape
-from guardband.sim.trial import Seat, checkpoints
+from guardband.sim.seats import PaperSeat
+from guardband.sim.trial import checkpoints
 
 KINDS = {"disc-ucb": gb.DiscUcb, "disc-ucb-unknown": gb.DiscUcbUnknown}
 NAMES = [
@@ -22,7 +23,7 @@ NAMES = [
 ]
 
 
-def simulated(case: Case, algorithm: gb.DiscUcb, rho: float) -> tuple[gb.Results, Seat]:
+def simulated(case: Case, algorithm: gb.DiscUcb, rho: float) -> tuple[gb.Results, PaperSeat]:
     """Run the simulator on the case's draws, with one rho for all rounds."""
     draws, rounds = case.draws, len(case.draws["contexts"])
     replay = gb.Replay(
@@ -36,19 +37,9 @@ def simulated(case: Case, algorithm: gb.DiscUcb, rho: float) -> tuple[gb.Results
     results = gb.simulate(problem, algorithm, replay=replay, trace=True)
     world = problem.build(0)
     plan = algorithm.plan(world.facts(rounds))
-    seat = Seat(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
+    seat = PaperSeat(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
     (tape,) = Tape(world, rounds, 0, replay=replay).stretches()
-    stretch(
-        seat.fleet,
-        seat.pooled,
-        seat.terms,
-        seat.squad,
-        seat.scene,
-        tape,
-        seat.clock,
-        seat.books,
-        seat.trail,
-    )
+    seat.play(tape)
     return results, seat
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from guardband.algorithms.base import Algorithm, Confidence, Plan
 from guardband.algorithms.disc_ucb import DiscUcb, DiscUcbUnknown
 from guardband.algorithms.free import Baseline, DisLinUcb
+from guardband.algorithms.guard_ucb import GuardPlan, GuardUcb
 
 __all__ = [
     "ALGORITHMS",
@@ -18,6 +19,8 @@ __all__ = [
     "DiscUcb",
     "DiscUcbUnknown",
     "Entry",
+    "GuardPlan",
+    "GuardUcb",
     "Plan",
 ]
 

@@ -13,13 +13,21 @@ from guardband.core.scene import Metric, Played
 from guardband.core.sync import due, pool
 from guardband.core.types import Estimate, Mix, Offer, Rule, State, Statistic, Task
 
-__all__ = ["keep_books", "pass_checkpoint", "simulate", "to_unit_length"]
+__all__ = [
+    "copy_features",
+    "judge_policy",
+    "keep_books",
+    "pass_checkpoint",
+    "simulate",
+    "to_unit_length",
+]
 
 ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
 KNOWN, BASELINE = int(Rule.KNOWN), int(Rule.BASELINE)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
 VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
+VIOLATIONS_POLICY = int(Metric.VIOLATIONS_POLICY)
 CONSERVATIVE, REWARD = int(Metric.CONSERVATIVE), int(Metric.REWARD)
 BASELINE_REWARD = int(Metric.BASELINE_REWARD)
 
@@ -58,7 +66,7 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
             mean, reward = expected[k], realised[k]
             if terms.rule != BASELINE:
                 x = state.work[0]
-                _features(offer.menu, k, task.coords, x)
+                copy_features(offer.menu, k, task.coords, x)
                 if outcome.conservative and terms.mix != ACTION:
                     zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
                     bonus = _blend(x, zeta, terms, task, scene.theta, state.work[1])
@@ -70,6 +78,9 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                     call = True
             played = Played(k, outcome.conservative, mean, reward)
             keep_books(scene, squad, books, trail, page, t, m, played)
+            if outcome.explored:  # the coin's other side is the baseline
+                mixture = (1.0 - rho) * expected[b] + rho * mean
+                judge_policy(squad, books, m, expected[b], mean, mixture)
         if call:
             clock.logdet[0] = pool(fleet, pooled, terms.ridge)
             clock.ints[1] = t
@@ -90,6 +101,7 @@ def keep_books(scene, squad, books, trail, page, t, m, played):
     totals[REGRET] += realised[best] - played.reward
     totals[REGRET_EXPECTED] += expected[best] - played.mean
     totals[VIOLATIONS_EXPECTED] += played.mean < keep * expected[b] - TOLERANCE
+    totals[VIOLATIONS_POLICY] += played.mean < keep * expected[b] - TOLERANCE
     totals[VIOLATIONS_REALISED] += played.reward < keep * realised[b] - TOLERANCE
     totals[CONSERVATIVE] += played.conservative
     totals[REWARD] += played.reward
@@ -98,6 +110,13 @@ def keep_books(scene, squad, books, trail, page, t, m, played):
         trail.actions[t - 1, m] = played.action
         trail.conservative[t - 1, m] = played.conservative
         trail.rewards[t - 1, m] = played.reward
+
+
+@kernel
+def judge_policy(squad, books, m, baseline, mean, mixture):
+    """Count the mixture a coin chose from, in place of what it happened to choose."""
+    floor = (1.0 - squad.judged[m]) * baseline - TOLERANCE
+    books.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (mean < floor)
 
 
 @kernel
@@ -111,7 +130,7 @@ def pass_checkpoint(clock, books):
 
 
 @kernel
-def _features(menu, k, index, x):
+def copy_features(menu, k, index, x):
     """Write action k's features to x, with zeros outside the task."""
     for i in range(x.size):
         x[i] = 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from guardband.core._jit import kernel
 from guardband.core.choose import argmax
 from guardband.core.linalg import dot
@@ -74,7 +76,13 @@ def _write_forecast(scene, c, last, support, weights):
     for m in range(scene.group.size):
         g = scene.group[m]
         expected = scene.expected[last, g]
-        b = _ranked(expected, scene.rank)
+        b = -1
+        for other in range(m):  # agents of one task have one baseline
+            if scene.group[other] == g:
+                b = scene.baseline[last, other]
+                break
+        if b < 0:
+            b = _ranked(expected, scene.rank)
         scene.baseline[last, m] = b
         scene.baseline_reward[last, m] = expected[b]
         scene.gap[last, m] = expected[scene.best[last, g]] - scene.high
@@ -83,11 +91,13 @@ def _write_forecast(scene, c, last, support, weights):
 @kernel
 def _ranked(values, rank):
     """Return the index of the rank-th largest value (1 = largest; ties by lowest index)."""
-    for k in range(values.size):
-        ahead = 0
-        for j in range(values.size):
-            if values[j] > values[k] or (values[j] == values[k] and j < k):
-                ahead += 1
-        if ahead == rank - 1:
-            return k
-    return 0
+    # Walk down the order, one value at a time: K * rank steps, and no scratch.
+    bound, last = math.inf, -1
+    for _ in range(rank):
+        best = -1
+        for k in range(values.size):
+            below = values[k] < bound or (values[k] == bound and k > last)
+            if below and (best < 0 or values[k] > values[best]):
+                best = k
+        bound, last = values[best], best
+    return last

@@ -34,6 +34,9 @@ class Metric(IntEnum):
     CONSERVATIVE = 4
     REWARD = 5
     BASELINE_REWARD = 6
+    VIOLATIONS_POLICY = 7  # the randomised choice was worth less than the floor, in expectation
+    STUCK = 8  # no certified action taught enough about the most promising one
+    OUTSIDE = 9  # theta was not in the confidence set (known to the simulator alone)
 
 
 class Squad(NamedTuple):

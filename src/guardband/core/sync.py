@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from guardband.core._jit import kernel
 from guardband.core.linalg import copy
 from guardband.core.ridge import refresh
 from guardband.core.types import Estimate, Statistic, Trigger
 
-__all__ = ["add_statistic", "clear_statistic", "due", "pool"]
+__all__ = ["EAGER", "add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
 
+EAGER = 0.7  # growth of log det V at which an agent that had to be conservative calls at once
 PAPER, GROWTH = int(Trigger.PAPER), int(Trigger.GROWTH)
 
 
@@ -24,6 +27,12 @@ def due(logdet, last_logdet, rounds, terms):
     if terms.trigger == GROWTH:
         return growth >= terms.budget
     return False
+
+
+@kernel
+def due_anytime(logdet, last_logdet, rounds, now, agents, dim):
+    """Tell the same without a horizon: log(det V / det V_last) (t - t_last) >= t log(Mt+1)/(dM)."""
+    return (logdet - last_logdet) * rounds >= now * math.log(agents * now + 1.0) / (dim * agents)
 
 
 @kernel

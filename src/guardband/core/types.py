@@ -17,10 +17,15 @@ __all__ = [
     "Estimate",
     "Floats",
     "Gate",
+    "GuardOffer",
+    "GuardOutcome",
+    "GuardTerms",
     "Ints",
     "Mix",
     "Offer",
     "Outcome",
+    "Radius",
+    "Realised",
     "Reason",
     "Rule",
     "State",
@@ -70,6 +75,7 @@ class Trigger(IntEnum):
     NEVER = 0
     PAPER = 1  # growth of log det V times rounds since the last time >= budget
     GROWTH = 2  # growth of log det V >= budget
+    ANYTIME = 3  # the paper's with t log(M t + 1) / (d M) for a budget: no horizon
 
 
 class Reason(IntEnum):
@@ -82,6 +88,23 @@ class Reason(IntEnum):
     NO_REWARD_FLOOR = 4  # the gate cannot be computed
     FREE = 5  # there is no constraint
     ALWAYS = 6  # the rule plays nothing but the baseline
+
+
+class Radius(IntEnum):
+    """How Guard-UCB measures its confidence set."""
+
+    BEST = 0  # the smaller of the next two, at half the error each
+    LOGDET = 1
+    EMPIRICAL = 2
+    PAPER = 3
+
+
+class Realised(IntEnum):
+    """Whether a certificate must hold for the context that was drawn, not only on average."""
+
+    NONE = 0
+    CHANCE = 1  # with a given probability
+    WORST = 2  # in every possible context
 
 
 class Statistic(NamedTuple):
@@ -150,6 +173,55 @@ class Outcome(NamedTuple):
     reason: int
     beta: float  # the radius of the confidence set
     scanned: bool  # the desk holds this menu's means and bounds
+
+
+class GuardTerms(NamedTuple):
+    """The settings of Guard-UCB, the same for every agent and every round."""
+
+    strict: bool  # every play is certified; else the randomised choice is
+    trigger: int
+    radius: int
+    realised: int
+    chance: float
+    anchors: bool
+    tolerance: float  # tau: how far a reported baseline reward may be off
+    ridge: float
+    variance: float  # sigma^2, of the reward noise
+    sharing: float  # f: how many agents may share a context
+    spread: float  # declared half range of the hidden context's part; NaN: not declared
+    nominal: float  # the weight by which exploration is planned
+    optimism: float  # gamma
+    bias: float
+    theta_bound: float  # S
+    confidence: float  # 2 log(1 / delta_1), or 2 log(2 / delta) for the paper's radius
+    agents: float  # M
+
+
+class GuardOffer(NamedTuple):
+    """What one agent of Guard-UCB is offered in one round."""
+
+    menu: Floats  # (d, K) expected features psi
+    baseline: int
+    known: bool  # a baseline reward was reported and may be used
+    baseline_reward: float
+    pages: Floats  # (pages, d, K) features phi of possible contexts
+    ids: Ints  # (n,) this round's support: pages; empty if it is not known
+    weights: Floats  # (n,) their probabilities
+
+
+class GuardOutcome(NamedTuple):
+    """What an agent of Guard-UCB decided."""
+
+    action: int
+    target: int  # the most promising action of all
+    partner: int  # what is played instead where the target is not certified
+    chance: float  # the probability with which the target is played
+    propensity: float  # the probability with which the action was played
+    conservative: bool  # the target is not certified
+    stuck: bool  # no certified action teaches enough about the target
+    margin: float  # by how much what was played, or its mixture, clears the floor for certain
+    beta: float  # the radius of the set that was used
+    plain: float  # the radius without anchors
 
 
 def new_statistic(dim: int, *lead: int) -> Statistic:

@@ -15,8 +15,9 @@ from guardband.algorithms import Algorithm
 from guardband.core.scene import Metric
 from guardband.core.types import Floats, Ints
 from guardband.problems import Problem, World
+from guardband.sim.seats import Record, Trace
 from guardband.sim.stats import mean_interval
-from guardband.sim.trial import Record, Trace, checkpoints, numbers_per_sync
+from guardband.sim.trial import checkpoints, numbers_per_sync
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +136,7 @@ class Results:
             curves = np.array([record.curves for record in mine])
             syncs = np.array([record.syncs for record in mine])
             if settings["alpha"] is None:
-                for metric in (Metric.VIOLATIONS_EXPECTED, Metric.VIOLATIONS_REALISED):
+                for metric in (m for m in Metric if m.name.startswith("VIOLATIONS")):
                     totals[..., metric] = curves[..., metric] = np.nan
             series.append(
                 Series(

@@ -26,7 +26,7 @@ __all__ = ["Replay", "Tape"]
 STRETCH_NUMBERS = 1 << 19  # about 4 MB of draws at a time
 
 NO_RHO, NO_NOISE = np.zeros(0), np.zeros((0, 0, 0))
-NO_SUPPORT, NO_WEIGHTS = np.zeros((0, 0), np.int64), np.zeros((0, 0))
+NO_SUPPORT, NO_WEIGHTS = np.zeros((1, 0), np.int64), np.zeros((1, 0))
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,11 @@ def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
 
 def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
     agents, dim = len(world.tasks), world.dim
+    if world.nature is not None:
+        raise ValueError(
+            "a replay holds no features, but this problem draws some in each round "
+            f"({type(world.nature).__name__}): replay a problem whose tables are fixed."
+        )
     if coins and replay.coin is None:
         raise ValueError(
             "mix='action' tosses a coin in each round: give Replay(coin=(T, M) array)."

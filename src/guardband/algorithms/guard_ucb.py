@@ -1,0 +1,171 @@
+"""Guard-UCB: as safe as promised, and it learns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from guardband.checks import (
+    as_alpha,
+    check_choice,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+)
+from guardband.core.types import Floats, GuardTerms, Radius, Realised, Trigger
+from guardband.facts import Facts
+
+__all__ = ["GuardPlan", "GuardUcb"]
+
+RADII = {kind.name.lower(): kind for kind in Radius}
+NOMINAL_SPREAD = 0.2  # for planning exploration only; safety does not depend on it
+PAPER_SPREAD = 1.0  # what the paper assumes of a hidden context
+
+
+class GuardPlan(NamedTuple):
+    """Guard-UCB made ready for one problem."""
+
+    terms: GuardTerms
+    alpha: Floats  # (M,)
+
+
+@dataclass(frozen=True)
+class GuardUcb:
+    """Guard-UCB: certificates on differences, weights by spread, no gate and no horizon.
+
+    In strict mode every action played satisfies the constraint, in expectation over the hidden
+    context; in policy mode the randomised choice does, and a single play may lie below the floor.
+    Both hold for all agents and rounds together with probability 1 - delta, if the bounds stated
+    here are true.
+
+    Parameters
+    ----------
+    alpha
+        The share of the baseline's reward that may be lost, in (0, 1]; one number, or one per task.
+    noise
+        sigma: the reward noise is sigma-sub-Gaussian; above 0.
+    delta
+        The probability with which the promise may fail.
+    theta_bound
+        S, a bound on the length of theta.
+    mode
+        "strict" or "policy".
+    shared_context
+        Whether agents act under one hidden context in a round, as in the paper; then their data
+        carry less information, and the set accounts for it (f = M, else f = 1).
+    optimism
+        gamma: how much of the confidence width counts for the target. Safety does not depend on
+        it; below 1 it usually learns faster, without the regret guarantee.
+    bias_bound
+        A bound on a lasting error of the expected features' reward, |E[(phi - psi)'theta]|.
+    baseline_tolerance
+        tau: reported baseline rewards are right to +-tau; None does not use them at all.
+    realised
+        None: the promise is an expectation over the hidden context. ("chance", eps): it holds for
+        the context drawn with probability 1 - eps. "worst": in every possible context. Both need
+        the support of the context distribution, and strict mode.
+    anchors
+        Learn from reported baseline rewards as well; needs baseline_tolerance.
+    spread
+        A bound on half the range (or the sub-Gaussian deviation) of what the hidden context adds
+        to a reward; None: from the round's support, or 1/2 where there is none.
+    radius
+        "best", "logdet", "empirical", or "paper" (the paper's set, for comparison).
+    ridge
+        lambda; None: 1 / theta_bound^2.
+    share
+        False keeps the agents apart.
+    """
+
+    alpha: float | tuple[float, ...] = 0.1
+    noise: float = 1.0
+    delta: float = 1e-3
+    theta_bound: float = 1.0
+    mode: str = field(default="strict", kw_only=True)
+    shared_context: bool = field(default=True, kw_only=True)
+    optimism: float = field(default=1.0, kw_only=True)
+    bias_bound: float = field(default=0.0, kw_only=True)
+    baseline_tolerance: float | None = field(default=None, kw_only=True)
+    realised: Any = field(default=None, kw_only=True)
+    anchors: bool = field(default=False, kw_only=True)
+    spread: float | None = field(default=None, kw_only=True)
+    radius: str = field(default="best", kw_only=True)
+    ridge: float | None = field(default=None, kw_only=True)
+    share: bool = field(default=True, kw_only=True)
+
+    name: ClassVar[str] = "guard-ucb"
+    constrained: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        numbers = as_alpha(self.alpha)
+        set_ = object.__setattr__
+        set_(self, "alpha", numbers[0] if np.ndim(self.alpha) == 0 else numbers)
+        why = "A noise of zero gives infinite weights; state a small one."
+        set_(self, "noise", check_positive("noise", self.noise, why))
+        set_(self, "delta", check_fraction("delta", self.delta))
+        set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
+        check_choice("mode", self.mode, ("strict", "policy"))
+        check_choice("radius", self.radius, tuple(RADII))
+        set_(self, "optimism", check_not_negative("optimism", self.optimism))
+        set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
+        for name in ("baseline_tolerance", "spread"):
+            if getattr(self, name) is not None:
+                set_(self, name, check_not_negative(name, getattr(self, name)))
+        if self.ridge is not None:
+            set_(self, "ridge", check_positive("ridge", self.ridge))
+        if self.anchors and self.baseline_tolerance is None:
+            raise ValueError(
+                "anchors=True learns from reported baseline rewards: say how far they may be off "
+                "with baseline_tolerance=..."
+            )
+        if self.radius == "paper" and self.bias_bound > 0:
+            raise ValueError("bias_bound widens the radii of Guard-UCB, not radius='paper'.")
+        set_(self, "realised", _as_realised(self.realised))
+        if self.realised is not None and self.mode != "strict":
+            raise ValueError("realised=... is a promise about single plays: use mode='strict'.")
+
+    def plan(self, facts: Facts) -> GuardPlan:
+        """Return the terms for a problem of which `facts` are known."""
+        agents, paper = facts.agents, self.radius == "paper"
+        radii = 2 if self.radius == "best" else 1
+        # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
+        share = 6.0 * self.delta / (math.pi**2 * agents * radii)
+        sharing = float(agents) if self.shared_context and not paper else 1.0
+        spread = PAPER_SPREAD if paper else self.spread
+        planned = NOMINAL_SPREAD if spread is None else spread
+        kind, chance = Realised.NONE, 0.0
+        if self.realised == "worst":
+            kind = Realised.WORST
+        elif self.realised is not None:
+            kind, chance = Realised.CHANCE, self.realised[1]
+        terms = GuardTerms(
+            strict=self.mode == "strict",
+            trigger=int(Trigger.ANYTIME if self.share else Trigger.NEVER),
+            radius=int(RADII[self.radius]),
+            realised=int(kind),
+            chance=float(chance),
+            anchors=bool(self.anchors),
+            tolerance=-1.0 if self.baseline_tolerance is None else self.baseline_tolerance,
+            ridge=self.theta_bound**-2 if self.ridge is None else self.ridge,
+            variance=self.noise**2,
+            sharing=sharing,
+            spread=math.nan if spread is None else float(spread),
+            nominal=1.0 / (self.noise**2 + sharing * planned**2),
+            optimism=self.optimism,
+            bias=self.bias_bound,
+            theta_bound=self.theta_bound,
+            confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
+            agents=float(agents),
+        )
+        return GuardPlan(terms, np.array(as_alpha(self.alpha, agents)))
+
+
+def _as_realised(value: Any) -> Any:
+    if value is None or value == "worst":
+        return value
+    if isinstance(value, tuple | list) and len(value) == 2 and value[0] == "chance":
+        return ("chance", check_fraction("the chance in realised", value[1]))
+    raise ValueError(f"realised must be None, 'worst' or ('chance', eps), not {value!r}.")

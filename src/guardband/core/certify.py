@@ -1,0 +1,210 @@
+"""Guard-UCB's confidence set and certificates: what is sure to clear the floor.
+
+The set is {theta: ||theta - theta-hat||_V <= beta}; min over it of v'theta is exactly
+v'theta-hat - beta ||v||_{V^-1}. A certificate is such a minimum that is not negative.
+"""
+
+from __future__ import annotations
+
+import math
+
+from guardband.core._jit import kernel
+from guardband.core.linalg import copy, dot, invert
+from guardband.core.types import Radius, Realised
+
+__all__ = ["anchor", "guard_radius", "observation_weight", "slack_of", "slacks"]
+
+BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
+NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
+
+MANY = 64  # pairs of support points are compared up to this many; beyond, distances to psi
+ROUNDING = 1e-12
+
+
+@kernel
+def guard_radius(state, pooled, terms, epoch):
+    """Return beta of the epoch: from log det V, from the residuals, or the smaller of both.
+
+    log det:   sqrt(log det(V/ridge) + 2 log(1/delta_p) + ridge S^2) + bias sqrt(sum w)
+    empirical: sqrt(H + U'V^-1 U + 2 log(1/delta_p) + ridge S^2), H = sum w (yhat^2 - 2 y yhat);
+               with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
+    """
+    own, estimate = state.own, state.estimate
+    prior = terms.ridge * terms.theta_bound * terms.theta_bound
+    growth, total = estimate.scalars[0], own.scalars[3] + pooled.scalars[3]
+    if terms.radius not in (BEST, LOGDET, EMPIRICAL):  # the paper's, in these units
+        return math.sqrt(growth + terms.confidence) + math.sqrt(prior)
+    level = terms.confidence + 4.0 * math.log(epoch)  # 2 log(1 / delta_p)
+    beta = math.inf
+    if terms.radius != EMPIRICAL:
+        beta = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
+    if terms.radius != LOGDET:
+        fit = own.scalars[2] + pooled.scalars[2]
+        for i in range(estimate.theta.size):
+            fit += (own.moment[i] + pooled.moment[i]) * estimate.theta[i]
+        if terms.bias > 0.0:
+            square = fit + 2.0 * level + prior + 2.0 * terms.bias * terms.bias * total
+        else:
+            square = fit + level + prior
+        beta = min(beta, math.sqrt(max(0.0, square)))
+    return beta
+
+
+@kernel
+def slack_of(estimate, beta, terms, task, offer, desk, image, k):
+    """Return the certified lead of action k over the floor; `image` is V^-1 psi_b.
+
+    The difference form needs no reward: min of (psi_k - (1 - alpha) psi_b)'theta. With a baseline
+    reward known to +-tau: max(0, min of psi_k'theta) - (1 - alpha)(r_b + tau), and for the
+    baseline itself alpha (r_b - tau).
+    """
+    if terms.realised != NONE:
+        return _realised_slack(estimate, beta, terms, task, offer, desk, k)
+    mean, form = desk[0], desk[3]
+    keep, b = 1.0 - task.alpha, offer.baseline
+    cross = 0.0
+    for p in range(task.coords.size):
+        i = task.coords[p]
+        cross += image[i] * offer.menu[i, k]
+    square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
+    slack = mean[k] - keep * mean[b] - beta * math.sqrt(max(0.0, square))
+    if offer.known:
+        lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
+        slack = max(slack, lower - keep * (offer.baseline_reward + terms.tolerance))
+        if k == b:
+            slack = max(slack, task.alpha * max(0.0, offer.baseline_reward - terms.tolerance))
+    return slack
+
+
+@kernel
+def slacks(estimate, beta, terms, task, offer, desk, image):
+    """Write the slack of every action to desk[4]."""
+    for k in range(offer.menu.shape[1]):
+        desk[4, k] = slack_of(estimate, beta, terms, task, offer, desk, image, k)
+
+
+@kernel
+def _realised_slack(estimate, beta, terms, task, offer, desk, k):
+    """Return the lead that holds in the worst context, or with probability 1 - chance.
+
+    D_c = phi(k, c) - (1 - alpha) phi(b, c); the baseline is judged in the same context.
+    """
+    values, keep, b = desk[5], 1.0 - task.alpha, offer.baseline
+    n = offer.ids.size
+    for j in range(n):
+        page = offer.pages[offer.ids[j]]
+        lead, square = 0.0, 0.0
+        for p in range(task.coords.size):
+            i = task.coords[p]
+            gap = page[i, k] - keep * page[i, b]
+            lead += gap * estimate.theta[i]
+            row = 0.5 * estimate.inverse[i, i] * gap
+            for q in range(p):
+                o = task.coords[q]
+                row += estimate.inverse[i, o] * (page[o, k] - keep * page[o, b])
+            square += 2.0 * row * gap
+        values[j] = lead - beta * math.sqrt(max(0.0, square))
+    best = -math.inf
+    worst = math.inf
+    for j in range(n):
+        if offer.weights[j] > 0.0:
+            worst = min(worst, values[j])
+            mass = 0.0
+            for o in range(n):
+                if values[o] >= values[j]:
+                    mass += offer.weights[o]
+            if mass >= 1.0 - terms.chance - ROUNDING:
+                best = max(best, values[j])
+    return best if terms.realised == CHANCE else worst
+
+
+@kernel
+def observation_weight(estimate, beta, terms, task, offer, k):
+    """Return w = 1 / (sigma^2 + f s^2), s half the range of phi(k, c)'theta over the support.
+
+    s is declared, or 1/2 where nothing is known, or the least of 1/2, (S/2) times the diameter of
+    the support's features, and half the range that the confidence set allows.
+    """
+    if not math.isnan(terms.spread):
+        half = terms.spread
+    elif offer.ids.size == 0:
+        half = 0.5
+    else:
+        half = _half_range(estimate, beta, terms, task, offer, k)
+    return 1.0 / (terms.variance + terms.sharing * half * half)
+
+
+@kernel
+def _half_range(estimate, beta, terms, task, offer, k):
+    top, bottom, far = -math.inf, math.inf, 0.0
+    n = offer.ids.size
+    for j in range(n):
+        if not offer.weights[j] > 0.0:
+            continue
+        page = offer.pages[offer.ids[j]]
+        mean, square = 0.0, 0.0
+        for p in range(task.coords.size):
+            i = task.coords[p]
+            mean += page[i, k] * estimate.theta[i]
+            row = 0.5 * estimate.inverse[i, i] * page[i, k]
+            for q in range(p):
+                row += estimate.inverse[i, task.coords[q]] * page[task.coords[q], k]
+            square += 2.0 * row * page[i, k]
+        width = beta * math.sqrt(max(0.0, square))
+        top, bottom = max(top, mean + width), min(bottom, mean - width)
+        if n <= MANY:
+            for o in range(j):
+                if offer.weights[o] > 0.0:
+                    other = offer.pages[offer.ids[o]]
+                    far = max(far, _distance(page, other, task.coords, k))
+        else:  # every value lies within S times the distance of psi's
+            far = max(far, 2.0 * _distance(page, offer.menu, task.coords, k))
+    seen = 0.5 * (min(1.0, top) - max(0.0, bottom))
+    return max(0.0, min(0.5, 0.5 * terms.theta_bound * far, seen))
+
+
+@kernel
+def _distance(one, other, coords, k):
+    total = 0.0
+    for p in range(coords.size):
+        gap = one[coords[p], k] - other[coords[p], k]
+        total += gap * gap
+    return math.sqrt(total)
+
+
+@kernel
+def anchor(state, pooled, reports, pooled_reports, anchored, terms, beta):
+    """Write the estimate that also fits the baseline's reported rewards; tell if they contradict.
+
+    k = beta^2 / (n tau^2); V_k = V + k A, theta_k = V_k^-1 (U + k a); its radius is sqrt(2) beta.
+    The reports contradict the observations if J = ||theta_k - theta-hat||_V^2 + k sum (r -
+    psi_b'theta_k)^2 exceeds 2 beta^2.
+    """
+    d = pooled.moment.size
+    own, estimate, work = state
+    n = reports.scalars[0] + pooled_reports.scalars[0]
+    tolerance = max(terms.tolerance, 1e-4)
+    k = beta * beta / (n * tolerance * tolerance)
+    matrix = work[4:]
+    copy(pooled.gram, matrix)
+    for i in range(d):
+        for j in range(d):
+            both = reports.gram[i, j] + pooled_reports.gram[i, j]
+            matrix[i, j] += own.gram[i, j] + k * both
+        matrix[i, i] += terms.ridge
+        work[2, i] = own.moment[i] + pooled.moment[i]
+        work[2, i] += k * (reports.moment[i] + pooled_reports.moment[i])
+    invert(matrix, anchored.inverse)
+    for i in range(d):
+        anchored.theta[i] = dot(anchored.inverse[i], work[2])
+    strain = k * (reports.scalars[1] + pooled_reports.scalars[1])
+    for i in range(d):
+        shift = anchored.theta[i] - estimate.theta[i]
+        a = reports.moment[i] + pooled_reports.moment[i]
+        strain += terms.ridge * shift * shift - 2.0 * k * a * anchored.theta[i]
+        for j in range(d):
+            other = anchored.theta[j] - estimate.theta[j]
+            strain += (own.gram[i, j] + pooled.gram[i, j]) * shift * other
+            both = reports.gram[i, j] + pooled_reports.gram[i, j]
+            strain += k * both * anchored.theta[i] * anchored.theta[j]
+    return strain > 2.0 * beta * beta
