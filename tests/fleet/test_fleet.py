@@ -103,7 +103,7 @@ def test_a_wrong_task_name_gets_the_nearest() -> None:
 
 def test_a_horizon_sets_the_paper_s_budget() -> None:
     fleet = make(horizon=100)
-    terms = fleet._team.known
+    terms = fleet._team.engine.terms
     assert terms.budget == pytest.approx(100 * np.log(200) / (3 * 2))
 
 

@@ -11,8 +11,8 @@ import guardband as gb
 from guardband.core import serve as serving
 from guardband.core.choose import decide
 from guardband.core.loop import simulate as stretch
-from guardband.sim.tape import Tape
 from guardband.sim.seats import PaperSeat
+from guardband.sim.tape import Tape
 from guardband.sim.trial import checkpoints
 
 KINDS = {"disc-ucb": gb.DiscUcb, "disc-ucb-unknown": gb.DiscUcbUnknown}
@@ -62,8 +62,8 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         reward_floor=floor,
     )
     team = fleet._team
-    rho = team.known_settings[0][serving.RHO]
-    for each in (*team.known_settings, *team.unknown_settings):
+    rho = team.engine.known[0][serving.RHO]
+    for each in (*team.engine.known, *team.engine.unknown):
         each[serving.RHO] = rho
     results, seat = simulated(case, algorithm, rho)
     trace = results.trace

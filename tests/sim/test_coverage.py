@@ -12,9 +12,9 @@ def covers(fleet: gb.Fleet, theta: np.ndarray) -> bool:
     """Tell whether theta lies in every agent's set, from the sums themselves."""
     team = fleet._team
     for state in team.states:
-        V = team.known.ridge * np.eye(team.dim) + team.pooled.gram + state.own.gram
+        V = team.engine.terms.ridge * np.eye(team.dim) + team.pooled.gram + state.own.gram
         off = state.estimate.theta - theta
-        if off @ V @ off > radius(state.estimate, team.known) ** 2:
+        if off @ V @ off > radius(state.estimate, team.engine.terms) ** 2:
             return False
     return True
 

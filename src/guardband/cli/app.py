@@ -15,6 +15,8 @@ from guardband.sim import BoundWarning
 
 __all__ = ["app", "main"]
 
+STOPPED = 130  # what typer makes of Ctrl-C
+
 app = typer.Typer(
     help="Safe, distributed linear bandits: learn together, never fall far below a baseline.",
     epilog="Start with: guardband run",
@@ -42,9 +44,10 @@ def main() -> None:
     warnings.showwarning = note
     try:
         app()
-    except KeyboardInterrupt:
-        notes.print("stopped; nothing was written.")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == STOPPED:
+            notes.print("stopped.")
+        raise
     except (ValueError, TypeError, OSError) as error:
         notes.print(f"[red]error:[/red] {escape(str(error))}")
         sys.exit(2)

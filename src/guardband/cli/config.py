@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.checks import check_choice, nearest
-from guardband.problems import PROBLEMS
+from guardband.problems import NOISES, PROBLEMS, from_file
+from guardband.problems import problem as named_problem
 
 __all__ = [
     "DEFAULT_ALGORITHMS",
@@ -21,13 +22,24 @@ __all__ = [
     "read_config",
 ]
 
+FILE_SETTINGS = ("theta", "tasks", "baseline", "noise")
+
+# What a TOML file must hold where nothing later would say so in its words.
+KINDS: dict[str, tuple[type, str]] = {
+    "problem": (str, "a text"),
+    "algorithms": (list, "a list of names"),
+    "out": (str, "a text"),
+    "settings": (dict, "a table"),
+    "problem_settings": (dict, "a table"),
+}
+
 DEFAULT_ALGORITHMS = ("disc-ucb", "disc-ucb-gap-oracle", "dis-lin-ucb", "baseline")
 
 TEMPLATE = """\
 # A run of guardband; start it with: guardband run THIS_FILE
 # Every line may be left out, and every option of `guardband run` overrides its line here.
 
-problem = "{problem}"          # see: guardband problems
+problem = "{problem}"          # see: guardband problems; or a file of your own, .npz or .csv
 algorithms = [{algorithms}]    # see: guardband algorithms
 
 # agents = 3       # tasks that learn together; the problem's own number if left out
@@ -38,12 +50,13 @@ seed = {seed}           # the same seed gives the same numbers
 
 out = "{out}"   # where the report goes
 
-# Settings of the problem and of all algorithms, by their names in Python:
+# Settings of the algorithms and of the problem, by their names in Python:
 # [settings]
-# noise = 0.1
+# noise = 0.1      # what algorithms assume
 # delta = 1e-3
 # [problem_settings]
 # psi_noise = 0.01
+# noise = {{model = "student", std = 0.1, df = 3}}    # what nature does; or a number: Gaussian
 """
 
 
@@ -63,11 +76,14 @@ class RunConfig:
     problem_settings: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        check_choice("problem", self.problem, tuple(PROBLEMS))
+        if not _names_file(self.problem):
+            check_choice("problem", self.problem, tuple(PROBLEMS))
         if not self.algorithms:
             raise ValueError("algorithms is empty; see `guardband algorithms`.")
         for name in self.algorithms:
             check_choice("algorithm", name, tuple(ALGORITHMS))
+        if "alpha" in (self.settings or {}):
+            raise ValueError("alpha is a setting of the whole run: write it above [settings].")
 
     def updated(self, **changes: Any) -> RunConfig:
         """Return the settings with those changes that are not None."""
@@ -86,27 +102,47 @@ def read_config(path: Path) -> RunConfig:
     for key in table:
         if key not in known:
             raise ValueError(f"{path}: unknown setting {key!r}.{nearest(key, known)}")
+        kind, words = KINDS.get(key, (object, ""))
+        if not isinstance(table[key], kind):
+            raise ValueError(f"{path}: {key} must be {words}, not {table[key]!r}.")
     if "algorithms" in table:
-        names = table["algorithms"]
-        table["algorithms"] = (names,) if isinstance(names, str) else tuple(names)
+        table["algorithms"] = tuple(table["algorithms"])
     return RunConfig(**table)
 
 
 def make_problem(config: RunConfig) -> Any:
-    """Return the problem of a run."""
+    """Return the problem of a run: one of the named ones, or a user's own from a file."""
     settings = dict(config.problem_settings or {})
+    if isinstance(settings.get("noise"), Mapping):
+        settings["noise"] = _noise_model(settings["noise"])
     if config.agents is not None:
         settings["agents"] = config.agents
-    kind = PROBLEMS[config.problem]
-    if is_dataclass(kind):
-        known = [f.name for f in fields(kind)]
-        for name in settings:
-            if name not in known:
-                raise ValueError(
-                    f"{config.problem} has no setting {name!r}; it has {', '.join(known)}."
-                    f"{nearest(name, known)}"
-                )
-    return kind(**settings)
+    if not _names_file(config.problem):
+        return named_problem(config.problem, **settings)
+    for name in settings:
+        if name not in FILE_SETTINGS:
+            raise ValueError(
+                f"a problem from a file has no setting {name!r}; it has "
+                f"{', '.join(FILE_SETTINGS)}.{nearest(name, FILE_SETTINGS)}"
+            )
+    return from_file(config.problem, **settings)
+
+
+def _names_file(problem: str) -> bool:
+    return Path(problem).suffix.lower() in (".csv", ".npz")
+
+
+def _noise_model(table: Mapping[str, Any]) -> Any:
+    """Return a noise model from a table such as {model = "student", std = 0.1, df = 3}."""
+    name = check_choice("noise.model", table.get("model", "gaussian"), tuple(NOISES))
+    kind, known = NOISES[name], [f.name for f in fields(NOISES[name])]
+    for key in table:
+        if key not in ("model", *known):
+            raise ValueError(
+                f"the {name} noise has no setting {key!r}; it has {', '.join(known)}."
+                f"{nearest(key, known)}"
+            )
+    return kind(**{key: value for key, value in table.items() if key != "model"})
 
 
 def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[Algorithm]:
@@ -119,13 +155,8 @@ def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[A
         plain = ALGORITHMS[name].make()
         own = {f.name for f in fields(plain)}
         made.append(replace(plain, **{k: v for k, v in given.items() if k in own}))
-    used = {f.name for algorithm in made for f in fields(algorithm)}  # type: ignore[arg-type]
+    used = {f.name for algorithm in made for f in fields(algorithm)}
     for key in config.settings or {}:
         if key not in used:
             raise ValueError(f"no algorithm has a setting {key!r}.{nearest(key, sorted(used))}")
     return made
-
-
-def as_dict(config: RunConfig) -> dict[str, Any]:
-    """Return the settings as plain values."""
-    return asdict(config)

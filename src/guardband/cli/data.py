@@ -29,12 +29,15 @@ def show(context: typer.Context) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("data set", "state", "where", "rights"):
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     for entry in data.status():
         table.add_row(entry.name, entry.state, str(entry.path or "-"), entry.licence)
     console = Console()
     console.print(table)
-    console.print("\nfetch one with: guardband data fetch NAME", style="dim")
+    console.print(
+        "\nProblems need none of these: their factors are part of the package. "
+        "Fetch one with: guardband data fetch NAME"
+    )
 
 
 @app.command()

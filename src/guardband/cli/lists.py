@@ -10,19 +10,20 @@ from guardband.problems import PROBLEMS
 
 __all__ = ["algorithms", "problems"]
 
+SIZES = ("agents", "actions", "contexts", "features")
+
 
 def problems() -> None:
     """List the problems that can be run by name."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("problem", "agents", "actions", "contexts", "features", "what it is"):
+    for heading in ("problem", *SIZES, "what it is"):
         table.add_column(heading, justify="right" if heading in SIZES else "left")
     for name, kind in PROBLEMS.items():
-        problem = kind()
-        world = problem.build(0)
-        contexts, actions, dim = world.phi.shape
-        sizes = (len(world.tasks), actions, contexts, dim)
-        table.add_row(name, *map(str, sizes), problem.about)
-    Console().print(table)
+        sizes = dict(kind().sizes)
+        table.add_row(name, *(str(sizes[size]) for size in SIZES), kind.about)
+    console = Console()
+    console.print(table)
+    console.print("\nrun one with: guardband run --problem NAME; or your own: FILE.npz, FILE.csv")
 
 
 def algorithms() -> None:
@@ -33,6 +34,3 @@ def algorithms() -> None:
     for name, entry in ALGORITHMS.items():
         table.add_row(name, entry.constraint, entry.communication, entry.about, entry.source)
     Console().print(table)
-
-
-SIZES = ("agents", "actions", "contexts", "features")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,25 +76,33 @@ def run(
     )
     task = make_problem(chosen)
     assumed = dict(task.assumptions())
-    horizon = chosen.rounds or assumed.pop("rounds")
-    assumed.pop("rounds", None)
-    alpha_used = chosen.alpha if chosen.alpha is not None else assumed.get("alpha")
+    usual = assumed.pop("rounds")
     entrants = make_algorithms(chosen, assumed)
     _compile_first(task, entrants)
     results = simulate(
         task,
         entrants,
-        rounds=horizon,
+        rounds=usual if chosen.rounds is None else chosen.rounds,
         trials=chosen.trials,
         seed=chosen.seed,
-        alpha=alpha_used,
+        alpha=assumed["alpha"] if chosen.alpha is None else chosen.alpha,
+    )
+    command = _command(
+        config,
+        problem=problem,
+        algorithms=algorithms,
+        agents=agents,
+        alpha=alpha,
+        rounds=rounds,
+        trials=trials,
+        seed=seed,
     )
     if as_json:
         typer.echo(json.dumps(as_object(results)))
         if chosen.out is not None:
-            _report(results, Path(chosen.out))
+            _report(results, Path(chosen.out), command)
         return
-    _show(console, results, Path(chosen.out or PLACE))
+    _show(console, results, Path(chosen.out or PLACE), command)
 
 
 def as_object(results: Results) -> dict[str, Any]:
@@ -127,25 +136,33 @@ def as_object(results: Results) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, results: Results, place: Path) -> None:
+def _show(console: Console, results: Results, place: Path, command: str) -> None:
     from guardband.report import table, verdict  # noqa: PLC0415 - matplotlib is slow to import
 
     console.print(table(results))
-    page = _report(results, place)
+    page = _report(results, place, command)
     console.print()
     console.print(verdict(results))
     console.print(f"\nThe report, with plots and tables: [bold]{page}[/bold]", soft_wrap=True)
 
 
-def _report(results: Results, place: Path) -> Path:
+def _report(results: Results, place: Path, command: str) -> Path:
     from guardband.report import write_report  # noqa: PLC0415
 
-    return write_report(results, place)
+    return write_report(results, place, command=command)
+
+
+def _command(config: Path | None, **options: object) -> str:
+    """Return the command line that asks for the same run."""
+    words = ["guardband", "run"] + ([] if config is None else [str(config)])
+    for name, value in options.items():
+        words += [] if value is None else [f"--{name}", str(value)]
+    return shlex.join(words)
 
 
 def _compile_first(task: Any, entrants: list[Any]) -> None:
     """Compile the kernels under a notice of their own, if they are not on disk yet."""
-    if any(cache_folder().rglob("simulate*.nbi")):
+    if any(cache_folder().rglob("*simulate*.nbi")):
         return
     notes = Console(stderr=True)
     with notes.status("compiling the kernels (once, about half a minute)"):

@@ -9,7 +9,7 @@ from guardband.core.certify import anchor, guard_radius, slack_of, slacks
 from guardband.core.scan import scan_forms
 from guardband.core.types import GuardOffer, GuardOutcome
 
-__all__ = ["DESK_ROWS", "guard_decide"]
+__all__ = ["DESK_ROWS", "guard_decide", "write_image"]
 
 DESK_ROWS = 6  # means, upper bounds, scratch, forms, slacks, values over the support
 HALVINGS = 60
@@ -25,12 +25,12 @@ def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, 
     epoch, _, coin = turn
     plain = guard_radius(state, pooled, terms, epoch)
     estimate, beta = state.estimate, plain
-    if terms.anchors and anchored.scalars[0] == 0.0:
-        if reports.scalars[0] + pooled_reports.scalars[0] > 0.0:
-            if anchor(state, pooled, reports, pooled_reports, anchored, terms, plain):
-                anchored.scalars[0] = 1.0
-            else:
-                estimate, beta = anchored, math.sqrt(2.0) * plain
+    count = reports.scalars[0] + pooled_reports.scalars[0]
+    if terms.anchors and anchored.scalars[0] == 0.0 and count > 0.0:
+        if anchor(state, pooled, reports, pooled_reports, anchored, terms, plain):
+            anchored.scalars[0] = 1.0
+        else:
+            estimate, beta = anchored, math.sqrt(2.0) * plain
     # Reports that were wrong once are not believed again.
     offer = GuardOffer(
         offer.menu,
@@ -49,7 +49,7 @@ def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, 
         if upper[k] > upper[target]:
             target = k
     image = state.work[1]
-    _image(estimate, offer.menu, offer.baseline, task.coords, image)
+    write_image(estimate, offer.menu, offer.baseline, task.coords, image)
     slack = slack_of(estimate, beta, terms, task, offer, desk, image, target)
     if slack >= 0.0 or target == offer.baseline:
         return GuardOutcome(target, target, target, 1.0, 1.0, False, False, slack, beta, plain)
@@ -60,7 +60,7 @@ def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, 
 
 
 @kernel
-def _image(estimate, menu, k, coords, out):
+def write_image(estimate, menu, k, coords, out):
     """Write V^-1 psi_k to `out`, at the task's coordinates."""
     for p in range(coords.size):
         i = coords[p]
@@ -84,7 +84,7 @@ def _strict(estimate, beta, plain, terms, task, offer, desk, image, turn, target
     _, round_number, coin = turn
     upper, form, slack = desk[1], desk[3], desk[4]
     b = offer.baseline
-    _image(estimate, offer.menu, target, task.coords, image)
+    write_image(estimate, offer.menu, target, task.coords, image)
     best, top, teacher, gain = -1, -math.inf, -1, -math.inf
     for k in range(offer.menu.shape[1]):
         if k != b and not slack[k] >= 0.0:
@@ -130,7 +130,7 @@ def _policy(estimate, beta, plain, terms, task, offer, desk, image, coin, target
                 better, lead = k, sure
         partner = better
     # Along (1 - r) psi_p + r psi_x - (1 - alpha) psi_b the lower bound is a + r b - beta sqrt(.).
-    _image(estimate, offer.menu, partner, task.coords, desk[5])
+    write_image(estimate, offer.menu, partner, task.coords, desk[5])
     pp, px = form[partner], _product(desk[5], offer.menu, target, task.coords)
     pb = _product(desk[5], offer.menu, b, task.coords)
     xb = _product(image, offer.menu, target, task.coords)

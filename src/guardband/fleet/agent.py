@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from guardband.algorithms import Algorithm
-from guardband.checks import check_whole
-from guardband.core.serve import NOT_FINITE, REPORT_SIZE, TOO_LONG, learn, load_menu, serve
+from guardband.checks import as_array, check_whole
+from guardband.core.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.core.types import Floats
-from guardband.fleet.decision import REASONS, Decision, UnknownDecisionError
+from guardband.fleet.decision import Decision, UnknownDecisionError
+from guardband.fleet.engine import NO_PAGES, NO_WEIGHTS, Awaited, Request
 from guardband.fleet.settings import settle_algorithm
 from guardband.fleet.storage import load_team, save_team
 from guardband.fleet.team import Team
@@ -22,9 +23,6 @@ from guardband.fleet.team import Team
 __all__ = ["Agent"]
 
 SLACK = 1.0 + 1e-9  # bounds are met up to rounding
-SURE = 40.0  # a sub-Gaussian reward is never this many deviations from its mean
-KINDS = ("learned", "baseline", "explored")
-SENTENCES = [REASONS[reason] for reason in sorted(REASONS)]
 
 
 class Agent:
@@ -72,11 +70,12 @@ class Agent:
         seed: int = 0,
         **bounds: Any,
     ) -> None:
-        settled = settle_algorithm(algorithm, alpha, bounds)
+        settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
         team = Team(
             {"agent": range(check_whole("dim", dim))},
             dim=dim,
             algorithm=settled,
+            feature_bound=feature_bound,
             horizon=horizon,
             reward_floor=reward_floor,
             seed=seed,
@@ -92,15 +91,10 @@ class Agent:
     def _join(self, team: Team, number: int) -> None:
         self._team, self._number = team, number
         self._theta, self._pending = team.states[number].estimate.theta, team.pending[number]
-        self._index = np.array(team.tasks[number], np.int64)
-        self._known, self._unknown = team.known_settings[number], team.unknown_settings[number]
-        own, estimate, work = team.states[number]
-        self._arrays = (*own, *estimate, work)  # the kernels take them one by one
-        self._desk = (*self._arrays, *team.pooled)
+        self._index = team.coords[number]
         self._prefix = f"{team.names[number]}-"
-        self._feature_limit = team.known.feature_bound * SLACK
-        reach = team.known.feature_bound * team.known.theta_bound
-        self._reward_limit = (reach + SURE * team.noise) * SLACK
+        self._feature_limit = team.feature_bound * SLACK
+        self._reward_limit = team.engine.reward_limit * SLACK
 
     @property
     def name(self) -> str:
@@ -124,7 +118,13 @@ class Agent:
             return self._theta.copy()
 
     def decide(
-        self, features: Any, baseline: int, baseline_reward: float | None = None
+        self,
+        features: Any,
+        baseline: int,
+        baseline_reward: float | None = None,
+        *,
+        support: Any = None,
+        weights: Any = None,
     ) -> Decision:
         """Choose one of this round's actions.
 
@@ -136,16 +136,19 @@ class Agent:
             The row of the baseline's action.
         baseline_reward
             Its expected reward; None if it is not known.
+        support, weights
+            (n, K, dim) features in each possible context, and their probabilities, of which
+            `features` is the mean; `gb.feature_support` makes them. Guard-UCB learns faster, and
+            can promise more, where they are known.
 
         Returns
         -------
         Decision
             The action to play, what is promised about it, and the id for `observe`.
         """
-        table, row, reward = self._request(features, baseline, baseline_reward)
+        request = self._request(features, baseline, baseline_reward, support, weights)
         with self._team.lock:
-            menu = self._menu(table)
-            return self._decide(menu, row, reward)
+            return self._decide(request)
 
     def decide_many(
         self, features: Sequence[Any], baselines: Sequence[int], baseline_rewards: Any = None
@@ -171,11 +174,7 @@ class Agent:
             )
         requests = [self._request(*r) for r in zip(features, baselines, rewards, strict=True)]
         with self._team.lock:
-            menus = [self._menu(table) for table, _, _ in requests]
-            return [
-                self._decide(menu, row, reward)
-                for menu, (_, row, reward) in zip(menus, requests, strict=True)
-            ]
+            return [self._decide(request) for request in requests]
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Learn the reward of a decision; once for each, in any order.
@@ -187,16 +186,11 @@ class Agent:
         reward
             The reward that was seen.
         """
-        team = self._team
         value = _as_reward(reward, self._reward_limit)
-        with team.lock:
-            x, guess = self._awaited(decision_id)
+        with self._team.lock:
+            awaited = self._awaited(decision_id)
             del self._pending[decision_id]
-            number = self._number
-            since = team.rounds[number] - team.rounds_pooled[number]
-            logdet = team.logdet_pooled
-            if learn(*self._arrays, self._known, x, value, guess, logdet, since):
-                team.call_for_pooling(number)
+            self._team.learn(self._number, awaited, value)
 
     def void(self, decision_id: str) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
@@ -217,21 +211,15 @@ class Agent:
         return cls._of(team, 0)
 
     def _request(
-        self, features: Any, baseline: int, baseline_reward: float | None
-    ) -> tuple[Floats, int, float | None]:
-        """Check a request as far as it does not need the numbers themselves."""
-        try:
-            table = np.ascontiguousarray(features, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("features must be a table of numbers, one row per action.") from None
-        size = self._index.size
-        if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (self._team.dim, size):
-            wanted = f"(K, {self._team.dim})" + (
-                f" or (K, {size})" if size < self._team.dim else ""
-            )
-            raise ValueError(f"features must have shape {wanted} with K > 0, not {table.shape}.")
-        if not table.flags.writeable:
-            table = table.copy()
+        self,
+        features: Any,
+        baseline: int,
+        baseline_reward: float | None,
+        support: Any = None,
+        weights: Any = None,
+    ) -> Request:
+        """Check a request; nothing is changed before all of it is found good."""
+        table = self._table(features)
         try:
             row = operator.index(baseline)
         except TypeError:
@@ -239,8 +227,23 @@ class Agent:
         if not 0 <= row < table.shape[0]:
             raise ValueError(f"baseline {row} is not one of the {table.shape[0]} actions.")
         if baseline_reward is not None:
-            baseline_reward = _as_baseline_reward(baseline_reward, self._team)
-        return table, row, baseline_reward
+            baseline_reward = self._as_baseline_reward(baseline_reward)
+        menu = self._menu(table)
+        if support is None and weights is None:
+            return Request(menu, row, baseline_reward, NO_PAGES, NO_WEIGHTS)
+        pages, chances = self._support(support, weights, menu)
+        return Request(menu, row, baseline_reward, pages, chances)
+
+    def _table(self, features: Any) -> Floats:
+        try:
+            table = np.ascontiguousarray(features, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("features must be a table of numbers, one row per action.") from None
+        dim, size = self._team.dim, self._index.size
+        if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
+            wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
+            raise ValueError(f"features must have shape {wanted} with K > 0, not {table.shape}.")
+        return table if table.flags.writeable else table.copy()
 
     def _menu(self, table: Floats) -> Floats:
         menu = np.empty((self._team.dim, table.shape[0]))
@@ -251,50 +254,60 @@ class Agent:
             index = list(self._index) if table.shape[1] == self._team.dim else slice(None)
             raise ValueError(
                 f"features of action {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
-                f"than feature_bound={self._team.known.feature_bound:g}: scale the features, or "
-                "state a larger bound."
+                f"than feature_bound={self._team.feature_bound:g}: scale the features, or state a "
+                "larger bound."
             )
         return menu
 
-    def _decide(self, menu: Floats, baseline: int, reward: float | None) -> Decision:
-        team, number = self._team, self._number
-        team.settle(number)
-        settings = self._unknown if reward is None else self._known
-        actions = menu.shape[1]
-        desk, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
-        x, report = np.empty(team.dim), np.empty(REPORT_SIZE)
-        serve(
-            *self._desk,
-            settings,
-            self._index,
-            menu,
-            baseline,
-            0.0 if reward is None else reward,
-            team.next_coin[number],
-            desk,
-            kept,
-            x,
-            report,
-        )
-        action, kind, reason, mean, upper, floor, propensity = report.tolist()
-        team.next_coin[number] = team.coins[number].random()
-        team.rounds[number] += 1
-        name = f"{self._prefix}{team.rounds[number]}"
-        self._pending[name] = (x, mean)
-        return Decision(
-            name,
-            int(action),
-            KINDS[int(kind)],
-            SENTENCES[int(reason)],
-            mean,
-            2.0 * mean - upper,
-            upper,
-            floor,
-            propensity,
-            kept,
-        )
+    def _support(self, support: Any, weights: Any, menu: Floats) -> tuple[Floats, Floats]:
+        if support is None or weights is None:
+            raise ValueError("support and weights go together: give both, or neither.")
+        chances = as_array("weights", weights, (None,))
+        if (chances < 0).any() or abs(chances.sum() - 1.0) > 1e-9:
+            raise ValueError(
+                f"weights must be probabilities that sum to 1, not to {chances.sum():.12g}."
+            )
+        pages = np.array([self._menu(self._table(page)) for page in support])
+        if pages.shape != (chances.size, *menu.shape):
+            raise ValueError(
+                f"support has shape {np.shape(support)}, but there are {chances.size} weights and "
+                f"{menu.shape[1]} actions."
+            )
+        worst = float(np.abs(np.einsum("n,ndk->dk", chances, pages) - menu).max())
+        if worst > 1e-6:
+            raise ValueError(
+                f"features are not the mean of support under weights (off by {worst:.3g}): "
+                "compute both from one distribution."
+            )
+        return pages, chances
 
-    def _awaited(self, decision_id: str) -> tuple[Floats, float]:
+    def _as_baseline_reward(self, value: float) -> float:
+        try:
+            reward = float(value)
+        except (TypeError, ValueError):
+            raise TypeError(f"baseline_reward must be a number, not {value!r}.") from None
+        bound = getattr(self._team.algorithm, "theta_bound", math.inf)
+        limit = bound * self._team.feature_bound * SLACK
+        if not math.isfinite(reward) or abs(reward) > limit:
+            raise ValueError(
+                f"baseline_reward must be finite and at most theta_bound * feature_bound = "
+                f"{limit:.6g} in size, not {reward:g}: it is an expected reward."
+            )
+        return reward
+
+    def _decide(self, request: Request) -> Decision:
+        team, m = self._team, self._number
+        team.settle(m)
+        turn = team.rounds[m] + 1
+        verdict = team.engine.decide(m, request, team.poolings + 1, turn, team.next_coin[m])
+        team.next_coin[m] = team.coins[m].random()
+        team.rounds[m] = turn
+        name = f"{self._prefix}{turn}"
+        self._pending[name] = verdict.awaited
+        action, kind, reason, mean, width, *rest, _ = verdict
+        return Decision(name, action, kind, reason, mean, mean - width, mean + width, *rest)
+
+    def _awaited(self, decision_id: str) -> Awaited:
         found = self._pending.get(decision_id)
         if found is not None:
             return found
@@ -317,19 +330,5 @@ def _as_reward(value: float, limit: float) -> float:
         raise ValueError(
             f"reward {reward:g} contradicts the stated bounds: with feature_bound, theta_bound and "
             f"noise as they are, none exceeds {limit:.6g}. Rescale rewards, or state larger bounds."
-        )
-    return reward
-
-
-def _as_baseline_reward(value: float, team: Team) -> float:
-    try:
-        reward = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"baseline_reward must be a number, not {value!r}.") from None
-    limit = team.known.theta_bound * team.known.feature_bound * SLACK
-    if not math.isfinite(reward) or abs(reward) > limit:
-        raise ValueError(
-            f"baseline_reward must be finite and at most theta_bound * feature_bound = {limit:.6g} "
-            f"in size, not {reward:g}: it is an expected reward."
         )
     return reward

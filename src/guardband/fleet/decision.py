@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from guardband.core.types import Reason
 
-__all__ = ["REASONS", "Decision", "UnknownDecisionError"]
+__all__ = ["GUARD_REASONS", "REASONS", "Decision", "UnknownDecisionError"]
 
 REASONS = {
     Reason.LEARNED: "the most promising of the actions that are certified to clear the floor",
@@ -27,6 +27,18 @@ REASONS = {
     ),
     Reason.FREE: "the most promising action; there is no constraint",
     Reason.ALWAYS: "always the baseline",
+}
+
+
+GUARD_REASONS = {
+    "certified": "the most promising action of all is certified to clear the floor",
+    "itself": "the most promising action of all is the baseline",
+    "careful": "the most promising action is not certified yet: learning about it safely",
+    "stuck": (
+        "the most promising action is not certified, and no certified action teaches enough about "
+        "it: this lasts until others' data or new actions do, or with mode='policy'"
+    ),
+    "alarm": "; the reported baseline rewards contradict the observations and are no longer used",
 }
 
 
@@ -55,6 +67,12 @@ class Decision(NamedTuple):
         NaN where there is no constraint.
     propensity
         The probability with which this action was chosen.
+    margin
+        By how much the action, or the mixture it was drawn from, is certain to clear the floor;
+        negative where nothing but the baseline itself stands for it.
+    promise
+        What is promised about it: "play" (this action clears the floor), "policy" (the randomised
+        choice does), "baseline" (it is the baseline) or "none".
     kept
         One boolean per action: is it certified to clear the floor?
     """
@@ -68,6 +86,8 @@ class Decision(NamedTuple):
     upper: float
     floor: float
     propensity: float
+    margin: float
+    promise: str
     kept: NDArray[np.bool_]
 
     @property

@@ -61,11 +61,13 @@ class Fleet(Mapping[str, Agent]):
             if set(alpha) != set(tasks):
                 raise ValueError(f"alpha names {sorted(alpha)}, but the tasks are {sorted(tasks)}.")
             alpha = tuple(alpha[name] for name in tasks)
+        settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
         self._start(
             Team(
                 tasks,
                 dim=dim,
-                algorithm=settle_algorithm(algorithm, alpha, bounds),
+                algorithm=settled,
+                feature_bound=feature_bound,
                 horizon=horizon,
                 reward_floor=reward_floor,
                 seed=seed,

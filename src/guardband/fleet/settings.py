@@ -5,24 +5,36 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from guardband.algorithms import Algorithm, Confidence, DiscUcb
+from guardband.algorithms import Algorithm, Confidence, GuardUcb
 from guardband.checks import nearest
 
 __all__ = ["settle_algorithm"]
 
 
-def settle_algorithm(algorithm: Algorithm | None, alpha: Any, bounds: dict[str, Any]) -> Algorithm:
-    """Return the algorithm with `alpha` and `bounds` in place of its own settings."""
+def settle_algorithm(
+    algorithm: Algorithm | None, alpha: Any, bounds: dict[str, Any]
+) -> tuple[Algorithm, float]:
+    """Return the algorithm with `alpha` and `bounds` in place of its own, and the feature bound.
+
+    Guard-UCB needs no bound on features, but they are checked against one all the same; what
+    others call context_noise is its spread.
+    """
     known = [f.name for f in fields(Confidence)]
     for name in bounds:
         if name not in known:
             listed = ", ".join(known)
             raise TypeError(f"unknown setting {name!r}; there are {listed}.{nearest(name, known)}")
-    chosen: Any = DiscUcb() if algorithm is None else algorithm
-    settings = dict(bounds) if alpha is None else {"alpha": alpha, **bounds}
+    chosen: Any = GuardUcb() if algorithm is None else algorithm
     own = {f.name for f in fields(chosen)}
+    settings = dict(bounds) if alpha is None else {"alpha": alpha, **bounds}
+    if "feature_bound" not in own and "feature_bound" in settings:
+        feature_bound = settings.pop("feature_bound")
+    else:
+        feature_bound = settings.get("feature_bound", getattr(chosen, "feature_bound", 1.0))
+    if isinstance(chosen, GuardUcb) and "context_noise" in settings:
+        settings["spread"] = settings.pop("context_noise")
     for name in settings:
         if name not in own:
             raise TypeError(f"{chosen.name} has no setting {name!r}.")
     settled: Algorithm = replace(chosen, **settings)
-    return settled
+    return settled, feature_bound

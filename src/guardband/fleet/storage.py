@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb
-from guardband.core.types import State, Statistic
+from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb
+from guardband.fleet.engine import Awaited
 from guardband.fleet.team import Team
 
 __all__ = ["load_team", "save_team"]
 
 FORMAT = "guardband fleet"
 VERSION = 1
-KINDS: dict[str, Any] = {k.__name__: k for k in (Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb)}
+KINDS: dict[str, Any] = {
+    k.__name__: k for k in (Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb)
+}
 
 
 def save_team(team: Team, path: str | Path) -> Path:
@@ -32,6 +34,7 @@ def save_team(team: Team, path: str | Path) -> Path:
             "tasks": dict(zip(team.names, team.tasks, strict=True)),
             "dim": team.dim,
             "algorithm": {"kind": type(team.algorithm).__name__, **_plain(team.algorithm)},
+            "feature_bound": team.feature_bound,
             "horizon": team.horizon,
             "reward_floor": team.reward_floor,
             "seed": team.seed,
@@ -46,9 +49,9 @@ def save_team(team: Team, path: str | Path) -> Path:
         }
         waiting = [entry for entries in team.pending for entry in entries.values()]
         arrays = {
-            **_arrays(team.fleet, team.pooled),
-            "pending_x": np.array([x for x, _ in waiting]).reshape(-1, team.dim),
-            "pending_guess": np.array([guess for _, guess in waiting], dtype=np.float64),
+            **_arrays(team),
+            "pending_x": np.array([each.x for each in waiting]).reshape(-1, team.dim),
+            "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
     place.parent.mkdir(parents=True, exist_ok=True)
     partial = place.with_name(f"{place.name}.{os.getpid()}.part")
@@ -86,28 +89,29 @@ def load_team(path: str | Path) -> Team:
         about["tasks"],
         dim=about["dim"],
         algorithm=KINDS[settings.pop("kind")](**settings),
+        feature_bound=about["feature_bound"],
         horizon=about["horizon"],
         reward_floor=about["reward_floor"],
         seed=about["seed"],
     )
-    for name, array in _arrays(team.fleet, team.pooled).items():
+    for name, array in _arrays(team).items():
         array[...] = arrays[name]
     for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
         setattr(team, name, about[name])
     for coins, state in zip(team.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
-    waiting = zip(arrays["pending_x"], arrays["pending_guess"], strict=True)
+    waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)
     for entries, names in zip(team.pending, about["pending"], strict=True):
         for name in names:
-            x, guess = next(waiting)
-            entries[name] = (x.copy(), float(guess))
+            x, (guess, weight, conservative) = next(waiting)
+            entries[name] = Awaited(x.copy(), guess, weight, bool(conservative))
     return team
 
 
-def _arrays(fleet: State, pooled: Statistic) -> dict[str, Any]:
-    own, estimate, _ = fleet
-    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": pooled}
-    return {
+def _arrays(team: Team) -> dict[str, Any]:
+    own, estimate, _ = team.fleet
+    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": team.pooled}
+    return team.engine.arrays() | {
         f"{part}_{field}": array
         for part, values in parts.items()
         for field, array in values._asdict().items()

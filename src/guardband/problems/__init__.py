@@ -2,26 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
-from guardband.problems.noise import GaussianNoise, RewardNoise, StudentNoise, TwoPointNoise
-from guardband.problems.synthetic import SyntheticA
+from guardband.checks import nearest
+from guardband.problems.base import Assumptions, NamedProblem, Sizes
+from guardband.problems.files import from_file
+from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
+from guardband.problems.noise import (
+    NOISES,
+    GaussianNoise,
+    RewardNoise,
+    StudentNoise,
+    TwoPointNoise,
+    as_noise,
+)
+from guardband.problems.ratings import LastFm, MovieLens
+from guardband.problems.rounds import Round, round_of
+from guardband.problems.synthetic import SyntheticA, SyntheticB, SyntheticC
 from guardband.problems.tabular import Tabular
+from guardband.problems.toy import SafeSets, Toy, toy_safe_sets
 from guardband.problems.world import Forecast, Fresh, Problem, World
 
 __all__ = [
+    "NOISES",
     "PROBLEMS",
+    "Assumptions",
     "Forecast",
+    "ForecastFormal",
+    "ForecastFormal2",
+    "ForecastLarge",
     "Fresh",
     "GaussianNoise",
+    "LastFm",
+    "MovieLens",
+    "NamedProblem",
     "Problem",
     "RewardNoise",
+    "Round",
+    "SafeSets",
+    "Sizes",
     "StudentNoise",
     "SyntheticA",
+    "SyntheticB",
+    "SyntheticC",
     "Tabular",
+    "Toy",
     "TwoPointNoise",
     "World",
+    "as_noise",
+    "from_file",
+    "problem",
+    "round_of",
+    "toy_safe_sets",
 ]
 
-PROBLEMS: dict[str, Callable[..., Any]] = {SyntheticA.name: SyntheticA}
+PROBLEMS: dict[str, type[NamedProblem]] = {
+    kind.name: kind
+    for kind in (
+        SyntheticA,
+        SyntheticB,
+        SyntheticC,
+        MovieLens,
+        LastFm,
+        Toy,
+        ForecastFormal,
+        ForecastFormal2,
+        ForecastLarge,
+    )
+}
+
+
+def problem(name: str, **settings: Any) -> NamedProblem:
+    """Return the problem of this name.
+
+    Parameters
+    ----------
+    name
+        One of `PROBLEMS`.
+    **settings
+        Its parameters, such as `agents`, `baseline`, `psi_noise`, `noise` and `seed`.
+
+    Examples
+    --------
+    >>> problem("movielens", agents=5).sizes
+    {'agents': 5, 'contexts': 100, 'actions': 50, 'features': 9}
+    """
+    if name not in PROBLEMS:
+        raise ValueError(
+            f"there is no problem {name!r}; there are {', '.join(PROBLEMS)}."
+            f"{nearest(name, list(PROBLEMS))}"
+        )
+    kind = PROBLEMS[name]
+    known = [field.name for field in fields(kind)]
+    for setting in settings:
+        if setting not in known:
+            raise TypeError(
+                f"{name} has no setting {setting!r}; it has {', '.join(known)}."
+                f"{nearest(setting, known)}"
+            )
+    return kind(**settings)

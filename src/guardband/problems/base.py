@@ -213,4 +213,4 @@ def _shuffled(features: Floats, rng: Generator) -> Floats:
     """Permute the actions of every context."""
     contexts, actions, _ = features.shape
     order = rng.permuted(np.tile(np.arange(actions), (contexts, 1)), axis=1)
-    return features[np.arange(contexts)[:, None], order]
+    return np.take_along_axis(features, order[:, :, None], axis=1)

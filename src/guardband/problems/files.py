@@ -87,9 +87,9 @@ def _no_theta(file: Path) -> str:
 
 def _read_npz(file: Path) -> dict[str, Any]:
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as source, np.load(source, allow_pickle=False) as archive:
             held = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, ValueError, TypeError, OSError, EOFError) as error:
         raise ValueError(
             f"{file} is no readable npz file ({error}): write it with numpy.savez(path, phi=..., "
             "psi=..., theta=...)."
@@ -156,6 +156,8 @@ def _table(file: Path, header: int | None) -> pd.DataFrame:
         table = pd.read_csv(file, header=header, skipinitialspace=True)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} is no table of comma-separated values ({error}).") from None
+    if not isinstance(table.index, pd.RangeIndex):  # pandas takes surplus values for an index
+        raise ValueError(f"{file} has rows with more values than columns: remove the surplus.")
     if table.empty:
         raise ValueError(f"{file} has no rows: write one per context and action.")
     return table
@@ -179,22 +181,25 @@ def _check_numbers(file: Path, table: pd.DataFrame) -> None:
 def _check_grid(file: Path, table: pd.DataFrame) -> tuple[int, int]:
     """Return (C, K) if every context has every action once."""
     pairs = table[["context", "action"]].to_numpy(np.float64)
-    if (pairs != np.floor(pairs)).any() or (pairs < 0).any():
-        odd = pairs[((pairs != np.floor(pairs)) | (pairs < 0)).any(axis=1)][0]
+    odd = (pairs != np.floor(pairs)) | (pairs < 0) | (pairs >= len(pairs))
+    if odd.any():
+        context, action = pairs[odd.any(axis=1)][0]
         raise ValueError(
-            f"{file}: context {odd[0]:g} with action {odd[1]:g}; number both 0, 1, 2, ..."
+            f"{file} has context {context:g} with action {action:g} in {len(pairs)} rows: number "
+            "both 0, 1, 2, ... without gaps."
         )
     contexts, actions = (int(n) + 1 for n in pairs.max(axis=0))
-    count = pd.Series(1, index=pd.MultiIndex.from_arrays(pairs.T.astype(int))).groupby(level=[0, 1])
-    seen = count.sum()
-    if (seen > 1).any():
-        c, k = seen.index[seen > 1][0]
-        raise ValueError(f"{file} has context {c} with action {k} {seen[(c, k)]} times: keep one.")
-    if len(seen) < contexts * actions:
-        full = pd.MultiIndex.from_product([range(contexts), range(actions)])
-        c, k = full.difference(seen.index)[0]
+    seen, times = np.unique(pairs @ np.array([actions, 1.0]), return_counts=True)
+    if times.max() > 1:
+        context, action = divmod(int(seen[times.argmax()]), actions)
         raise ValueError(
-            f"{file} numbers {contexts} contexts and {actions} actions but has no row for context "
-            f"{c} with action {k}: every context needs every action."
+            f"{file} has context {context} with action {action} {times.max()} times: keep one."
+        )
+    if seen.size < contexts * actions:
+        gaps = np.flatnonzero(seen != np.arange(seen.size))
+        context, action = divmod(int(gaps[0]) if gaps.size else seen.size, actions)
+        raise ValueError(
+            f"{file} has {contexts} contexts and {actions} actions, but no row for context "
+            f"{context} with action {action}: every context needs every action."
         )
     return contexts, actions

@@ -120,8 +120,8 @@ NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise]] = {
 
 def as_noise(value: Any) -> RewardNoise:
     """Return a noise model: `value` itself, or Gaussian noise of that standard deviation."""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        return GaussianNoise(float(value))
+    if isinstance(value, Real):
+        return GaussianNoise(value)  # type: ignore[arg-type]  # it checks and converts
     if callable(getattr(value, "draw", None)) and hasattr(value, "std"):
         model: RewardNoise = value
         return model

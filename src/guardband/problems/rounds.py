@@ -43,6 +43,4 @@ def round_of(world: World, draws: Draws, s: int) -> Round:
         order = np.argsort(-expected, axis=1, kind="stable")
         baseline = order[group, nature.rank - 1]
         told = expected[group, baseline]
-    return Round(
-        c, psi, phi, expected[group], realised[group], baseline, told, support, weights
-    )
+    return Round(c, psi, phi, expected[group], realised[group], baseline, told, support, weights)

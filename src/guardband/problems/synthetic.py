@@ -22,7 +22,7 @@ BATCH = 1 << 14  # vectors drawn at a time until a band is full
 class Bands(NamedTuple):
     """Bands of reward [top - width - step j, top - step j], for j = 0, 1, ..."""
 
-    count: int
+    number: int
     each: int  # actions in a band
     width: float
     step: float
@@ -31,7 +31,7 @@ class Bands(NamedTuple):
     @property
     def highs(self) -> Floats:
         """(actions,): the upper end of every action's band, best first."""
-        ends = self.top - self.step * np.arange(self.count)
+        ends = self.top - self.step * np.arange(self.number)
         return np.repeat(ends, self.each)
 
 
@@ -55,7 +55,7 @@ class Banded(NoisyFeatures):
     @property
     def shape(self) -> tuple[int, int, int]:
         """Contexts, actions and features: C, K, d."""
-        return self.contexts, self.bands.count * self.bands.each, 2
+        return self.contexts, self.bands.number * self.bands.each, 2
 
     def _features(self, seed: int) -> Floats:
         highs, rng = self.bands.highs, stream(seed, "features")
@@ -97,7 +97,7 @@ class SyntheticA(Banded):
     name: ClassVar[str] = "synthetic-a"
     about: ClassVar[str] = "unit vectors in the plane, one per reward band of .025 (Figs. 1a, 2a)"
     theta: ClassVar[tuple[float, ...]] = (0.9, 0.4)
-    bands: ClassVar[Bands] = Bands(count=40, each=1, width=0.025, step=0.025)
+    bands: ClassVar[Bands] = Bands(number=40, each=1, width=0.025, step=0.025)
     panel: ClassVar[Panel] = Panel(ridge=1.0, noise=1.0, alpha=0.3, rounds=20_000)
 
     def _draw(self, rng: Generator, lows: Floats, highs: Floats) -> Floats:
@@ -144,7 +144,7 @@ class SyntheticB(NonNegative):
     name: ClassVar[str] = "synthetic-b"
     about: ClassVar[str] = "non-negative vectors, ten bands of reward, strong noise (Figs. 1c, 1d)"
     theta: ClassVar[tuple[float, ...]] = (0.9, 0.4)
-    bands: ClassVar[Bands] = Bands(count=10, each=1, width=0.1, step=0.09)
+    bands: ClassVar[Bands] = Bands(number=10, each=1, width=0.1, step=0.09)
     panel: ClassVar[Panel] = Panel(ridge=0.1, noise=0.1, alpha=0.25, rounds=20_000)
     feature_length: ClassVar[float] = 2.5  # (0, 2.5) has reward 1
 
@@ -168,14 +168,12 @@ class SyntheticC(NonNegative):
     name: ClassVar[str] = "synthetic-c"
     about: ClassVar[str] = "non-negative vectors, ten per band of reward (Figs. 2b, 2c, 3a)"
     theta: ClassVar[tuple[float, ...]] = (1.0, 1.0)
-    bands: ClassVar[Bands] = Bands(count=9, each=10, width=0.2, step=0.1)
+    bands: ClassVar[Bands] = Bands(number=9, each=10, width=0.2, step=0.1)
     panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.3, rounds=55_000)
     theta_length: ClassVar[float] = math.sqrt(2.0)
 
 
-def _drawn_between(
-    rng: Generator, theta: Floats, low: float, high: float, count: int
-) -> Floats:
+def _drawn_between(rng: Generator, theta: Floats, low: float, high: float, count: int) -> Floats:
     """Return `count` absolute normal vectors whose reward lies between `low` and `high`."""
     kept: list[Floats] = []
     missing = count

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from guardband.checks import as_array, as_index_set, check_whole
+from guardband.checks import as_array, as_index_set
 from guardband.core.types import Ints
-from guardband.problems.noise import GaussianNoise, RewardNoise
+from guardband.problems.base import Assumptions, Sizes, check_rank
+from guardband.problems.noise import RewardNoise, as_noise
 from guardband.problems.world import World, rank_baseline
 
 __all__ = ["Tabular"]
@@ -45,6 +46,8 @@ class Tabular:
     array([[0.6, 0. ]])
     """
 
+    about: ClassVar[str] = "a problem from arrays"
+
     def __init__(
         self,
         phi: Any,
@@ -64,13 +67,10 @@ class Tabular:
         indices = tuple(as_index_set(f"tasks[{m}]", s, dim) for m, s in enumerate(sets))
         parameter = as_array("theta", theta, (dim,))
         if np.ndim(baseline) == 0:
-            rank = check_whole("baseline", baseline)
-            if rank > actions:
-                raise ValueError(f"baseline is rank {rank}, but there are only {actions} actions.")
+            rank = check_rank(baseline, actions)
             chosen = rank_baseline(true, parameter, indices, rank)
         else:
             chosen = _as_actions(baseline, (len(indices), contexts), actions)
-        model = GaussianNoise(noise) if isinstance(noise, int | float) else noise
         self.name = name
         self._world = World(
             phi=true,
@@ -78,12 +78,36 @@ class Tabular:
             theta=parameter,
             tasks=indices,
             baseline=chosen,
-            noise=model,
+            noise=as_noise(noise),
         )
 
     def build(self, seed: int) -> World:
         """Return the world; it does not depend on the seed."""
         return self._world
+
+    @property
+    def sizes(self) -> Sizes:
+        """The numbers of agents, contexts, actions and features."""
+        contexts, actions, features = self._world.phi.shape
+        return {
+            "agents": len(self._world.tasks),
+            "contexts": contexts,
+            "actions": actions,
+            "features": features,
+        }
+
+    def assumptions(self) -> Assumptions:
+        """Return settings to start from: plain ones, and bounds that the given tables keep."""
+        world = self._world
+        return {
+            "ridge": 1.0,
+            "noise": world.noise.std,
+            "context_noise": 1.0,
+            "theta_bound": max(1.0, float(np.linalg.norm(world.theta))),
+            "feature_bound": max(1.0, float(np.linalg.norm(world.psi, axis=2).max())),
+            "alpha": 0.1,
+            "rounds": 10_000,
+        }
 
 
 def _as_actions(value: Any, shape: tuple[int, int], actions: int) -> Ints:

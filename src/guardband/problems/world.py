@@ -159,16 +159,15 @@ class World:
             gap = top[:, self.groups[1]].T - high
         return Facts(self.tasks, self.dim, horizon, reward_low=low, reward_high=high, gap=gap)
 
-    def spread(self, contexts: Ints, bound: float) -> Floats:
-        """Return (M, K): what an agent may know of a round's hidden context from its distribution.
+    def spread(self, agent: int, contexts: Ints, bound: float = 1.0) -> Floats:
+        """Return (K,): what an agent may know of the hidden context if it is one of these.
 
-        Half the range of phi'theta over these contexts, at most, for every ||theta|| <= `bound`.
+        Half the range of phi'theta over the contexts, at most, for every ||theta|| <= `bound`.
         """
-        tables = [half_range(self.phi[contexts][:, :, list(t)], bound) for t in self.groups[0]]
-        return np.array(tables)[self.groups[1]]
+        return half_range(self.phi[contexts][:, :, list(self.tasks[agent])], bound)
 
     def _forecast_range(self, rank: int) -> tuple[float, float]:
-        """Bound the rank-th best psi'theta: every psi_k'theta lies within its own contexts' range."""
+        """Bound the rank-th best psi'theta: every action's lies in its range of phi'theta."""
         lowest = np.sort(self.realised.min(axis=0), axis=1)[:, -rank]
         highest = np.sort(self.realised.max(axis=0), axis=1)[:, -rank]
         return float(lowest.min()), float(highest.max())

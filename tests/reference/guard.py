@@ -1,0 +1,329 @@
+"""Slow, plain NumPy reference of Guard-UCB.
+
+Written from the project's specification of the algorithm ("2.4", "R2" are its sections and
+corrections), never from the compiled kernels: it shares no line and no trick with them. It keeps
+no sums at all. Every agent and round starts from the raw data the agent may know, all agents'
+rounds up to the last synchronisation and its own after it, and calls ``inv`` and ``slogdet`` anew.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+RADII = {"best", "logdet", "empirical"}
+TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
+NOMINAL_SPREAD = 0.2  # of the informative action, if no spread is declared
+EAGER_GROWTH = 0.7  # of log det, at which a conservative agent of strict mode asks for a sync
+TAU_FLOOR = 1e-4  # of the tolerance of the anchors
+
+
+class Trace(NamedTuple):
+    """What happened, per round and agent (T, M); ``sync_rounds`` counts rounds from 1.
+
+    ``targets`` are the optimistic actions x; ``conservative``: x was not certified; ``stuck``: and
+    no safe action informs about it. ``rho`` is the probability of x and ``partner`` the other
+    action of a mixture (no mixture: 1 and -1), ``policy_mean`` the expected psi-reward of that
+    choice, in strict mode of the played action. ``rewards`` are realised, without noise.
+    ``weights`` are those of the observations. ``betas`` and ``outside`` (theta is not in it) belong
+    to the set without anchors. ``alarm``: the agent found the reports wrong, now or before.
+    The last four tell branches: rho was raised by the joint certificate; xi was played; the set
+    gave the smallest spread; the empirical radius was used.
+    """
+
+    actions: np.ndarray
+    conservative: np.ndarray
+    stuck: np.ndarray
+    rho: np.ndarray
+    partner: np.ndarray
+    betas: np.ndarray
+    weights: np.ndarray
+    rewards: np.ndarray
+    policy_mean: np.ndarray
+    sync_rounds: list[int]
+    outside: np.ndarray
+    alarm: np.ndarray
+    targets: np.ndarray
+    joint: np.ndarray
+    informative: np.ndarray
+    tightened: np.ndarray
+    empirical: np.ndarray
+
+
+class Belief(NamedTuple):
+    """The confidence set {v : norm(v - th)_V <= beta}."""
+
+    th: np.ndarray
+    V: np.ndarray
+    beta: float
+
+
+class Offer(NamedTuple):
+    """One round: features (K, d), baseline, alpha, the told reward and its tau (None: unknown)."""
+
+    F: np.ndarray
+    b: int
+    alpha: float
+    told: float
+    tau: float | None
+
+
+def masked(table: np.ndarray, task: Iterable[int]) -> np.ndarray:
+    """Return a copy of a feature table with the coordinates outside ``task`` set to zero."""
+    inside = np.zeros(table.shape[-1], dtype=bool)
+    inside[list(task)] = True
+    return np.where(inside, table, 0.0)
+
+
+def squared_width(v: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Return v'V^-1 v along the last axis."""
+    return np.maximum(0.0, np.sum((v @ np.linalg.inv(V)) * v, axis=-1))
+
+
+def certificate(v: np.ndarray, th: np.ndarray, V: np.ndarray, beta: float) -> np.ndarray:
+    """Return L(v) = min of v'theta over the confidence set, along the last axis (2.4)."""
+    return v @ th - beta * np.sqrt(squared_width(v, V))
+
+
+def gram_of(x: np.ndarray, w: np.ndarray, ridge: float) -> np.ndarray:
+    """Return V = ridge I + sum w x x'."""
+    return ridge * np.eye(x.shape[1]) + (x * w[:, None]).T @ x
+
+
+def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="best"):
+    """Return beta from raw data (2.3, R2, R5), and whether it is the empirical one.
+
+    G is the weighted squared error of the predictions ``yhat`` minus the smallest ridge loss;
+    sum w y^2 cancels in it, which leaves H + U'V^-1 U.
+    Data: features (n, d), rewards, weights, predictions made before the rewards. M agents; the
+    epoch counts from 1 and grows at synchronisations; the rest as in ``simulate``.
+    """
+    V = gram_of(x, w, ridge)
+    th = np.linalg.inv(V) @ (x.T @ (w * y))
+    G = np.sum(w * (y - yhat) ** 2) - np.sum(w * (y - x @ th) ** 2) - ridge * (th @ th)
+    share = (3.0 if radius == "best" else 6.0) * delta / (np.pi**2 * M * epoch**2)
+    log_term, shrink = 2.0 * np.log(1.0 / share), ridge * S**2
+    total, mixture = np.sum(w), np.linalg.slogdet(V / ridge)[1]
+    by_logdet = np.sqrt(mixture + log_term + shrink) + eps * np.sqrt(total)
+    bias = log_term + 2.0 * eps**2 * total if eps > 0.0 else 0.0  # R5 with c = 1/2
+    by_data = np.sqrt(max(0.0, G + log_term + shrink + bias))
+    empirical = radius == "empirical" or (radius == "best" and by_data < by_logdet)
+    return float(by_data if empirical else by_logdet), bool(empirical)
+
+
+def anchored(plain: Belief, psi_b: np.ndarray, told: np.ndarray, tau: float) -> Belief | None:
+    """Return the set with the baseline reports (n, d), (n,) in it, or None: alarm (2.3, R4)."""
+    th, V, beta = plain
+    k = beta**2 / (len(told) * max(tau, TAU_FLOOR) ** 2)
+    A, a = psi_b.T @ psi_b, psi_b.T @ told
+    V_k = V + k * A
+    th_k = np.linalg.inv(V_k) @ (V @ th + k * a)  # V th = U
+    misfit = told @ told - 2.0 * (a @ th_k) + th_k @ A @ th_k
+    if (th_k - th) @ V @ (th_k - th) + k * misfit > 2.0 * beta**2:
+        return None
+    return Belief(th_k, V_k, float(np.sqrt(2.0) * beta))
+
+
+def spread_of(points: np.ndarray, S: float, plain: Belief) -> tuple[float, bool]:
+    """Return s for support points (n, d) (2.1, R1), and whether the set gave the best bound."""
+    apart = np.linalg.norm(points[:, None] - points[None, :], axis=-1).max()
+    low, high = certificate(points, *plain).min(), -certificate(-points, *plain).min()
+    s, by_set = min(0.5, S / 2.0 * apart), (min(1.0, high) - max(0.0, low)) / 2.0
+    return max(0.0, float(min(s, by_set))), bool(by_set < s)
+
+
+def slack_of(offer: Offer, belief: Belief) -> np.ndarray:
+    """Return a lower bound of r_x - (1-alpha) r_b for all actions, (K,) (2.4)."""
+    F, b, alpha, told, tau = offer
+    slack = certificate(F - (1.0 - alpha) * F[b], *belief)
+    if tau is not None:
+        floor = np.maximum(0.0, certificate(F, *belief))
+        slack = np.maximum(slack, floor - (1.0 - alpha) * (told + tau))
+        slack[b] = max(slack[b], alpha * max(0.0, told - tau))
+    return slack
+
+
+def realised_slack(points, mu, b, alpha, belief, realised) -> np.ndarray:
+    """Return the slack (K,) under the realised context (4); points (n, K, d), mu (n,) > 0."""
+    lows = certificate(points - (1.0 - alpha) * points[:, b, None], *belief)
+    if realised == "worst":
+        return lows.min(axis=0)
+    enough = 1.0 - realised[1] - TOLERANCE
+    return np.array([max(q for q in low if mu[low >= q].sum() >= enough) for low in lows.T])
+
+
+def first_mixture(offer: Offer, x: int, slack: np.ndarray, belief: Belief) -> tuple[int, float]:
+    """Return the partner of x and the probability of x, before the joint certificate (2.5)."""
+    F, b, alpha, told, tau = offer
+    if tau is not None:
+        p = int(np.argmax(slack))
+        worst = max(slack[x], -(1.0 - alpha) * (told + tau))
+        if slack[p] >= 0.0 and (rho := slack[p] / (slack[p] - worst)) >= alpha:
+            return p, float(rho)
+        return b, alpha
+    gains, wide = certificate(F - F[b], *belief), squared_width(F, belief.V)
+    y = int(np.argmax(gains))
+    return (y if gains[y] > 0.0 and wide[x] > wide[b] else b), alpha
+
+
+def best_mixture(psi_x, psi_p, psi_b, alpha, rho, belief) -> float:
+    """Return the largest certified r in [rho, 1] of the mixture, or rho: none is (2.5)."""
+
+    def holds(r):
+        mixture = (1.0 - r) * psi_p + r * psi_x - (1.0 - alpha) * psi_b
+        return certificate(mixture, *belief) >= 0.0
+
+    if not holds(rho):
+        return rho
+    low, high = (1.0 if holds(1.0) else rho), 1.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def strict_choice(offer: Offer, x, slack, upper, V, w0) -> tuple[int, int, float]:
+    """Return xu and xi of 2.5, and the gain of xi."""
+    F, b, _, told, tau = offer
+    allowed, value = slack >= 0.0, upper.copy()
+    allowed[b], value[b] = True, upper[b] if tau is None else min(upper[b], told + tau)
+    gain = (F @ np.linalg.inv(V) @ F[x]) ** 2 * w0 / (1.0 + w0 * squared_width(F, V))
+    xu, xi = (int(np.argmax(np.where(allowed, v, -np.inf))) for v in (value, gain))
+    return xu, xi, float(gain[xi])
+
+
+def choose(offer: Offer, slack, belief, mode, gamma, w0, toss, t) -> tuple[dict, np.ndarray]:
+    """Return the choice of round t, counted from 1, by the names of ``Trace``, and its mean psi."""
+    F, b = offer[:2]
+    width = np.sqrt(squared_width(F, belief.V))
+    upper = F @ belief.th + gamma * belief.beta * width
+    x = int(np.argmax(upper))
+    choice = {"actions": x, "targets": x, "conservative": x != b and slack[x] < 0.0}
+    if choice["conservative"] and mode == "policy":
+        p, first = first_mixture(offer, x, slack, belief)
+        rho = best_mixture(F[x], F[p], F[b], offer.alpha, first, belief)
+        choice |= {"rho": rho, "partner": p, "joint": rho > first}
+        choice["actions"] = x if toss < rho else p
+        return choice, rho * F[x] + (1.0 - rho) * F[p]
+    if choice["conservative"]:
+        xu, xi, gain = strict_choice(offer, x, slack, upper, belief.V, w0)
+        stuck = gain < width[x] ** 2 / (t + 1)
+        heads = toss < 0.5 and not stuck
+        choice |= {"actions": xi if heads else xu, "informative": heads, "stuck": stuck}
+    return choice, F[choice["actions"]]
+
+
+def known_to(log: list[np.ndarray], m: int, t_last: int, t: int) -> list[np.ndarray]:
+    """Return what agent m knows after t rounds: all data up to ``t_last``, then its own.
+
+    The parts are feature, reward, weight, prediction, and the baseline's feature and told reward.
+    """
+    shared = [part[:t_last].reshape(-1, *part.shape[2:]) for part in log]
+    return [np.concatenate((old, part[t_last:t, m])) for old, part in zip(shared, log, strict=True)]
+
+
+def sync_wanted(log, eager, t, t_last, ridge) -> bool:
+    """Tell whether an agent asks for a synchronisation after round t, counted from 1 (2.6)."""
+    _, M, d = log[0].shape
+    growth = np.zeros(M)
+    for m in range(M):
+        grams = [gram_of(*known_to(log[:3:2], m, t_last, end), ridge) for end in (t_last, t)]
+        growth[m] = np.linalg.slogdet(grams[1])[1] - np.linalg.slogdet(grams[0])[1]
+    due = growth * (t - t_last) >= t * np.log(M * t + 1) / (d * M)
+    return bool(np.any(due | (eager & (growth >= EAGER_GROWTH))))
+
+
+def simulate(
+    phi, theta, tasks, contexts, coin, reward_noise, *, psi=None, baseline=None, r_hat=None,
+    support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
+    f=None, gamma=1.0, eps=0.0, tau=None, spread=None, radius="best", ridge=None, share=True,
+    realised=None, anchors=False,
+) -> Trace:  # fmt: skip
+    """Run one trial on given draws; inputs are not checked for their range.
+
+    Parameters
+    ----------
+    phi, theta, tasks
+        Realised features (C, K, d), true parameter (d,), one index set per agent.
+    contexts, coin, reward_noise
+        The draws: (T,), or (T, M) if every agent has its own context; (T, M); (T, M).
+    psi, baseline, r_hat
+        Tables: expected features (C, K, d), baseline actions (C, M), told rewards (C, M).
+    support, weights, rank, report_error
+        Forecasts: context ids (T, n), probabilities (T, n), the baseline's rank by psi'theta
+        (1 = best); it is told as psi_b'theta + report_error.
+    mode, alpha, realised
+        "policy" or "strict"; one number or one per agent; None, "worst" or ("chance", e).
+    sigma, delta, S, f, eps, spread
+        Noise, failure probability, bound on norm(theta), agents that share a context (M if
+        omitted), bias bound, declared half range of the rewards over the hidden context.
+    gamma, radius, ridge, share
+        Optimism; "best", "logdet" or "empirical"; 1/S^2 if omitted; False: M separate learners.
+    tau, anchors
+        The told rewards are right to +-tau (None: they are not used); learn from them as well.
+    """
+    forecast = support is not None
+    if mode not in {"policy", "strict"} or radius not in RADII or (psi is None) is not forecast:
+        raise ValueError(f"no such variant: {mode=}, {radius=}, {forecast=}")
+    if (anchors and tau is None) or (realised and not (forecast and mode == "strict")):
+        raise ValueError("anchors need tau; realised safety needs strict mode and a support")
+    T, M, d = len(contexts), len(tasks), len(theta)
+    hidden = np.broadcast_to(np.asarray(contexts).reshape(T, -1), (T, M))
+    alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (M,))
+    ridge, f = (1.0 / S**2 if ridge is None else ridge), (M if f is None else f)
+    w0 = 1.0 / (sigma**2 + f * (NOMINAL_SPREAD if spread is None else spread) ** 2)
+    log = [np.zeros((T, M, d) if part in {0, 4} else (T, M)) for part in range(6)]
+    kinds = dict.fromkeys(("actions", "partner", "targets"), int)
+    kinds |= dict.fromkeys(("rho", "betas", "weights", "rewards", "policy_mean"), float)
+    out = {name: np.zeros((T, M), kinds.get(name, bool)) for name in Trace._fields}
+    out |= {"rho": np.ones((T, M)), "partner": np.full((T, M), -1), "sync_rounds": []}
+    alarmed, t_last = np.zeros(M, dtype=bool), 0
+    for t, m in np.ndindex(T, M):
+        # What is announced; with a table the context itself is.
+        c, task, points, mu = hidden[t, m], tasks[m], None, None
+        if forecast:
+            mu = weights[t][weights[t] > 0.0]
+            points = masked(phi[support[t][weights[t] > 0.0]], task)
+            F = np.sum(mu[:, None, None] * points, axis=0)
+            b = int(np.argsort(-(F @ theta), kind="stable")[rank - 1])
+            told = F[b] @ theta + report_error
+        else:
+            F, b = masked(psi[c], task), int(baseline[c, m])
+            told = 0.0 if r_hat is None else r_hat[c, m]
+
+        # The confidence set, without and with anchors.
+        x, y, w, yhat, psi_b, reports = known_to(log, m, t_last, t)
+        bounds = {"ridge": ridge, "S": S, "delta": delta, "M": M, "eps": eps, "radius": radius}
+        beta, empirical = radius_of(x, y, w, yhat, epoch=len(out["sync_rounds"]) + 1, **bounds)
+        V = gram_of(x, w, ridge)
+        plain = belief = Belief(np.linalg.inv(V) @ (x.T @ (w * y)), V, beta)
+        if anchors and len(reports) > 0 and not alarmed[m]:
+            belief = anchored(plain, psi_b, reports, tau)
+            alarmed[m] = belief is None
+        belief = plain if alarmed[m] else belief
+
+        # The choice.
+        offer = Offer(F, b, alphas[m], told, None if alarmed[m] else tau)
+        slack = slack_of(offer, belief)
+        if realised:
+            slack = realised_slack(points, mu, b, alphas[m], belief, realised)
+        facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], t + 1)
+
+        # What is learned, and what is noted.
+        played, (s, tightened) = facts["actions"], (0.5 if spread is None else spread, False)
+        if forecast and spread is None:
+            s, tightened = spread_of(points[:, played], S, plain)
+        w, reward = 1.0 / (sigma**2 + f * s**2), masked(phi[c, played], task) @ theta
+        news = (F[played], reward + reward_noise[t, m], w, F[played] @ plain.th, F[b], told)
+        for part, new in zip(log, news, strict=True):
+            part[t, m] = new
+        facts |= {"betas": beta, "weights": w, "rewards": reward, "policy_mean": mean @ theta}
+        facts |= {"alarm": alarmed[m], "tightened": tightened, "empirical": empirical}
+        facts["outside"] = np.sqrt((plain.th - theta) @ V @ (plain.th - theta)) > beta
+        for name, fact in facts.items():
+            out[name][t, m] = fact
+        eager = out["conservative"][t] & (mode == "strict")
+        if share and m == M - 1 and sync_wanted(log, eager, t + 1, t_last, ridge):
+            t_last = t + 1
+            out["sync_rounds"].append(t_last)
+    return Trace(**out)

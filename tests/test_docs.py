@@ -1,0 +1,200 @@
+"""What the documentation says is true: its code runs, its links lead somewhere, its names exist."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from guardband.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+TEXTS = dict(zip(NAMES, (page.read_text() for page in PAGES), strict=True))
+
+FENCE = re.compile(r"^```([a-z]*)[^\n]*\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+ROOMS = "algorithms|checks|cli|contexts|core|data|envs|facts|fleet|problems|report|seeds|sim"
+DOTTED = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)(?:\(\))?`")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+
+
+def blocks(name: str, *languages: str) -> list[Block]:
+    found = []
+    for match in FENCE.finditer(TEXTS[name]):
+        line = TEXTS[name].count("\n", 0, match.start()) + 1
+        found.append(Block(match[1], match[2], line))
+    return [block for block in found if not languages or block.language in languages]
+
+
+def prose(name: str) -> str:
+    return FENCE.sub("", TEXTS[name])
+
+
+def commands(name: str) -> Iterator[list[str]]:
+    """Yield the words of every command line that a page shows; comments and pipes cut off."""
+    for block in blocks(name, "sh", "console"):
+        for line in block.text.splitlines():
+            if block.language == "console" and not line.startswith("$ "):
+                continue  # what the command answered
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            ends = [i for i, word in enumerate(words) if word in ("|", ">", "&&")]
+            yield words[: ends[0]] if ends else words
+
+
+def with_python() -> list[str]:
+    return [name for name in NAMES if blocks(name, "python")]
+
+
+def with_commands() -> list[str]:
+    return [name for name in NAMES if any("guardband" in words[:1] for words in commands(name))]
+
+
+def test_there_is_something_to_read() -> None:
+    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/paper.md"} <= set(NAMES)
+    assert "README.md" in with_python()
+    assert "README.md" in with_commands()
+
+
+@pytest.mark.parametrize("name", with_python())
+def test_code_runs_and_prints_what_it_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of one page share a namespace; an `output` block is what the one before it prints."""
+    monkeypatch.chdir(tmp_path)
+    page = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", page)  # dataclasses look their module up
+    printed = ""
+    for block in blocks(name, "python", "output"):
+        where = f"{name}, line {block.line}"
+        if block.language == "output":
+            assert printed == block.text, where
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            # Empty lines in front: a traceback then names the line of the page.
+            code = compile("\n" * block.line + block.text, ROOT / name, "exec")
+            exec(code, vars(page))
+        printed = out.getvalue()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere(name: str) -> None:
+    for target in LINK.findall(prose(name)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        assert file.exists(), f"{name} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file.read_text()), f"{name} links to {target}"
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to headings."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.M)
+    plain = (re.sub(r"[^\w\- ]", "", head.lower()) for head in heads)
+    return {head.replace(" ", "-") for head in plain}
+
+
+@pytest.mark.parametrize("name", with_commands())
+def test_commands_work(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are cut to a few rounds; what would download, or needs a file, is only parsed."""
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    for words in commands(name):
+        if words[:1] != ["guardband"]:
+            continue
+        asked = words[1:]
+        if asked[:1] == ["run"]:
+            asked += ["--rounds", "20", "--trials", "1"]
+        elif asked[:1] == ["data"] and len(asked) > 1:
+            asked.append("--help")
+        result = runner.invoke(app, asked)
+        assert result.exit_code == 0, f"{name}: {shlex.join(words)}: {result.output}"
+
+
+def test_make_has_the_targets_that_are_named() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    for name in NAMES:
+        named = {words[1] for words in commands(name) if words[:1] == ["make"] and len(words) > 1}
+        named |= set(re.findall(r"`make ([a-z-]+)`", prose(name)))
+        assert named <= targets, name
+
+
+def test_the_extras_that_are_named_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in NAMES:
+        for extras in re.findall(r"guardband\[([a-z,]+)\]", TEXTS[name]):
+            assert set(extras.split(",")) <= set(project["optional-dependencies"]), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_that_are_named_exist(name: str) -> None:
+    """`core.ridge.radius` and its like are names below `guardband`."""
+    for dotted in DOTTED.findall(prose(name)):
+        assert resolves(f"guardband.{dotted}"), f"{name} names {dotted}"
+
+
+def resolves(dotted: str) -> bool:
+    words = dotted.split(".")
+    for n in range(len(words), 0, -1):
+        try:
+            thing: object = import_module(".".join(words[:n]))
+        except ModuleNotFoundError:
+            continue
+        for word in words[n:]:
+            fields = getattr(thing, "__annotations__", {})
+            if not hasattr(thing, word) and word not in fields:
+                return False
+            thing = getattr(thing, word, None)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_are_named_exist(name: str) -> None:
+    for path in re.findall(r"`((?:src|tests|docs|bench)/[\w./-]+)`", prose(name)):
+        assert (ROOT / path).exists(), f"{name} names {path}"
+
+
+def test_the_citation_names_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert citation.startswith("cff-version: 1.2.0\n")
+    assert f"\nversion: {project['version']}\n" in citation
+    assert f"## {project['version']}" in TEXTS["CHANGELOG.md"]
+    title = (
+        "Distributed Multi-Task Learning for Stochastic Bandits with Context Distribution and "
+        "Stage-wise Constraints"
+    )
+    for name in ("README.md", "docs/paper.md"):
+        assert title in " ".join(TEXTS[name].split()), name
+    assert title in citation
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_run_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line of the first `text` block, up to an ellipsis, is in the real output."""
+    monkeypatch.chdir(tmp_path)
+    shown = blocks("README.md", "text")[0].text.splitlines()
+    printed = CliRunner().invoke(app, ["run"]).output.splitlines()
+    real = {" ".join(line.split()) for line in printed}
+    for line in shown:
+        assert line.strip() in ("", "...") or " ".join(line.split()) in real, line
