@@ -31,20 +31,47 @@ class Entry(NamedTuple):
     make: Callable[..., Any]
     about: str
     constraint: str
+    communication: str
+    source: str
 
+
+LIN = "Lin and Moothedath, the paper"
 
 ALGORITHMS: dict[str, Entry] = {
+    "guard-ucb": Entry(
+        GuardUcb,
+        "certified plays, unknown or known baseline; the default",
+        "stage-wise",
+        "pools when log det V has grown, no horizon",
+        "guardband",
+    ),
     "disc-ucb": Entry(
-        DiscUcb, "safe optimism, known baseline reward; the paper's printed gate", "stage-wise"
+        DiscUcb,
+        "safe optimism, known baseline reward; the printed gate",
+        "stage-wise",
+        "pools when log det V has grown",
+        LIN,
     ),
     "disc-ucb-gap-oracle": Entry(
         lambda **settings: DiscUcb(gate="gap", **settings),
-        "the same with a gate that is told the true optimum, as in the authors' notebooks",
+        "the same with a gate that is told the true optimum",
         "stage-wise",
+        "pools when log det V has grown",
+        "the authors' notebooks",
     ),
     "disc-ucb-unknown": Entry(
-        DiscUcbUnknown, "safe optimism, unknown baseline reward (DiSC-UCB-UB)", "stage-wise"
+        DiscUcbUnknown,
+        "safe optimism, unknown baseline reward (DiSC-UCB-UB)",
+        "stage-wise",
+        "pools when log det V has grown",
+        LIN,
     ),
-    "dis-lin-ucb": Entry(DisLinUcb, "distributed optimism without a constraint", "none"),
-    "baseline": Entry(Baseline, "yardstick: always the baseline", "stage-wise"),
+    "dis-lin-ucb": Entry(
+        DisLinUcb,
+        "distributed optimism",
+        "none",
+        "pools when log det V has grown",
+        "Wang et al., ICLR 2020",
+    ),
+    "baseline": Entry(Baseline, "yardstick: always the baseline", "stage-wise", "none", "-"),
 }

@@ -143,7 +143,8 @@ class GuardUcb:
             kind, chance = Realised.CHANCE, self.realised[1]
         terms = GuardTerms(
             strict=self.mode == "strict",
-            trigger=int(Trigger.ANYTIME if self.share else Trigger.NEVER),
+            # A single agent has nobody to pool with, and every epoch costs confidence.
+            trigger=int(Trigger.ANYTIME if self.share and agents > 1 else Trigger.NEVER),
             radius=int(RADII[self.radius]),
             realised=int(kind),
             chance=float(chance),

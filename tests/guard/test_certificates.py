@@ -1,0 +1,346 @@
+"""Certificates, mixtures and radii of Guard-UCB, against solvers and definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import guardband as gb
+from guardband.core.certify import guard_radius, observation_weight, slack_of
+from guardband.core.guarded import DESK_ROWS, guard_decide, write_image
+from guardband.core.guarded_loop import new_reports
+from guardband.core.ridge import absorb
+from guardband.core.scan import scan_forms
+from guardband.core.sync import pool
+from guardband.core.types import (
+    Estimate,
+    GuardOffer,
+    GuardTerms,
+    State,
+    Statistic,
+    Task,
+    new_fleet,
+    new_statistic,
+    state_of,
+)
+from guardband.facts import Facts
+
+NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0)
+
+
+def terms_of(agents: int = 1, dim: int = 3, **settings: object) -> GuardTerms:
+    facts = Facts(tuple(tuple(range(dim)) for _ in range(agents)), dim)
+    return gb.GuardUcb(**({"noise": 0.3} | settings)).plan(facts).terms
+
+
+def learned(seed: int, dim: int, terms: GuardTerms, rounds: int = 12) -> State:
+    rng, state = np.random.default_rng(seed), state_of(new_fleet(1, dim, terms.ridge), 0)
+    theta = np.abs(rng.normal(size=dim))
+    theta /= np.linalg.norm(theta)
+    for _ in range(rounds):
+        x = np.abs(rng.normal(size=dim)) / 3
+        guess = float(x @ state.estimate.theta)
+        absorb(state, x, x @ theta + rng.normal(0, 0.3), rng.uniform(1, 10), guess)
+    return state
+
+
+def scanned(state: State, menu: np.ndarray, terms: GuardTerms, offer: GuardOffer) -> np.ndarray:
+    d, actions = menu.shape
+    desk = np.zeros((DESK_ROWS, max(actions, d, offer.weights.size)))
+    scan_forms(
+        state.estimate, np.arange(d), menu, desk[0, :actions], desk[3, :actions], desk[2, :actions]
+    )
+    write_image(state.estimate, menu, offer.baseline, np.arange(d), state.work[1])
+    return desk
+
+
+def least(v: np.ndarray, theta: np.ndarray, V: np.ndarray, beta: float) -> float:
+    """Minimise v'x over the ellipsoid with a solver that knows nothing of its closed form."""
+    shape = beta * np.linalg.inv(np.linalg.cholesky(V)).T  # x = theta + shape u, |u| <= 1
+    cost = shape.T @ v
+    scale = max(np.abs(cost).max(), 1e-12)
+    ball = {"type": "ineq", "fun": lambda u: 1 - u @ u, "jac": lambda u: -2 * u}
+    found = minimize(
+        lambda u: cost @ u / scale,
+        -0.5 * np.sign(cost) / math.sqrt(v.size),
+        jac=lambda _: cost / scale,
+        constraints=[ball],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-15},
+    )
+    return float(v @ theta + cost @ found.x)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.floats(0.05, 1.0))
+def test_the_difference_certificate_is_the_minimum_over_the_set(
+    seed: int, dim: int, alpha: float
+) -> None:
+    terms = terms_of(dim=dim)
+    state, rng = learned(seed, dim, terms), np.random.default_rng(seed + 1)
+    menu, beta = np.abs(rng.normal(size=(dim, 4))) / 2, 1.3
+    offer = GuardOffer(menu, 1, False, 0.0, *NONE)
+    desk = scanned(state, menu, terms, offer)
+    V = terms.ridge * np.eye(dim) + state.own.gram
+    for k in range(4):
+        got = slack_of(
+            state.estimate,
+            beta,
+            terms,
+            Task(np.arange(dim), alpha, 0.0),
+            offer,
+            desk,
+            state.work[1],
+            k,
+        )
+        want = least(menu[:, k] - (1 - alpha) * menu[:, 1], state.estimate.theta, V, beta)
+        assert got == pytest.approx(want, abs=1e-6)
+        inside = rng.normal(size=(50, dim))
+        inside *= beta / np.sqrt(np.einsum("ni,ij,nj->n", inside, V, inside))[:, None]
+        values = (state.estimate.theta + inside) @ (menu[:, k] - (1 - alpha) * menu[:, 1])
+        assert got <= values.min() + 1e-12
+
+
+def test_a_known_reward_is_a_certificate_with_a_tolerance() -> None:
+    terms = terms_of(baseline_tolerance=0.02)
+    state, alpha = learned(3, 3, terms, 200), 0.2
+    menu, beta = np.array([[0.6, 0.1], [0.2, 0.5], [0.3, 0.3]]), 0.4
+    offer = GuardOffer(menu, 1, True, 0.3, *NONE)
+    desk = scanned(state, menu, terms, offer)
+    V = terms.ridge * np.eye(3) + state.own.gram
+    task = Task(np.arange(3), alpha, 0.0)
+    difference = least(menu[:, 0] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
+    lower = least(menu[:, 0], state.estimate.theta, V, beta)
+    got = slack_of(state.estimate, beta, terms, task, offer, desk, state.work[1], 0)
+    assert got == pytest.approx(max(difference, max(0, lower) - 0.8 * 0.32), abs=1e-6)
+    baseline = slack_of(state.estimate, 50.0, terms, task, offer, desk, state.work[1], 1)
+    assert baseline == pytest.approx(0.2 * 0.28)
+
+
+def decide(state: State, terms: GuardTerms, offer: GuardOffer, alpha: float, coin: float):
+    d, actions = offer.menu.shape
+    reports = new_reports(1, d)
+    told = Statistic(*(a[0] for a in reports.own))
+    tied = Estimate(*(a[0] for a in reports.anchored))
+    desk = np.zeros((DESK_ROWS, max(d, actions, offer.weights.size)))[:, :]
+    task, pooled = Task(np.arange(d), alpha, 0.0), new_statistic(d)
+    desk = np.zeros((DESK_ROWS, max(d, actions, offer.weights.size)))
+    return guard_decide(
+        state, pooled, told, reports.pooled, tied, terms, task, offer, desk, (1, 5, coin)
+    )
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_policy_mixtures_clear_the_floor_as_far_as_they_can(known: bool) -> None:
+    """The mixture's minimum over the set is not negative, and a larger share of the target's is."""
+    tolerance = 0.0 if known else None
+    seen = better = 0
+    for seed in range(300):
+        dim, alpha = 3, 0.15
+        terms = terms_of(dim=dim, mode="policy", baseline_tolerance=tolerance)
+        state, rng = learned(seed, dim, terms, 40), np.random.default_rng(seed)
+        menu = np.abs(rng.normal(size=(dim, 6))) / 2.5
+        offer = GuardOffer(menu, 2, known, 0.45, *NONE)
+        outcome = decide(state, terms, offer, alpha, coin=0.999999)
+        if not outcome.conservative:
+            continue
+        seen += 1
+        assert outcome.chance >= alpha - 1e-12
+        V = terms.ridge * np.eye(dim) + state.own.gram
+
+        def bound(r, alpha=alpha, outcome=outcome, menu=menu, state=state, V=V) -> float:
+            v = (1 - r) * menu[:, outcome.partner] + r * menu[:, outcome.target]
+            v = v - (1 - alpha) * menu[:, 2]
+            return least(v, state.estimate.theta, V, outcome.beta)
+
+        if outcome.chance > alpha + 1e-9 and not known:
+            better += 1
+            assert bound(outcome.chance) == pytest.approx(0.0, abs=1e-5)
+            assert bound(min(1.0, outcome.chance + 0.02)) < 0.0
+        assert outcome.margin >= 0.0
+        # By the coin: the partner here, the target for a coin below the chance.
+        assert outcome.action == outcome.partner
+        flipped = decide(state, terms, offer, alpha, coin=outcome.chance - 1e-9)
+        assert flipped.action == outcome.target
+        assert flipped.propensity == pytest.approx(outcome.chance)
+    assert seen > 50
+    assert known or better > 5
+
+
+def raw_radius(w, x, y, guess, ridge, level, S) -> float:
+    """Return the empirical radius from raw data: sum of squares around the predictions."""
+    V = ridge * np.eye(x.shape[1]) + (x * w[:, None]).T @ x
+    theta = np.linalg.solve(V, (x * w[:, None]).T @ y)
+    residual = w @ (y - guess) ** 2  # sum w (y - yhat)^2
+    best = w @ (y - x @ theta) ** 2 + ridge * theta @ theta  # the ridge minimum
+    return math.sqrt(max(0.0, residual - best + level + ridge * S**2))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_empirical_radius_is_its_definition_from_raw_data(late: bool) -> None:
+    """Three streams; where one joins late, the others predicted without it all the while."""
+    agents, dim, rng = 3, 3, np.random.default_rng(5)
+    terms = terms_of(agents, dim, radius="empirical", delta=0.1)
+    fleet, pooled, seen = new_fleet(agents, dim, terms.ridge), new_statistic(dim), []
+    theta = np.array([0.5, 0.4, 0.6])
+    for t in range(60):
+        for m in range(agents):
+            state = state_of(fleet, m)
+            x = np.abs(rng.normal(size=dim)) / 2
+            y, w = x @ theta + rng.normal(0, 0.3), rng.uniform(1, 9)
+            guess = float(x @ state.estimate.theta)
+            absorb(state, x, y, w, guess)
+            seen.append((w, x, y, guess))
+        if t % 20 == 19 and (not late or t > 50):
+            pool(fleet, pooled, terms.ridge)
+    w, x, y, guess = (np.array([row[i] for row in seen]) for i in range(4))
+    epoch = 4
+    level = 2 * math.log(math.pi**2 * agents * epoch**2 / (6 * 0.1))
+    want = raw_radius(w, x, y, guess, terms.ridge, level, 1.0)
+    got = guard_radius(state_of(fleet, 0), pooled, terms, epoch)
+    assert got == pytest.approx(want, rel=1e-9)
+
+
+def test_the_log_det_radius_and_the_better_of_both() -> None:
+    dim = 2
+    settings = {"delta": 0.05, "theta_bound": 2.0, "ridge": 0.5}
+    kinds = {r: terms_of(4, dim, radius=r, **settings) for r in ("best", "logdet", "empirical")}
+    state, pooled = learned(1, dim, kinds["best"], 30), new_statistic(dim)
+    V = 0.5 * np.eye(dim) + state.own.gram
+    for epoch in (1, 7):
+        level = 2 * math.log(math.pi**2 * 4 * epoch**2 / (6 * 0.05))
+        logdet = math.sqrt(np.linalg.slogdet(V / 0.5)[1] + level + 0.5 * 4)
+        assert guard_radius(state, pooled, kinds["logdet"], epoch) == pytest.approx(logdet)
+        halves = [
+            math.sqrt(guard_radius(state, pooled, kinds[k], epoch) ** 2 + 2 * math.log(2))
+            for k in ("logdet", "empirical")
+        ]
+        assert guard_radius(state, pooled, kinds["best"], epoch) == pytest.approx(min(halves))
+
+
+def test_a_bias_bound_widens_both_radii() -> None:
+    dim, eps = 2, 0.05
+    plain = {r: terms_of(1, dim, radius=r) for r in ("logdet", "empirical")}
+    wide = {r: terms_of(1, dim, radius=r, bias_bound=eps) for r in ("logdet", "empirical")}
+    state, pooled = learned(1, dim, plain["logdet"], 30), new_statistic(dim)
+    total = state.own.scalars[3]
+    base = guard_radius(state, pooled, plain["logdet"], 1)
+    got = guard_radius(state, pooled, wide["logdet"], 1)
+    assert got == pytest.approx(base + eps * math.sqrt(total))
+    level = 2 * math.log(math.pi**2 / (6 * 1e-3))
+    square = guard_radius(state, pooled, plain["empirical"], 1) ** 2 + level + 2 * eps**2 * total
+    assert guard_radius(state, pooled, wide["empirical"], 1) == pytest.approx(math.sqrt(square))
+
+
+def test_the_paper_s_radius_is_the_paper_s() -> None:
+    """In units where an observation weighs 1 / (1 + R^2), the widths are those of eq. conf."""
+    R, delta, ridge, dim = 0.5, 0.05, 0.7, 3
+    scale = 1 + R**2
+    terms = terms_of(1, dim, noise=R, delta=delta, radius="paper", ridge=ridge / scale)
+    state, rng = state_of(new_fleet(1, dim, terms.ridge), 0), np.random.default_rng(0)
+    x = rng.normal(size=(40, dim)) / 2
+    offer = GuardOffer(x.T.copy(), 0, False, 0.0, *NONE)
+    for i in range(40):
+        weight = observation_weight(
+            state.estimate, 1.0, terms, Task(np.arange(dim), 0.1, 0.0), offer, i
+        )
+        assert weight == pytest.approx(1 / scale)
+        absorb(state, x[i], 0.3, weight, 0.0)
+    V = ridge * np.eye(dim) + x.T @ x
+    log = 0.5 * np.linalg.slogdet(V / ridge)[1] + math.log(2 / delta)
+    paper = math.sqrt(scale) * math.sqrt(2 * log) + math.sqrt(ridge)
+    z = np.array([0.3, 0.2, 0.7])
+    ours = guard_radius(state, new_statistic(dim), terms, 9) * math.sqrt(
+        z @ state.estimate.inverse @ z
+    )
+    assert ours == pytest.approx(paper * math.sqrt(z @ np.linalg.inv(V) @ z))
+
+
+def test_weights_follow_the_spread() -> None:
+    dim, n = 2, 4
+    terms = terms_of(5, dim, noise=0.1, theta_bound=1.2)
+    state, rng = learned(2, dim, terms, 50), np.random.default_rng(3)
+    pages, weights = np.abs(rng.normal(size=(n, dim, 3))) / 4, np.array([0.4, 0.0, 0.3, 0.3])
+    menu = np.einsum("n,ndk->dk", weights, pages)
+    offer = GuardOffer(menu, 0, False, 0.0, pages, np.arange(n), weights)
+    task = Task(np.arange(dim), 0.2, 0.0)
+    used = [0, 2, 3]
+    for beta in (0.01, 0.3, 9.0):
+        for k in range(3):
+            phi = pages[used, :, k]
+            width = beta * np.sqrt(np.einsum("ni,ij,nj->n", phi, state.estimate.inverse, phi))
+            mean = phi @ state.estimate.theta
+            seen = (min(1, (mean + width).max()) - max(0, (mean - width).min())) / 2
+            far = max(np.linalg.norm(a - b) for a in phi for b in phi)
+            s = max(0.0, min(0.5, 1.2 / 2 * far, seen))
+            got = observation_weight(state.estimate, beta, terms, task, offer, k)
+            assert got == pytest.approx(1 / (0.01 + 5 * s**2))
+    bare = GuardOffer(menu, 0, False, 0.0, *NONE)
+    assert observation_weight(state.estimate, 1.0, terms, task, bare, 0) == pytest.approx(
+        1 / (0.01 + 5 / 4)
+    )
+    told = terms_of(5, dim, noise=0.1, spread=0.2, shared_context=False)
+    assert observation_weight(state.estimate, 1.0, told, task, offer, 0) == pytest.approx(1 / 0.05)
+
+
+def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
+    dim, n = 2, 100
+    terms, rng = terms_of(1, dim, noise=0.1), np.random.default_rng(1)
+    state = learned(2, dim, terms, 5)
+    pages, weights = rng.uniform(0.2, 0.3, (n, dim, 1)), np.full(n, 1 / n)
+    offer = GuardOffer(pages.mean(axis=0), 0, False, 0.0, pages, np.arange(n), weights)
+    phi = pages[:, :, 0]
+    exact = max(np.linalg.norm(a - b) for a in phi for b in phi) / 2
+    got = observation_weight(state.estimate, 99.0, terms, Task(np.arange(dim), 0.2, 0.0), offer, 0)
+    s = math.sqrt(1 / got - 0.01)
+    assert exact <= s <= 2 * exact
+
+
+@given(st.integers(0, 10**6), st.floats(0.0, 3.0), st.floats(0.0, 3.0))
+def test_what_is_certified_stays_so_when_the_radius_shrinks(seed: int, a: float, b: float) -> None:
+    terms = terms_of()
+    state, rng = learned(seed, 3, terms), np.random.default_rng(seed)
+    menu = np.abs(rng.normal(size=(3, 5))) / 2
+    offer = GuardOffer(menu, 0, False, 0.0, *NONE)
+    desk, task = scanned(state, menu, terms, offer), Task(np.arange(3), 0.3, 0.0)
+    for k in range(5):
+        wide, narrow = (
+            slack_of(state.estimate, beta, terms, task, offer, desk, state.work[1], k)
+            for beta in (max(a, b), min(a, b))
+        )
+        assert narrow >= wide
+
+
+@pytest.mark.parametrize(("realised", "share"), [("worst", 0.0), (("chance", 0.3), 0.3)])
+def test_realised_certificates(realised: object, share: float) -> None:
+    dim, n, alpha, beta = 2, 5, 0.2, 0.3
+    terms = terms_of(1, dim, realised=realised)
+    state, rng = learned(4, dim, terms, 60), np.random.default_rng(6)
+    pages = np.abs(rng.normal(size=(n, dim, 6))) / 2
+    weights = np.array([0.1, 0.2, 0.25, 0.45, 0.0])
+    menu = np.einsum("n,ndk->dk", weights, pages)
+    offer = GuardOffer(menu, 1, False, 0.0, pages, np.arange(n), weights)
+    desk = scanned(state, menu, terms, offer)
+    V = terms.ridge * np.eye(dim) + state.own.gram
+    for k in range(6):
+        leads = [least(p[:, k] - 0.8 * p[:, 1], state.estimate.theta, V, beta) for p in pages]
+        got = slack_of(
+            state.estimate,
+            beta,
+            terms,
+            Task(np.arange(dim), alpha, 0.0),
+            offer,
+            desk,
+            state.work[1],
+            k,
+        )
+        if realised == "worst":
+            assert got == pytest.approx(min(leads[:4]), abs=1e-6)
+        else:
+            held = sum(w for w, lead in zip(weights, leads, strict=True) if lead >= got - 1e-6)
+            above = sum(w for w, lead in zip(weights, leads, strict=True) if lead > got + 1e-6)
+            assert held >= 1 - share - 1e-9 > above - 1e-9
