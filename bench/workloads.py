@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 import guardband as gb
+from guardband.algorithms import Algorithm
 from guardband.core.types import Floats
+from guardband.sim.seats import open_seat
 from guardband.sim.tape import Tape
-from guardband.sim.seats import PaperSeat
 from guardband.sim.trial import checkpoints
 
 
@@ -24,7 +25,7 @@ def features(contexts: int, actions: int, dim: int) -> tuple[Floats, Floats]:
 
 
 def rounds_of(
-    algorithm: gb.DiscUcb | gb.DisLinUcb, actions: int, dim: int, contexts: int, rounds: int
+    algorithm: Algorithm, actions: int, dim: int, contexts: int, rounds: int
 ) -> Callable[[], float]:
     """Return a run of the simulator's loop; it answers with the share of conservative rounds."""
     phi, theta = features(contexts, actions, dim)
@@ -34,7 +35,7 @@ def rounds_of(
     draws = list(Tape(world, rounds, seed=1).stretches())
 
     def work() -> float:
-        seat = PaperSeat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
+        seat = open_seat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
         for each in draws:
             seat.play(each)
         return float(seat.books.totals[0, 4]) / rounds

@@ -29,6 +29,16 @@ class Facts:
         Bounds r_l <= r_b <= r_h on the baseline's reward, or None where they are not known.
     gap
         (M, C): the lead of each context's optimum over the best baseline reward, r_opt - r_h.
+    actions
+        K, or None where menus may have any length.
+    contexts
+        How many contexts there are whose expected features are known beforehand; None where
+        every round brings its own.
+    frozen
+        Whether a context has the same true features in every round.
+    context_spread
+        The true standard deviation of (phi - psi)'theta, or half its range where it is bounded;
+        knowledge about the problem, for constant="tight" only.
     """
 
     tasks: tuple[tuple[int, ...], ...]
@@ -37,6 +47,10 @@ class Facts:
     reward_low: float | None = None
     reward_high: float | None = None
     gap: Floats | None = None
+    actions: int | None = None
+    contexts: int | None = None
+    frozen: bool = False
+    context_spread: float | None = None
 
     @property
     def agents(self) -> int:

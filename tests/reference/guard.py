@@ -193,7 +193,11 @@ def strict_choice(offer: Offer, x, slack, upper, V, w0) -> tuple[int, int, float
 
 
 def choose(offer: Offer, slack, belief, mode, gamma, w0, toss, t) -> tuple[dict, np.ndarray]:
-    """Return the choice of round t, counted from 1, by the names of ``Trace``, and its mean psi."""
+    """Return the choice by the names of ``Trace``, and its mean psi.
+
+    t is the number of observations there can be by now, M times the round counted from 1: data of
+    all M agents shrink the gain, so all of them count.
+    """
     F, b = offer[:2]
     width = np.sqrt(squared_width(F, belief.V))
     upper = F @ belief.th + gamma * belief.beta * width
@@ -307,7 +311,7 @@ def simulate(
         slack = slack_of(offer, belief)
         if realised:
             slack = realised_slack(points, mu, b, alphas[m], belief, realised)
-        facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], t + 1)
+        facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], M * (t + 1))
 
         # What is learned, and what is noted.
         played, (s, tightened) = facts["actions"], (0.5 if spread is None else spread, False)

@@ -5,23 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from guardband.algorithms.base import Algorithm, Confidence, Plan
+from guardband.algorithms.base import Confidence
+from guardband.algorithms.cl_ucb import ClUcb
+from guardband.algorithms.design import Design, optimal_design
+from guardband.algorithms.dis_lsb import DisLsb
 from guardband.algorithms.disc_ucb import DiscUcb, DiscUcbUnknown
-from guardband.algorithms.free import Baseline, DisLinUcb
+from guardband.algorithms.fed_lin_ucb import FedLinUcb
+from guardband.algorithms.fed_pe import FedPe, FedPeCd
+from guardband.algorithms.free import Baseline, DisLinUcb, LinUcb, Oracle
 from guardband.algorithms.guard_ucb import GuardPlan, GuardUcb
+from guardband.algorithms.plan import Algorithm, Plan
+from guardband.algorithms.staged import Sclts, SclUcb, Sege
+from guardband.algorithms.wrapped import Guarded
 
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Baseline",
+    "ClUcb",
     "Confidence",
+    "Design",
     "DisLinUcb",
+    "DisLsb",
     "DiscUcb",
     "DiscUcbUnknown",
     "Entry",
+    "FedLinUcb",
+    "FedPe",
+    "FedPeCd",
     "GuardPlan",
     "GuardUcb",
+    "Guarded",
+    "LinUcb",
+    "Oracle",
     "Plan",
+    "SclUcb",
+    "Sclts",
+    "Sege",
+    "optimal_design",
 ]
 
 
@@ -35,6 +56,8 @@ class Entry(NamedTuple):
     source: str
 
 
+POOLING = "pools when log det V has grown"
+PHASES = "pools at the end of each phase"
 LIN = "Lin and Moothedath, the paper"
 
 ALGORITHMS: dict[str, Entry] = {
@@ -49,29 +72,93 @@ ALGORITHMS: dict[str, Entry] = {
         DiscUcb,
         "safe optimism, known baseline reward; the printed gate",
         "stage-wise",
-        "pools when log det V has grown",
+        POOLING,
         LIN,
     ),
     "disc-ucb-gap-oracle": Entry(
         lambda **settings: DiscUcb(gate="gap", **settings),
         "the same with a gate that is told the true optimum",
         "stage-wise",
-        "pools when log det V has grown",
+        POOLING,
         "the authors' notebooks",
     ),
     "disc-ucb-unknown": Entry(
         DiscUcbUnknown,
         "safe optimism, unknown baseline reward (DiSC-UCB-UB)",
         "stage-wise",
-        "pools when log det V has grown",
+        POOLING,
         LIN,
     ),
     "dis-lin-ucb": Entry(
         DisLinUcb,
         "distributed optimism",
         "none",
-        "pools when log det V has grown",
+        POOLING,
         "Wang et al., ICLR 2020",
     ),
+    "sclts": Entry(
+        Sclts,
+        "safe Thompson sampling, every task alone",
+        "stage-wise",
+        "none",
+        "Moradipari et al., NeurIPS 2020",
+    ),
+    "scl-ucb": Entry(
+        SclUcb,
+        "safe optimism, every task alone",
+        "stage-wise",
+        "none",
+        "Moradipari et al., NeurIPS 2020",
+    ),
+    "dis-lsb": Entry(
+        DisLsb,
+        "distributed elimination on expected features",
+        "none",
+        PHASES,
+        "Lin and Moothedath, ACC",
+    ),
+    "fed-pe": Entry(
+        FedPe,
+        "federated elimination, a client per agent and context",
+        "none",
+        PHASES,
+        "Huang et al., NeurIPS 2021",
+    ),
+    "fed-pe-cd": Entry(
+        FedPeCd,
+        "the same, the hidden context counted as noise",
+        "none",
+        PHASES,
+        "Lin and Moothedath, arXiv 2303.17043",
+    ),
+    "sege": Entry(
+        Sege,
+        "safe exploration, then greed; every task alone",
+        "stage-wise",
+        "none",
+        "Khezeli and Bitar, AAAI 2020",
+    ),
+    "cl-ucb": Entry(
+        ClUcb,
+        "optimism from savings, every task alone",
+        "cumulative",
+        "none",
+        "Kazerouni et al., NeurIPS 2017",
+    ),
+    "fed-lin-ucb": Entry(
+        FedLinUcb,
+        "asynchronous optimism",
+        "none",
+        "asynchronous, one agent at a time",
+        "He et al., NeurIPS 2022",
+    ),
+    "lin-ucb": Entry(
+        LinUcb,
+        "optimism, every task alone",
+        "none",
+        "none",
+        "Abbasi-Yadkori et al., NeurIPS 2011",
+    ),
     "baseline": Entry(Baseline, "yardstick: always the baseline", "stage-wise", "none", "-"),
+    "oracle": Entry(Oracle, "yardstick: knows theta, plays the best", "none", "none", "-"),
 }

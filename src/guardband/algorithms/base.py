@@ -3,54 +3,114 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from guardband.checks import check_fraction, check_not_negative, check_positive
+import numpy as np
+
+from guardband.algorithms.plan import require_simulation
+from guardband.checks import (
+    as_alpha,
+    check_choice,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+)
+from guardband.core.scene import Sight
 from guardband.core.types import Floats, Gate, Mix, Rule, Terms, Trigger
 from guardband.facts import Facts
 
-__all__ = ["Algorithm", "Confidence", "Plan", "paper_trigger"]
+__all__ = [
+    "MIXES",
+    "SIGHTS",
+    "Assumptions",
+    "Careful",
+    "Confidence",
+    "Constrained",
+    "Floored",
+    "idle_terms",
+    "paper_trigger",
+    "safe_rho",
+]
 
-
-class Plan(NamedTuple):
-    """An algorithm made ready for one problem."""
-
-    terms: Terms
-    alpha: Floats  # (M,)
-    rho: Floats  # (M,) exploration of conservative rounds
-    gap: Floats | None = None  # (M, C), for the gap gate
-
-
-class Algorithm(Protocol):
-    """What the simulator and the fleet ask of an algorithm."""
-
-    @property
-    def name(self) -> str:
-        """The name in lists, plots and on the command line."""
-
-    @property
-    def constrained(self) -> bool:
-        """Whether it promises anything about the baseline."""
-
-    def plan(self, facts: Facts) -> Plan:
-        """Return the terms for a problem of which `facts` are known."""
+CONSTANTS = ("source", "paper", "tight")
+MIXES = {"vector": Mix.VECTOR, "task-vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
+SIGHTS = {"hidden": Sight.HIDDEN, "observed": Sight.OBSERVED, "observed-after": Sight.AFTER}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confidence:
-    """The settings of the confidence set; assumptions about the problem, never read off its data.
+class Assumptions:
+    """What an algorithm takes for granted about noise, and what it sees of the context.
 
     Parameters
     ----------
-    ridge
-        lambda, the weight of the ridge penalty; above 0.
     noise
         R: the reward noise is R-sub-Gaussian.
     context_noise
         The same for what the hidden context adds to the reward, (phi - psi)'theta.
     delta
         The probability with which the promise may fail.
+    constant
+        What stands for sigma in the confidence set. "source": as the algorithm's own paper has
+        it, which is R alone for those made for known contexts; "paper":
+        sqrt(context_noise^2 + R^2); "tight": the same with the problem's true spread of
+        (phi - psi)'theta in the place of context_noise, which only a simulation knows. Beside R
+        alone the level is delta, else delta / 2.
+    context
+        "hidden": chooses and learns by expected features psi; "observed": by the true features
+        phi; "observed-after": chooses by psi and learns from phi. Where phi is seen, the hidden
+        context adds no noise, and sigma is R.
+    """
+
+    noise: float = 1.0
+    context_noise: float = 1.0
+    delta: float = 1e-3
+    constant: str = "paper"
+    context: str = "hidden"
+
+    constrained: ClassVar[bool] = False
+    made_for_hidden: ClassVar[bool] = False
+    sights: ClassVar[tuple[str, ...]] = tuple(SIGHTS)
+
+    def __post_init__(self) -> None:
+        checked = {
+            "noise": check_not_negative("noise", self.noise),
+            "context_noise": check_not_negative("context_noise", self.context_noise),
+            "delta": check_fraction("delta", self.delta),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        check_choice("constant", self.constant, CONSTANTS)
+        check_choice("context", self.context, self.sights)
+
+    def _sigma(self, facts: Facts) -> tuple[float, float]:
+        """Return sigma, and the level at which the confidence set holds."""
+        if self.context == "observed-after":
+            require_simulation(facts, "context='observed-after'")
+        unaware = self.constant == "source" and not self.made_for_hidden
+        if unaware or self.context != "hidden":
+            return self.noise, self.delta
+        spread = self.context_noise
+        if self.constant == "tight":
+            if facts.context_spread is None:
+                raise ValueError(
+                    "constant='tight' needs the true spread of the hidden context, which only a "
+                    "simulation knows; state what you assume by context_noise instead."
+                )
+            spread = facts.context_spread
+        return math.hypot(spread, self.noise), 0.5 * self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence(Assumptions):
+    """The settings of the confidence set; assumptions about the problem, never read off its data.
+
+    Parameters
+    ----------
+    noise, context_noise, delta, constant, context
+        See `Assumptions`.
+    ridge
+        lambda, the weight of the ridge penalty; above 0.
     theta_bound
         S, a bound on the length of theta.
     feature_bound
@@ -58,21 +118,14 @@ class Confidence:
     """
 
     ridge: float = 1.0
-    noise: float = 1.0
-    context_noise: float = 1.0
-    delta: float = 1e-3
     theta_bound: float = 1.0
     feature_bound: float = 1.0
 
-    constrained: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         why = "Without a ridge the first estimates are undefined; 1.0 is the usual choice."
         checked = {
             "ridge": check_positive("ridge", self.ridge, why),
-            "noise": check_not_negative("noise", self.noise),
-            "context_noise": check_not_negative("context_noise", self.context_noise),
-            "delta": check_fraction("delta", self.delta),
             "theta_bound": check_positive("theta_bound", self.theta_bound),
             "feature_bound": check_positive("feature_bound", self.feature_bound),
         }
@@ -90,19 +143,104 @@ class Confidence:
         reward_floor: float = 0.0,
     ) -> Terms:
         trigger, budget = paper_trigger(facts) if share else (Trigger.NEVER, math.inf)
+        sigma, level = self._sigma(facts)
         return Terms(
             rule=int(rule),
             gate=int(gate),
             mix=int(mix),
             trigger=int(trigger),
             ridge=self.ridge,
-            deviation=math.hypot(self.context_noise, self.noise),
-            confidence=2.0 * math.log(2.0 / self.delta),
+            deviation=sigma,
+            confidence=2.0 * math.log(1.0 / level),
             theta_bound=self.theta_bound,
             feature_bound=self.feature_bound,
             reward_floor=float(reward_floor),
             budget=float(budget),
         )
+
+
+@dataclass(frozen=True)
+class Constrained(Confidence):
+    """What algorithms with a promise have in common.
+
+    Parameters
+    ----------
+    alpha
+        The share of the baseline's reward that may be lost, in (0, 1]; one number, or one per task.
+    """
+
+    alpha: float | tuple[float, ...] = 0.1
+
+    constrained: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        numbers = as_alpha(self.alpha)
+        object.__setattr__(self, "alpha", numbers[0] if np.ndim(self.alpha) == 0 else numbers)
+
+    def _alpha(self, facts: Facts) -> Floats:
+        return np.array(as_alpha(self.alpha, facts.agents))
+
+
+@dataclass(frozen=True)
+class Floored(Constrained):
+    """What is known of a baseline whose reward is not told.
+
+    Parameters
+    ----------
+    reward_floor
+        r_l, a positive number that the baseline's reward never falls below; None takes the
+        problem's own in a simulation.
+    """
+
+    reward_floor: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reward_floor is not None:
+            floor = check_not_negative("reward_floor", self.reward_floor)
+            object.__setattr__(self, "reward_floor", floor)
+
+    def _low(self, facts: Facts) -> float | None:
+        return facts.reward_low if self.reward_floor is None else self.reward_floor
+
+
+@dataclass(frozen=True)
+class Careful(Constrained):
+    """What algorithms with conservative rounds have in common.
+
+    Parameters
+    ----------
+    mix
+        What a conservative round plays: "vector", the paper's (1 - rho) psi_b + rho zeta;
+        "task-vector", the same with zeta in the task's own coordinates; "action", a real action:
+        the baseline with probability 1 - rho, otherwise the one with the largest upper bound.
+    """
+
+    mix: str = field(default="vector", kw_only=True)
+
+    mixes: ClassVar[tuple[str, ...]] = tuple(MIXES)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("mix", self.mix, self.mixes)
+
+    def _rho(self, facts: Facts, low: float | None, high: float | None) -> Floats:
+        return safe_rho(self._alpha(facts), low, high, self.theta_bound, self.mix)
+
+
+def safe_rho(
+    alpha: Floats, low: float | None, high: float | None, theta_bound: float, mix: str
+) -> Floats:
+    """Return alpha r_l / (S + r_h), the largest weight that is safe for every direction.
+
+    Where r_h is not known it is 1, the largest reward. A coin between real actions needs only
+    rho <= alpha and rewards >= 0; with nothing known about r_l it explores as much as that allows,
+    and a mixed vector not at all.
+    """
+    if low is None:
+        return alpha.copy() if mix == "action" else np.zeros_like(alpha)
+    return alpha * max(low, 0.0) / (theta_bound + (1.0 if high is None else high))
 
 
 def paper_trigger(facts: Facts) -> tuple[Trigger, float]:
@@ -111,3 +249,8 @@ def paper_trigger(facts: Facts) -> tuple[Trigger, float]:
         return Trigger.GROWTH, math.log(2.0)
     product = facts.agents * facts.horizon
     return Trigger.PAPER, facts.horizon * math.log(product) / (facts.dim * facts.agents)
+
+
+def idle_terms(facts: Facts, rule: Rule = Rule.FREE) -> Terms:
+    """Return terms for methods without a confidence set; the mix plays the baseline as it is."""
+    return Confidence()._terms(facts, rule, share=False, mix=Mix.ACTION)

@@ -1,4 +1,4 @@
-"""The unconstrained rival and the yardstick: DisLinUCB, and the baseline itself."""
+"""Without a constraint: optimism, together or alone, and two yardsticks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from guardband.algorithms.base import Confidence, Plan
+from guardband.algorithms.base import SIGHTS, Confidence, idle_terms
+from guardband.algorithms.plan import Plan, pooling_traffic, require_simulation
+from guardband.core.solo import Method, Solo
 from guardband.core.types import Rule
 from guardband.facts import Facts
 
-__all__ = ["Baseline", "DisLinUcb"]
+__all__ = ["Baseline", "DisLinUcb", "LinUcb", "Oracle"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class DisLinUcb(Confidence):
 
     Parameters
     ----------
-    ridge, noise, context_noise, delta, theta_bound, feature_bound
+    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
         The confidence set, see `Confidence`.
     share
         False keeps the agents apart: M separate learners.
@@ -32,8 +34,39 @@ class DisLinUcb(Confidence):
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
-        terms = self._terms(facts, Rule.FREE, share=self.share)
-        return Plan(terms, np.ones(facts.agents), np.zeros(facts.agents))
+        return Plan(
+            self._terms(facts, Rule.FREE, share=self.share),
+            np.ones(facts.agents),
+            np.zeros(facts.agents),
+            sight=int(SIGHTS[self.context]),
+            traffic=pooling_traffic(facts),
+        )
+
+
+@dataclass(frozen=True)
+class LinUcb(Confidence):
+    """LinUCB: every agent an optimist on its own; what sharing is worth is measured against it.
+
+    With context="observed-after" and M = 1 it is the method of Kirschner and Krause for contexts
+    that are revealed after the choice. No coordinate outside a task is ever learned about, so an
+    agent's confidence set is that of its task's own dimensions.
+
+    Parameters
+    ----------
+    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
+        The confidence set, see `Confidence`.
+    """
+
+    name: ClassVar[str] = "lin-ucb"
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the terms for a problem of which `facts` are known."""
+        return Plan(
+            self._terms(facts, Rule.FREE, share=False),
+            np.ones(facts.agents),
+            np.zeros(facts.agents),
+            sight=int(SIGHTS[self.context]),
+        )
 
 
 @dataclass(frozen=True)
@@ -45,5 +78,20 @@ class Baseline:
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
-        terms = Confidence()._terms(facts, Rule.BASELINE, share=False)
+        terms = idle_terms(facts, Rule.BASELINE)
         return Plan(terms, np.ones(facts.agents), np.zeros(facts.agents))
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The yardstick that knows theta and plays the best expected action, regret's reference."""
+
+    name: ClassVar[str] = "oracle"
+    constrained: ClassVar[bool] = False
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the terms for a problem of which `facts` are known."""
+        require_simulation(facts, self.name)
+        terms = idle_terms(facts)
+        method = Solo(int(Method.ORACLE), level=0.0, pace=0.0)
+        return Plan(terms, np.ones(facts.agents), np.zeros(facts.agents), method=method)

@@ -12,9 +12,17 @@ from guardband.core._jit import kernel
 from guardband.core.ridge import exact_eigenvalue
 from guardband.core.types import Gate, Reason, Rule
 
-__all__ = ["best_kept", "eigenvalue_bounds", "floor_of", "gate_need", "gate_open", "mark_kept"]
+__all__ = [
+    "best_clear",
+    "best_kept",
+    "eigenvalue_bounds",
+    "floor_of",
+    "gate_need",
+    "gate_open",
+    "mark_kept",
+]
 
-KNOWN = int(Rule.KNOWN)
+KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
 PRINTED, GAP, NONE, SHUT = int(Gate.PRINTED), int(Gate.GAP), int(Gate.NONE), int(Gate.SHUT)
 NO_BASELINE_REWARD = int(Reason.NO_BASELINE_REWARD)
 
@@ -36,7 +44,7 @@ def gate_need(terms, alpha, offer, beta):
     """Return what lambda_min(V) must reach; infinity where nothing would do.
 
     Known baseline: (2 L beta / (alpha r_b))^2, or with the gap (2 L beta / (gap + alpha r_b))^2;
-    unknown: (2 (2 - alpha) L beta / (alpha r_l))^2 (eq. UBR_2).
+    unknown: (2 (2 - alpha) L beta / (alpha r_l))^2 (eq. UBR_2), the gap added likewise.
     """
     if terms.gate == NONE:
         return 0.0
@@ -44,12 +52,12 @@ def gate_need(terms, alpha, offer, beta):
         return math.inf
     if terms.rule == KNOWN:
         margin = alpha * offer.baseline_reward
-        if terms.gate == GAP:
-            margin += offer.gap
         reach = 2.0 * terms.feature_bound * beta
     else:
         margin = alpha * terms.reward_floor
         reach = 2.0 * (2.0 - alpha) * terms.feature_bound * beta
+    if terms.gate == GAP:
+        margin += offer.gap
     if not margin > 0.0:
         return math.inf
     return (reach / margin) ** 2
@@ -69,9 +77,9 @@ def gate_open(state, pooled, ridge, need):
 @kernel
 def floor_of(terms, alpha, offer, upper):
     """Return (1 - alpha) times the baseline's reward, or times its upper bound where unknown."""
-    if terms.rule == KNOWN:
-        return (1.0 - alpha) * offer.baseline_reward
-    return (1.0 - alpha) * upper[offer.baseline]
+    if terms.rule == UNKNOWN:
+        return (1.0 - alpha) * upper[offer.baseline]
+    return (1.0 - alpha) * offer.baseline_reward
 
 
 @kernel
@@ -109,6 +117,22 @@ def _best_above(mean, upper, threshold):
     for k in range(mean.size):
         if upper[k] > top and mean[k] >= threshold:
             best, top = k, upper[k]
+    return best
+
+
+@kernel
+def best_clear(score, desk, floor):
+    """Return the action of the largest score whose lower bound clears the floor, or -1.
+
+    The lower bound is that of the whole ellipsoid, psi'theta-hat - beta norm(psi)_{V^-1}, as far
+    below the mean desk[0] as the upper bound desk[1] is above; ties go to the lowest index.
+    """
+    mean, upper = desk[0], desk[1]
+    best = -1
+    top = -math.inf
+    for k in range(mean.size):
+        if score[k] > top and 2.0 * mean[k] - upper[k] >= floor:
+            best, top = k, score[k]
     return best
 
 

@@ -98,7 +98,7 @@ def _strict(estimate, beta, plain, terms, task, offer, desk, image, turn, target
         learned = cross * cross * terms.nominal / (1.0 + terms.nominal * form[k])
         if learned > gain:
             teacher, gain = k, learned
-    stuck = gain < form[target] / (round_number + 1.0)
+    stuck = gain < form[target] / (terms.agents * round_number + 1.0)
     action = best if stuck or not coin < 0.5 else teacher
     propensity = 1.0 if stuck or best == teacher else 0.5
     margin = slack[action]

@@ -10,7 +10,7 @@ import math
 
 from guardband.core._jit import kernel
 
-__all__ = ["copy", "dot", "invert", "least_eigenvalue", "quadratic", "rank_one"]
+__all__ = ["cholesky", "copy", "dot", "invert", "least_eigenvalue", "quadratic", "rank_one"]
 
 
 @kernel
@@ -66,11 +66,8 @@ def rank_one(inverse, x, weight, scaled):
 
 
 @kernel
-def invert(matrix, inverse):
-    """Write the inverse of a positive definite `matrix` to `inverse`; return its log det.
-
-    `matrix` is overwritten by its Cholesky factor and then by the factor's inverse.
-    """
+def cholesky(matrix):
+    """Turn the lower triangle of a positive definite matrix into its factor; return log det."""
     d = matrix.shape[0]
     logdet = 0.0
     for j in range(d):
@@ -82,6 +79,17 @@ def invert(matrix, inverse):
         logdet += 2.0 * math.log(pivot)
         for i in range(j, d):
             matrix[i, j] /= pivot
+    return logdet
+
+
+@kernel
+def invert(matrix, inverse):
+    """Write the inverse of a positive definite `matrix` to `inverse`; return its log det.
+
+    `matrix` is overwritten by its Cholesky factor and then by the factor's inverse.
+    """
+    d = matrix.shape[0]
+    logdet = cholesky(matrix)
     for j in range(d):  # the lower triangle becomes its own inverse, column by column
         matrix[j, j] = 1.0 / matrix[j, j]
         for i in range(j + 1, d):

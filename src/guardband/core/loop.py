@@ -9,21 +9,26 @@ from guardband.core.choose import decide
 from guardband.core.linalg import copy, dot
 from guardband.core.nature import turn_page
 from guardband.core.ridge import absorb
-from guardband.core.scene import Metric, Played
+from guardband.core.scene import Metric, Played, Sight
 from guardband.core.sync import due, pool
 from guardband.core.types import Estimate, Mix, Offer, Rule, State, Statistic, Task
 
 __all__ = [
+    "act",
     "copy_features",
+    "judge_coin",
     "judge_policy",
     "keep_books",
+    "offer_of",
     "pass_checkpoint",
     "simulate",
+    "task_of",
     "to_unit_length",
 ]
 
 ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
-KNOWN, BASELINE = int(Rule.KNOWN), int(Rule.BASELINE)
+UNKNOWN, BASELINE = int(Rule.UNKNOWN), int(Rule.BASELINE)
+HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
 VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
@@ -50,37 +55,18 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                 Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
                 work[m],
             )
-            b = scene.baseline[page, m]
-            g = scene.group[m]
-            expected, realised = scene.expected[page, g], scene.realised[page, g]
-            told, gap = scene.baseline_reward[page, m], scene.gap[page, m]
-            rho = squad.rho[m]
-            if draws.rho.size > 0:
-                rho = draws.rho[s]
-            elif terms.rule == KNOWN and terms.mix != ACTION and not told > 0.0:
-                rho = 0.0  # a baseline that is worth nothing has no share to give away
-            task = Task(squad.coords[m, : squad.size[m]], squad.alpha[m], rho)
-            offer = Offer(scene.menu[page], b, told, gap)
+            offer = offer_of(scene, page, m)
+            task = task_of(squad, terms, offer, draws, s, m)
             outcome = decide(state, pooled, terms, task, offer, scene.desk, draws.coin[s, m])
-            k = outcome.action
-            mean, reward = expected[k], realised[k]
+            played = act(outcome, terms, task, scene, draws, page, s, m, state.work)
             if terms.rule != BASELINE:
                 x = state.work[0]
-                copy_features(offer.menu, k, task.coords, x)
-                if outcome.conservative and terms.mix != ACTION:
-                    zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
-                    bonus = _blend(x, zeta, terms, task, scene.theta, state.work[1])
-                    mean = (1.0 - rho) * mean + bonus
-                    reward = (1.0 - rho) * reward + bonus
                 guess = dot(x, state.estimate.theta)
-                absorb(state, x, reward + draws.noise[s, m], 1.0, guess)
+                absorb(state, x, played.reward + draws.noise[s, m], 1.0, guess)
                 if due(state.estimate.scalars[0], clock.logdet[0], t - clock.ints[1], terms):
                     call = True
-            played = Played(k, outcome.conservative, mean, reward)
             keep_books(scene, squad, books, trail, page, t, m, played)
-            if outcome.explored:  # the coin's other side is the baseline
-                mixture = (1.0 - rho) * expected[b] + rho * mean
-                judge_policy(squad, books, m, expected[b], mean, mixture)
+            judge_coin(scene, squad, books, page, m, outcome, task, played)
         if call:
             clock.logdet[0] = pool(fleet, pooled, terms.ridge)
             clock.ints[1] = t
@@ -88,6 +74,45 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
             if trail.synced.size > 0:
                 trail.synced[t - 1] = True
         pass_checkpoint(clock, books)
+
+
+@kernel
+def offer_of(scene, page, m):
+    """Return what agent m is offered: psi, or phi where it may see the context."""
+    b = scene.baseline[page, m]
+    if scene.sight == OBSERVED:
+        told = scene.realised[page, scene.group[m], b]
+        return Offer(scene.truth[page], b, told, scene.gap[page, m])
+    return Offer(scene.menu[page], b, scene.baseline_reward[page, m], scene.gap[page, m])
+
+
+@kernel
+def task_of(squad, terms, offer, draws, s, m):
+    """Return agent m's task in this round."""
+    rho = squad.rho[m]
+    if draws.rho.size > 0:
+        rho = draws.rho[s]
+    elif terms.rule != UNKNOWN and terms.mix != ACTION and not offer.baseline_reward > 0.0:
+        rho = 0.0  # a baseline that is worth nothing has no share to give away
+    return Task(squad.coords[m, : squad.size[m]], squad.alpha[m], rho)
+
+
+@kernel
+def act(outcome, terms, task, scene, draws, page, s, m, work):
+    """Carry out agent m's decision; writes the vector to learn from to work[0]."""
+    k, g = outcome.action, scene.group[m]
+    mean, reward = scene.expected[page, g, k], scene.realised[page, g, k]
+    x = work[0]
+    if scene.sight == HIDDEN:
+        copy_features(scene.menu[page], k, task.coords, x)
+    else:
+        copy_features(scene.truth[page], k, task.coords, x)
+    if outcome.conservative and terms.mix != ACTION:
+        zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
+        bonus = _blend(x, zeta, terms, task, scene.theta, work[1])
+        mean = (1.0 - task.rho) * mean + bonus
+        reward = (1.0 - task.rho) * reward + bonus
+    return Played(k, outcome.conservative, mean, reward)
 
 
 @kernel
@@ -110,6 +135,15 @@ def keep_books(scene, squad, books, trail, page, t, m, played):
         trail.actions[t - 1, m] = played.action
         trail.conservative[t - 1, m] = played.conservative
         trail.rewards[t - 1, m] = played.reward
+
+
+@kernel
+def judge_coin(scene, squad, books, page, m, outcome, task, played):
+    """Where a coin chose, count the mixture it chose from; its other side is the baseline."""
+    if outcome.explored:
+        baseline = scene.expected[page, scene.group[m], scene.baseline[page, m]]
+        mixture = (1.0 - task.rho) * baseline + task.rho * played.mean
+        judge_policy(squad, books, m, baseline, played.mean, mixture)
 
 
 @kernel

@@ -7,7 +7,7 @@ import math
 from guardband.core._jit import kernel
 from guardband.core.linalg import copy, dot, invert, least_eigenvalue, rank_one
 
-__all__ = ["absorb", "exact_eigenvalue", "radius", "refresh"]
+__all__ = ["absorb", "copy_estimate", "exact_eigenvalue", "horizon_radius", "radius", "refresh"]
 
 
 @kernel
@@ -17,6 +17,18 @@ def radius(estimate, terms):
     sigma sqrt(2 log(det(V)^(1/2) det(ridge I)^(-1/2) / (delta / 2))) + sqrt(ridge) theta_bound
     """
     spread = math.sqrt(estimate.scalars[0] + terms.confidence)
+    return terms.deviation * spread + math.sqrt(terms.ridge) * terms.theta_bound
+
+
+@kernel
+def horizon_radius(terms, dim, count, level):
+    """Return beta in its horizon form, from the number of observations instead of det V.
+
+    sigma sqrt(d log((1 + count L^2 / ridge) / delta')) + sqrt(ridge) theta_bound, where `level` is
+    log(1 / delta').
+    """
+    grown = math.log1p(count * terms.feature_bound * terms.feature_bound / terms.ridge)
+    spread = math.sqrt(dim * (grown + level))
     return terms.deviation * spread + math.sqrt(terms.ridge) * terms.theta_bound
 
 
@@ -63,6 +75,16 @@ def refresh(estimate, total, ridge, work):
     estimate.scalars[1] = trace
     for i in range(d):
         estimate.theta[i] = dot(estimate.inverse[i], total.moment)
+
+
+@kernel
+def copy_estimate(source, target):
+    """Copy an estimate."""
+    copy(source.inverse, target.inverse)
+    for i in range(source.theta.size):
+        target.theta[i] = source.theta[i]
+    for i in range(source.scalars.size):
+        target.scalars[i] = source.scalars[i]
 
 
 @kernel

@@ -18,6 +18,7 @@ __all__ = [
     "Nature",
     "Played",
     "Scene",
+    "Sight",
     "Squad",
     "Trail",
     "new_clock",
@@ -57,6 +58,14 @@ class Nature(IntEnum):
     FORECAST = 2  # psi is the mean of phi over this round's distribution of contexts
 
 
+class Sight(IntEnum):
+    """What agents see of a round's true features."""
+
+    HIDDEN = 0  # nothing: they choose by psi and learn from psi
+    AFTER = 1  # once they have chosen: they choose by psi and learn from phi
+    OBSERVED = 2  # everything: they choose by phi and learn from phi
+
+
 class Scene(NamedTuple):
     """The world of one trial, one page per context; features once for all agents.
 
@@ -79,6 +88,7 @@ class Scene(NamedTuple):
     high: float  # FORECAST: the largest baseline reward, for the gap
     spread: float  # FRESH: the standard deviation of phi - psi
     desk: Floats  # (3, K) scratch for the means and bounds of a menu
+    sight: int = 0  # what this scene's agents see
 
 
 class Draws(NamedTuple):
@@ -92,6 +102,8 @@ class Draws(NamedTuple):
     fresh: Floats  # FRESH: (n, K, d) standard normal; else (0, 0, 0)
     support: Ints  # FORECAST: (n, S) the contexts that are possible; else (0, 0)
     weights: Floats  # FORECAST: (n, S) their probabilities; else (0, 0)
+    normal: Floats = np.zeros((0, 0, 0))  # (n, M, d) standard normal, for sampled parameters
+    order: Ints = np.zeros((0, 0), np.int64)  # (n, M) in which order agents act
 
 
 class Clock(NamedTuple):

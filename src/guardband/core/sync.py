@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.core._jit import kernel
-from guardband.core.linalg import copy
-from guardband.core.ridge import refresh
+from guardband.core.ridge import copy_estimate, refresh
 from guardband.core.types import Estimate, Statistic, Trigger
 
 __all__ = ["EAGER", "add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
@@ -69,10 +68,7 @@ def pool(fleet, pooled, ridge):
     first = Estimate(estimate.inverse[0], estimate.theta[0], estimate.scalars[0])
     refresh(first, pooled, ridge, work[0])
     for m in range(1, agents):
-        copy(first.inverse, estimate.inverse[m])
-        for i in range(first.theta.size):
-            estimate.theta[m, i] = first.theta[i]
         # What agent 0 knew of lambda_min bounds the common V as well: it contains agent 0's.
-        for i in range(first.scalars.size):
-            estimate.scalars[m, i] = first.scalars[i]
+        other = Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m])
+        copy_estimate(first, other)
     return first.scalars[0]

@@ -50,6 +50,7 @@ class Rule(IntEnum):
     UNKNOWN = 1  # DiSC-UCB-UB: it is bounded from the confidence set
     FREE = 2  # no constraint: plain optimism
     BASELINE = 3  # always the baseline, never learns
+    CLEAR = 4  # optimism among the actions whose lower bound clears the floor
 
 
 class Gate(IntEnum):

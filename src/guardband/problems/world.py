@@ -157,7 +157,31 @@ class World:
             rewards = self.realised if self.nature is None else self.expected
             top = np.take_along_axis(rewards, self.best[:, :, None], axis=2)[:, :, 0]
             gap = top[:, self.groups[1]].T - high
-        return Facts(self.tasks, self.dim, horizon, reward_low=low, reward_high=high, gap=gap)
+        return Facts(
+            self.tasks,
+            self.dim,
+            horizon,
+            reward_low=low,
+            reward_high=high,
+            gap=gap,
+            actions=self.phi.shape[1],
+            contexts=None if isinstance(self.nature, Forecast) else len(self.phi),
+            frozen=self.nature is None,
+            context_spread=self.context_spread,
+        )
+
+    @property
+    def context_spread(self) -> float:
+        """How much the hidden context adds to the reward: the spread of (phi - psi)'theta.
+
+        Its standard deviation, over the table where that is all there is; with a forecast half its
+        range, which bounds every distribution over the contexts.
+        """
+        if isinstance(self.nature, Fresh):
+            return self.nature.std * float(np.linalg.norm(self.theta))
+        if isinstance(self.nature, Forecast):
+            return 0.5 * float((self.realised.max(axis=0) - self.realised.min(axis=0)).max())
+        return float(np.sqrt(np.mean((self.realised - self.expected) ** 2)))
 
     def spread(self, agent: int, contexts: Ints, bound: float = 1.0) -> Floats:
         """Return (K,): what an agent may know of the hidden context if it is one of these.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from guardband.core.types import Floats, Ints
 from guardband.problems import Problem, World
 from guardband.sim.seats import Record, Trace
 from guardband.sim.stats import mean_interval
-from guardband.sim.trial import checkpoints, numbers_per_sync
+from guardband.sim.trial import checkpoints
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,11 +42,11 @@ class Series:
     curves
         Metric name -> (trials, P, M), sums up to each checkpoint.
     sync_rounds
-        (trials,) number of poolings.
+        (trials,) number of poolings; where agents are asynchronous, of single agents' exchanges.
     sync_curve
         (trials, P) poolings up to each checkpoint.
-    numbers_sent, bytes_sent
-        (trials,) over all agents, up and down.
+    messages_sent, numbers_sent, bytes_sent
+        (trials,) over all agents, up and down, by the algorithm's own protocol.
     """
 
     algorithm: str
@@ -57,6 +57,7 @@ class Series:
     sync_rounds: Ints
     sync_curve: Ints
     numbers_sent: Ints
+    messages_sent: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
 
     @property
     def bytes_sent(self) -> Ints:
@@ -128,7 +129,6 @@ class Results:
     ) -> Results:
         """Stack the records of all trials."""
         agents = len(world.tasks)
-        each = numbers_per_sync(agents, world.dim)
         series = []
         for i, (algorithm, label) in enumerate(zip(algorithms, _labels(algorithms), strict=True)):
             mine = [trial[i] for trial in records]
@@ -147,7 +147,8 @@ class Results:
                     curves={m.name.lower(): curves[:, :, :, m] for m in Metric},
                     sync_rounds=syncs[:, -1],
                     sync_curve=syncs,
-                    numbers_sent=syncs[:, -1] * each,
+                    messages_sent=syncs[:, -1] * mine[0].traffic.messages,
+                    numbers_sent=syncs[:, -1] * mine[0].traffic.numbers,
                 )
             )
         settings = {"problem": _settings_of(problem), "agents": agents, **settings}
@@ -177,6 +178,7 @@ class Results:
             row = {
                 "algorithm": s.algorithm,
                 "label": s.label,
+                "constant": s.settings.get("constant", "-"),
                 "agents": self.settings["agents"],
                 "alpha": alpha[0] if alpha and len(set(alpha)) == 1 else alpha,
                 "regret_per_agent": regret,
@@ -188,6 +190,7 @@ class Results:
                 "violations_realised": float(s.violations_realised.mean()),
                 "conservative_share": float(s.conservative.mean()) / rounds,
                 "sync_rounds": float(s.sync_rounds.mean()),
+                "messages_sent": float(s.messages_sent.mean()),
                 "numbers_sent": float(s.numbers_sent.mean()),
                 "bytes_sent": float(s.bytes_sent.mean()),
                 "reward_mean": float(s.totals["reward"].mean()) / rounds,

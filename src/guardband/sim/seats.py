@@ -7,12 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.algorithms import GuardPlan, Plan
+from guardband.algorithms.phases import Phases, Phasing
+from guardband.algorithms.plan import Traffic, packed
+from guardband.core.asynchronous import Upload, simulate_asynchronous
 from guardband.core.guarded import DESK_ROWS
 from guardband.core.guarded_loop import new_reports, simulate_guarded
 from guardband.core.loop import simulate
-from guardband.core.scene import Books, Draws, Metric, Nature, Scene, Squad, Trail, new_clock
-from guardband.core.types import Floats, Ints, Mix, Realised, Rule, new_fleet, new_statistic
-from guardband.problems import Forecast, Fresh, World
+from guardband.core.phased import simulate_phase
+from guardband.core.scene import Books, Clock, Draws, Metric, Scene, Squad, Trail, new_clock
+from guardband.core.solo import Solo, new_purse, simulate_solo
+from guardband.core.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
+from guardband.problems import Forecast, World
+from guardband.sim.scenery import draws_of, features_of, scene_of, squad_of, world_of
 
 __all__ = ["GuardSeat", "PaperSeat", "Record", "Seat", "Trace", "open_seat"]
 
@@ -22,8 +28,9 @@ class Record(NamedTuple):
 
     totals: Floats  # (M, metrics)
     curves: Floats  # (P, M, metrics)
-    syncs: Ints  # (P,) poolings up to each checkpoint
+    syncs: Ints  # (P,) exchanges up to each checkpoint
     trace: Trace | None
+    traffic: Traffic  # of one exchange
 
 
 class Trace(NamedTuple):
@@ -50,15 +57,22 @@ class Seat:
         The rounds at which curves are kept.
     rounds
         For how many rounds every play is kept; 0: for none.
+
+    Attributes
+    ----------
+    needs
+        Which draws it reads beside contexts and noise.
+    traffic
+        What one exchange between agents and server sends.
     """
 
-    needs_directions = False
-    needs_coins = False
+    needs: frozenset[str]
+    traffic: Traffic
 
     def __init__(self, world: World, plan: Any, judged: Floats, marks: Ints, rounds: int) -> None:
         agents, dim = len(world.tasks), world.dim
         self.terms = plan.terms
-        self.scene, self.squad = _scene(world, plan), _squad(world, plan, judged)
+        self.scene, self.squad = scene_of(world, plan), squad_of(world, plan, judged)
         self.fleet, self.pooled = new_fleet(agents, dim, plan.terms.ridge), new_statistic(dim)
         self.clock = new_clock()
         self.books = Books(
@@ -74,6 +88,16 @@ class Seat:
             synced=np.zeros(rounds, np.bool_),
         )
 
+    @property
+    def stage(self) -> tuple[Any, Squad, Scene]:
+        """What every loop reads beside its agents and the draws."""
+        return self.terms, self.squad, self.scene
+
+    @property
+    def ledger(self) -> tuple[Clock, Books, Trail]:
+        """Where every loop writes."""
+        return self.clock, self.books, self.trail
+
     def play(self, draws: Draws) -> None:
         """Play one stretch of rounds."""
         raise NotImplementedError
@@ -85,7 +109,8 @@ class Seat:
         if trail.synced.size:
             rounds = np.flatnonzero(trail.synced) + 1
             trace = Trace(trail.actions, trail.conservative, trail.rewards, rounds)
-        return Record(self.books.totals, self.books.curves, self.books.syncs, trace)
+        books = self.books
+        return Record(books.totals, books.curves, books.syncs, trace, self.traffic)
 
 
 class PaperSeat(Seat):
@@ -93,29 +118,17 @@ class PaperSeat(Seat):
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
         super().__init__(world, plan, judged, marks, rounds)
-        guarded = plan.terms.rule in (Rule.KNOWN, Rule.UNKNOWN)
-        self.needs_directions = guarded and plan.terms.mix != Mix.ACTION
-        self.needs_coins = guarded and plan.terms.mix == Mix.ACTION
+        self.needs, self.traffic = plan.streams, plan.traffic
 
     def play(self, draws: Draws) -> None:
         """Play one stretch of rounds."""
-        simulate(
-            self.fleet,
-            self.pooled,
-            self.terms,
-            self.squad,
-            self.scene,
-            draws,
-            self.clock,
-            self.books,
-            self.trail,
-        )
+        simulate(self.fleet, self.pooled, *self.stage, draws, *self.ledger)
 
 
 class GuardSeat(Seat):
     """Guard-UCB."""
 
-    needs_coins = True
+    needs = frozenset({"coin"})
 
     def __init__(
         self, world: World, plan: GuardPlan, judged: Floats, marks: Ints, rounds: int
@@ -127,76 +140,122 @@ class GuardSeat(Seat):
                 "realised=... needs the possible contexts of each round, which only a forecast "
                 "announces; use it on a forecast problem, or leave it out."
             )
-        self.reports = new_reports(len(world.tasks), world.dim)
+        agents = len(world.tasks)
+        self.traffic = Traffic(2 * agents, 2 * agents * packed(world.dim))
+        self.reports = new_reports(agents, world.dim)
         self.desk = np.zeros((DESK_ROWS, max(world.psi.shape[1], support, world.dim)))
 
     def play(self, draws: Draws) -> None:
         """Play one stretch of rounds."""
-        simulate_guarded(
-            self.fleet,
-            self.pooled,
-            self.reports,
-            self.terms,
-            self.squad,
-            self.scene,
-            draws,
-            self.clock,
-            self.books,
-            self.trail,
-            self.desk,
+        agents = (self.fleet, self.pooled, self.reports)
+        simulate_guarded(*agents, *self.stage, draws, *self.ledger, self.desk)
+
+
+class AsynchronousSeat(PaperSeat):
+    """Agents that talk to the server one by one."""
+
+    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+        super().__init__(world, plan, judged, marks, rounds)
+        self.upload = plan.method
+        self.held = new_fleet(len(world.tasks), world.dim, plan.terms.ridge).estimate
+
+    def play(self, draws: Draws) -> None:
+        """Play one stretch of rounds."""
+        agents = (self.fleet, self.held, self.pooled, self.upload)
+        simulate_asynchronous(*agents, *self.stage, draws, *self.ledger)
+
+
+class PhasedSeat(PaperSeat):
+    """Agents that follow a sheet until the end of a phase, and then pool."""
+
+    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+        super().__init__(world, plan, judged, marks, rounds)
+        assert isinstance(plan.method, Phasing)
+        self.phases: Phases = plan.method.begin(*features_of(world, plan.sight))
+        self.done = 0
+
+    def play(self, draws: Draws) -> None:
+        """Play one stretch of rounds; phases end within it as they may."""
+        start, end = 0, draws.contexts.size
+        while start < end:
+            length = self.phases.length
+            stop = min(end, start + length - self.done)
+            simulate_phase(self.phases.sheet, *self.stage, draws, *self.ledger, start, stop)
+            self.done += stop - start
+            start = stop
+            if self.done == length:
+                self._turn()
+
+    def _turn(self) -> None:
+        self.phases.turn()
+        self.done = 0
+        now, _, _, passed = (int(i) for i in self.clock.ints)
+        self.clock.ints[2] += 1
+        if self.trail.synced.size:
+            self.trail.synced[now - 1] = True
+        if passed and self.books.checkpoints[passed - 1] == now:
+            self.books.syncs[passed - 1] = self.clock.ints[2]
+
+
+class Booth(PaperSeat):
+    """One agent by itself: its world has no more features than its task."""
+
+    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+        super().__init__(world, plan, judged, marks, rounds)
+        self.solo, self.purse = plan.method, new_purse(world.dim)
+
+    def play(self, draws: Draws) -> None:
+        """Play one stretch of rounds."""
+        agent = (state_of(self.fleet, 0), self.pooled, self.purse, self.solo)
+        simulate_solo(*agent, *self.stage, draws, *self.ledger)
+
+
+class SoloSeat:
+    """M independent copies of a single-task method."""
+
+    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+        self.needs, self.tasks = plan.streams, world.tasks
+        self.booths = []
+        for m in range(len(world.tasks)):
+            own = slice(m, m + 1)
+            gap = None if plan.gap is None else plan.gap[own]
+            mine = plan._replace(alpha=plan.alpha[own], rho=plan.rho[own], gap=gap)
+            self.booths.append(Booth(world_of(world, m), mine, judged[own], marks, rounds))
+
+    def play(self, draws: Draws) -> None:
+        """Play one stretch of rounds."""
+        for m, booth in enumerate(self.booths):
+            booth.play(draws_of(draws, m, self.tasks[m]))
+
+    def record(self) -> Record:
+        """Return what was written down, of all agents side by side."""
+        records = [booth.record() for booth in self.booths]
+        traces = [record.trace for record in records if record.trace is not None]
+        trace = None
+        if traces:
+            trace = Trace(
+                np.concatenate([each.actions for each in traces], axis=1),
+                np.concatenate([each.conservative for each in traces], axis=1),
+                np.concatenate([each.rewards for each in traces], axis=1),
+                traces[0].sync_rounds,
+            )
+        return records[0]._replace(
+            totals=np.concatenate([record.totals for record in records]),
+            curves=np.concatenate([record.curves for record in records], axis=1),
+            trace=trace,
         )
 
 
-SEATS: dict[type, type[Seat]] = {Plan: PaperSeat, GuardPlan: GuardSeat}
+SEATS: dict[type, type[Seat | SoloSeat]] = {
+    Plan: PaperSeat,
+    GuardPlan: GuardSeat,
+    Solo: SoloSeat,
+    Upload: AsynchronousSeat,
+    Phasing: PhasedSeat,
+}
 
 
-def open_seat(world: World, plan: Any, judged: Floats, marks: Ints, rounds: int) -> Seat:
-    """Return the seat for a plan."""
-    return SEATS[type(plan)](world, plan, judged, marks, rounds)
-
-
-def _squad(world: World, plan: Any, judged: Floats) -> Squad:
-    index = np.zeros((len(world.tasks), world.dim), np.int64)
-    for m, task in enumerate(world.tasks):
-        index[m, : len(task)] = task
-    sizes = np.array([len(task) for task in world.tasks], np.int64)
-    return Squad(index, sizes, plan.alpha, getattr(plan, "rho", np.zeros_like(plan.alpha)), judged)
-
-
-def _scene(world: World, plan: Any) -> Scene:
-    """Lay the world out in pages; rounds with a page of their own write it to one more."""
-    shape = (len(world.tasks), len(world.phi))
-    gap = getattr(plan, "gap", None)
-    gap = np.zeros(shape) if gap is None else gap
-    if gap.shape != shape:
-        raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
-    nature = world.nature
-    pages: dict[str, Any] = {
-        "menu": world.psi.transpose(0, 2, 1),
-        "truth": world.phi.transpose(0, 2, 1),
-        "expected": world.expected,
-        "realised": world.realised,
-        "best": world.best,
-        "baseline": world.baseline.T,
-        "baseline_reward": world.baseline_rewards,
-        "gap": gap.T,
-    }
-    if nature is not None:
-        pages = {name: np.concatenate([table, table[:1]]) for name, table in pages.items()}
-    # Joining transposed tables leaves them transposed: a slower layout, and kernels of its own.
-    pages = {name: np.ascontiguousarray(table) for name, table in pages.items()}
-    forecast = isinstance(nature, Forecast)
-    high = world.facts(1).reward_high if forecast else 0.0
-    return Scene(
-        nature=int(
-            Nature.FORECAST if forecast else Nature.TABLE if nature is None else Nature.FRESH
-        ),
-        **pages,
-        group=world.groups[1],
-        theta=world.theta,
-        masked=world.masked_theta,
-        rank=nature.rank if isinstance(nature, Forecast) else 0,
-        high=float(high or 0.0),
-        spread=nature.std if isinstance(nature, Fresh) else 0.0,
-        desk=np.zeros((3, world.psi.shape[1])),
-    )
+def open_seat(world: World, plan: Any, judged: Floats, marks: Ints, rounds: int) -> Seat | SoloSeat:
+    """Return the seat for a plan: by its method, if that has a loop of its own."""
+    kind = type(getattr(plan, "method", None) or plan)
+    return SEATS[kind](world, plan, judged, marks, rounds)

@@ -27,6 +27,7 @@ STRETCH_NUMBERS = 1 << 19  # about 4 MB of draws at a time
 
 NO_RHO, NO_NOISE = np.zeros(0), np.zeros((0, 0, 0))
 NO_SUPPORT, NO_WEIGHTS = np.zeros((1, 0), np.int64), np.zeros((1, 0))
+NO_ORDER = np.zeros((0, 0), np.int64)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Replay:
         (T, d): the exploration direction of each round, the same for every agent.
     coin
         (T, M): uniform numbers for mix="action"; it explores where the coin is below rho.
+    normal
+        (T, M, d): standard normal numbers for sampled parameters; an agent reads its own task's.
+    order
+        (T, M): the order in which asynchronous agents act; None: as they are numbered.
     """
 
     contexts: Any
@@ -52,6 +57,8 @@ class Replay:
     rho: Any
     zeta: Any
     coin: Any = None
+    normal: Any = None
+    order: Any = None
 
 
 class Tape:
@@ -65,7 +72,7 @@ class Tape:
         How many rounds to draw.
     seed
         The trial's seed.
-    directions, coins
+    directions, coins, normals, orders
         Whether any algorithm needs them.
     replay
         Arrays to take the draws from instead.
@@ -79,11 +86,15 @@ class Tape:
         *,
         directions: bool = True,
         coins: bool = True,
+        normals: bool = False,
+        orders: bool = False,
         replay: Replay | None = None,
     ) -> None:
         self.world, self.rounds, self.seed = world, rounds, seed
-        self.directions, self.coins = directions, coins
-        self._given = None if replay is None else _checked(replay, world, rounds, coins)
+        self.directions, self.coins, self.normals, self.orders = directions, coins, normals, orders
+        self._given = None
+        if replay is not None:
+            self._given = _checked(replay, world, rounds, coins=coins, normals=normals)
 
     def stretches(self) -> Iterator[Draws]:
         """Yield the draws of successive rounds."""
@@ -92,8 +103,9 @@ class Tape:
             return
         contexts, actions, dim = self.world.phi.shape
         agents, nature = len(self.world.tasks), self.world.nature
-        names = ("context", "noise", "zeta", "coin", "phi", "support", "weights")
-        context, noise, zeta, coin, phi, choice, chance = (stream(self.seed, n) for n in names)
+        names = ("context", "noise", "zeta", "coin", "phi", "support", "weights", "normal", "order")
+        streams = (stream(self.seed, name) for name in names)
+        context, noise, zeta, coin, phi, choice, chance, normal, order = streams
         width = agents * (dim + 2)
         if isinstance(nature, Fresh):
             width += actions * dim
@@ -125,6 +137,8 @@ class Tape:
                 fresh=fresh,
                 support=support,
                 weights=weights,
+                normal=normal.standard_normal((n, agents, dim)) if self.normals else NO_NOISE,
+                order=np.argsort(order.random((n, agents)), axis=1) if self.orders else NO_ORDER,
             )
 
 
@@ -146,7 +160,7 @@ def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
     return np.take_along_axis(support, column[:, None], axis=1)[:, 0]
 
 
-def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
+def _checked(replay: Replay, world: World, rounds: int, *, coins: bool, normals: bool) -> Draws:
     agents, dim = len(world.tasks), world.dim
     if world.nature is not None:
         raise ValueError(
@@ -157,7 +171,15 @@ def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
         raise ValueError(
             "mix='action' tosses a coin in each round: give Replay(coin=(T, M) array)."
         )
+    if normals and replay.normal is None:
+        raise ValueError(
+            "Thompson sampling needs normal draws: give Replay(normal=(T, M, d) array)."
+        )
     coin = np.zeros((rounds, agents)) if replay.coin is None else replay.coin
+    normal = NO_NOISE
+    if replay.normal is not None:
+        shape = (rounds, agents, dim)
+        normal = as_array("replay.normal", _head(replay.normal, rounds), shape)
     return Draws(
         contexts=_as_contexts(replay.contexts, rounds, len(world.phi)),
         noise=as_array("replay.noise", _head(replay.noise, rounds), (rounds, agents)),
@@ -167,6 +189,8 @@ def _checked(replay: Replay, world: World, rounds: int, coins: bool) -> Draws:
         fresh=NO_NOISE,
         support=NO_SUPPORT,
         weights=NO_WEIGHTS,
+        normal=normal,
+        order=_as_order(replay.order, rounds, agents),
     )
 
 
@@ -185,5 +209,16 @@ def _as_contexts(values: Any, rounds: int, contexts: int) -> Ints:
         raise ValueError(
             f"replay.contexts holds {array.min()} to {array.max()}, but contexts are numbered 0 to "
             f"{contexts - 1}."
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _as_order(values: Any, rounds: int, agents: int) -> Ints:
+    if values is None:
+        return np.tile(np.arange(agents), (rounds, 1))
+    array = np.asarray(values)[:rounds]
+    if array.shape != (rounds, agents) or (np.sort(array, axis=1) != np.arange(agents)).any():
+        raise ValueError(
+            f"replay.order must name each of the {agents} agents once in each of {rounds} rounds."
         )
     return np.ascontiguousarray(array, dtype=np.int64)

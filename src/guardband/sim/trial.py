@@ -12,7 +12,7 @@ from guardband.problems import World
 from guardband.sim.seats import Record, Trace, open_seat
 from guardband.sim.tape import Replay, Tape
 
-__all__ = ["Record", "Trace", "checkpoints", "numbers_per_sync", "run_trial"]
+__all__ = ["Record", "Trace", "checkpoints", "run_trial"]
 
 CURVE_POINTS = 200
 
@@ -36,12 +36,15 @@ def run_trial(
     facts, marks = world.facts(rounds), checkpoints(rounds)
     room = rounds if trace else 0
     seats = [open_seat(world, a.plan(facts), judged, marks, room) for a in algorithms]
+    needed = frozenset().union(*(seat.needs for seat in seats))
     tape = Tape(
         world,
         rounds,
         seed,
-        directions=any(seat.needs_directions for seat in seats),
-        coins=any(seat.needs_coins for seat in seats),
+        directions="zeta" in needed,
+        coins="coin" in needed,
+        normals="normal" in needed,
+        orders="order" in needed,
         replay=replay,
     )
     for draws in tape.stretches():
@@ -55,8 +58,3 @@ def checkpoints(rounds: int) -> Ints:
     """Return the rounds at which curves are kept: evenly spaced, the last one included."""
     points = min(rounds, CURVE_POINTS)
     return np.unique(np.ceil(np.linspace(rounds / points, rounds, points)).astype(np.int64))
-
-
-def numbers_per_sync(agents: int, dim: int) -> int:
-    """Return how many numbers one pooling sends: W's half and U, up and down, for every agent."""
-    return 2 * agents * (dim * (dim + 1) // 2 + dim)

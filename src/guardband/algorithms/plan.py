@@ -1,0 +1,82 @@
+"""What the simulator and live agents ask of an algorithm, and what it answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from guardband.algorithms.phases import Phasing
+from guardband.core.asynchronous import Upload
+from guardband.core.scene import Sight
+from guardband.core.solo import Method, Solo
+from guardband.core.types import Floats, Mix, Rule, Terms
+from guardband.facts import Facts
+
+__all__ = ["Algorithm", "Plan", "Traffic", "packed", "pooling_traffic", "require_simulation"]
+
+GUARDED = (Rule.KNOWN, Rule.UNKNOWN, Rule.CLEAR)
+
+
+class Traffic(NamedTuple):
+    """What one exchange between agents and server sends, up and down together."""
+
+    messages: int
+    numbers: int
+
+
+class Plan(NamedTuple):
+    """An algorithm made ready for one problem."""
+
+    terms: Terms
+    alpha: Floats  # (M,)
+    rho: Floats  # (M,) exploration of conservative rounds
+    gap: Floats | None = None  # (M, C), for the gap gate
+    sight: int = int(Sight.HIDDEN)
+    method: Solo | Upload | Phasing | None = None  # a loop of its own; None: the common one
+    traffic: Traffic = Traffic(0, 0)
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """Which draws it needs beside contexts and noise."""
+        needed = set()
+        spends = isinstance(self.method, Solo) and self.method.method == Method.PURSE
+        if self.terms.rule in GUARDED and not spends:
+            needed.add("coin" if self.terms.mix == Mix.ACTION else "zeta")
+        if isinstance(self.method, Solo) and self.method.method == Method.SAMPLE:
+            needed.add("normal")
+        if isinstance(self.method, Upload):
+            needed.add("order")
+        return frozenset(needed)
+
+
+class Algorithm(Protocol):
+    """What the simulator and the fleet ask of an algorithm."""
+
+    @property
+    def name(self) -> str:
+        """The name in lists, plots and on the command line."""
+
+    @property
+    def constrained(self) -> bool:
+        """Whether it promises anything about the baseline."""
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the terms for a problem of which `facts` are known."""
+
+
+def packed(dim: int) -> int:
+    """Return how many numbers a statistic takes on the wire: half of the symmetric W, and U."""
+    return dim * (dim + 1) // 2 + dim
+
+
+def pooling_traffic(facts: Facts) -> Traffic:
+    """Return what a pooling sends: every agent's statistic up, and the sum of all down."""
+    return Traffic(2 * facts.agents, 2 * facts.agents * packed(facts.dim))
+
+
+def require_simulation(facts: Facts, what: str) -> None:
+    """Refuse what only the simulator can play."""
+    if facts.actions is None or facts.horizon is None:
+        raise ValueError(
+            f"{what} runs in gb.simulate only; live agents run gb.DiscUcb, gb.DiscUcbUnknown, "
+            "gb.DisLinUcb, gb.LinUcb or gb.Baseline."
+        )

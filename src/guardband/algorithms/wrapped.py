@@ -1,0 +1,85 @@
+"""A guard around an unconstrained rival."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from guardband.algorithms.base import MIXES, safe_rho
+from guardband.algorithms.fed_lin_ucb import FedLinUcb
+from guardband.algorithms.free import DisLinUcb, LinUcb
+from guardband.algorithms.plan import Plan, require_simulation
+from guardband.checks import as_alpha, check_choice
+from guardband.core.types import Rule
+from guardband.facts import Facts
+
+__all__ = ["Guarded"]
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An unconstrained rival, restricted to actions whose lower bound clears the floor.
+
+    Among the actions with psi'theta-hat - beta norm(psi)_{V^-1} >= (1 - alpha) r_b the rival
+    chooses as ever; where there is none, the round is conservative. There is no gate.
+
+    What that guarantees: while the rival's confidence set holds, which has probability 1 - delta
+    if its sigma covers the noise (constant="paper" or "tight"), no round's *expected* reward
+    psi'theta is below (1 - alpha) r_b, whatever the rival does. It guarantees nothing about the
+    realised reward phi'theta, nothing where the assumptions on noise or lengths do not hold, and
+    not that the rival ever leaves the baseline: its regret bound is lost.
+
+    Parameters
+    ----------
+    rival
+        `DisLinUcb`, `LinUcb` or `FedLinUcb`. Elimination methods test with the accuracy that
+        their designs ensure; were other actions played, the tests would mean nothing.
+    alpha, mix
+        The promise, and what conservative rounds play, see `Careful`.
+    """
+
+    rival: DisLinUcb | LinUcb | FedLinUcb
+    alpha: float | tuple[float, ...] = 0.1
+    mix: str = field(default="vector", kw_only=True)
+
+    constrained: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        given: object = self.rival
+        if not isinstance(given, DisLinUcb | LinUcb | FedLinUcb):
+            named = getattr(given, "name", repr(given))
+            raise TypeError(
+                f"{named} has no confidence set to guard by; give gb.DisLinUcb(), gb.LinUcb() or "
+                "gb.FedLinUcb()."
+            )
+        numbers = as_alpha(self.alpha)
+        object.__setattr__(self, "alpha", numbers[0] if np.ndim(self.alpha) == 0 else numbers)
+        check_choice("mix", self.mix, tuple(MIXES))
+
+    @property
+    def name(self) -> str:
+        """The name in lists and plots."""
+        return f"guarded-{self.rival.name}"
+
+    @property
+    def feature_bound(self) -> float:
+        """The rival's bound on the length of expected features."""
+        return self.rival.feature_bound
+
+    @property
+    def theta_bound(self) -> float:
+        """The rival's bound on the length of theta."""
+        return self.rival.theta_bound
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the terms for a problem of which `facts` are known."""
+        require_simulation(facts, self.name)
+        free = self.rival.plan(facts)
+        alpha = np.array(as_alpha(self.alpha, facts.agents))
+        return free._replace(
+            terms=free.terms._replace(rule=int(Rule.CLEAR), mix=int(MIXES[self.mix])),
+            alpha=alpha,
+            rho=safe_rho(alpha, facts.reward_low, facts.reward_high, self.theta_bound, self.mix),
+        )

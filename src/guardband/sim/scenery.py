@@ -1,0 +1,109 @@
+"""A world as the kernels read it: for all agents, or for one of them by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from guardband.core.scene import Draws, Nature, Scene, Sight, Squad
+from guardband.core.types import Floats, Ints
+from guardband.problems import Forecast, Fresh, World
+
+__all__ = ["draws_of", "features_of", "scene_of", "squad_of", "world_of"]
+
+
+def squad_of(world: World, plan: Any, judged: Floats) -> Squad:
+    """Return the tasks of all agents."""
+    index = np.zeros((len(world.tasks), world.dim), np.int64)
+    for m, task in enumerate(world.tasks):
+        index[m, : len(task)] = task
+    sizes = np.array([len(task) for task in world.tasks], np.int64)
+    return Squad(index, sizes, plan.alpha, getattr(plan, "rho", np.zeros_like(plan.alpha)), judged)
+
+
+def scene_of(world: World, plan: Any) -> Scene:
+    """Lay the world out in pages; rounds with a page of their own write it to one more."""
+    shape = (len(world.tasks), len(world.phi))
+    gap = getattr(plan, "gap", None)
+    gap = np.zeros(shape) if gap is None else gap
+    if gap.shape != shape:
+        raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
+    nature = world.nature
+    pages: dict[str, Any] = {
+        "menu": world.psi.transpose(0, 2, 1),
+        "truth": world.phi.transpose(0, 2, 1),
+        "expected": world.expected,
+        "realised": world.realised,
+        "best": world.best,
+        "baseline": world.baseline.T,
+        "baseline_reward": world.baseline_rewards,
+        "gap": gap.T,
+    }
+    if nature is not None:
+        pages = {name: np.concatenate([table, table[:1]]) for name, table in pages.items()}
+    # Joining transposed tables leaves them transposed: a slower layout, and kernels of its own.
+    pages = {name: np.ascontiguousarray(table) for name, table in pages.items()}
+    forecast = isinstance(nature, Forecast)
+    high = world.facts(1).reward_high if forecast else 0.0
+    return Scene(
+        nature=int(
+            Nature.FORECAST if forecast else Nature.TABLE if nature is None else Nature.FRESH
+        ),
+        **pages,
+        group=world.groups[1],
+        theta=world.theta,
+        masked=world.masked_theta,
+        rank=nature.rank if isinstance(nature, Forecast) else 0,
+        high=float(high or 0.0),
+        spread=nature.std if isinstance(nature, Fresh) else 0.0,
+        desk=np.zeros((3, world.psi.shape[1])),
+        sight=getattr(plan, "sight", int(Sight.HIDDEN)),
+    )
+
+
+def features_of(world: World, sight: int) -> tuple[Floats, Ints]:
+    """Return (G, C, K, d) features, by which agents choose, of each distinct task, and the groups.
+
+    They are psi, or phi where agents see it, with zeros outside the task.
+    """
+    table = world.phi if sight == Sight.OBSERVED else world.psi
+    tasks, group = world.groups
+    features = np.zeros((len(tasks), *table.shape))
+    for g, task in enumerate(tasks):
+        features[g][..., list(task)] = table[..., list(task)]
+    return features, group
+
+
+def world_of(world: World, agent: int) -> World:
+    """Return the world as one agent's task has it, in the task's own coordinates."""
+    task = list(world.tasks[agent])
+    return replace(
+        world,
+        phi=np.ascontiguousarray(world.phi[:, :, task]),
+        psi=np.ascontiguousarray(world.psi[:, :, task]),
+        theta=world.theta[task],
+        tasks=(tuple(range(len(task))),),
+        baseline=world.baseline[agent : agent + 1],
+    )
+
+
+def draws_of(draws: Draws, agent: int, task: tuple[int, ...]) -> Draws:
+    """Return one agent's share of the draws, in its task's own coordinates."""
+
+    def own(array: Floats) -> Floats:
+        """Cut the agent's axis; draws that all agents have in common have only one entry."""
+        place = min(agent, max(array.shape[1] - 1, 0))
+        return np.ascontiguousarray(array[:, place : place + 1])
+
+    def cut(array: Floats) -> Floats:
+        return np.ascontiguousarray(array[:, :, list(task)]) if array.size else array
+
+    return draws._replace(
+        noise=own(draws.noise),
+        coin=own(draws.coin),
+        zeta=cut(own(draws.zeta)),
+        normal=cut(own(draws.normal)),
+        fresh=cut(draws.fresh),
+    )

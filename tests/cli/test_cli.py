@@ -1,0 +1,332 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from guardband.algorithms import ALGORITHMS
+from guardband.cli.app import app, main
+from guardband.cli.config import RunConfig, read_config
+from guardband.problems import PROBLEMS
+
+SMALL = ("--problem", "synthetic-a", "--rounds", "50", "--trials", "2")
+FIELDS = ["problem", "settings", "series", "seconds"]
+SERIES_FIELDS = [
+    "algorithm",
+    "label",
+    "agents",
+    "alpha",
+    "regret_per_agent",
+    "regret_expected_per_agent",
+    "regret_ci",
+    "violations_expected",
+    "violations_realised",
+    "conservative_share",
+    "sync_rounds",
+    "numbers_sent",
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def answer(*words: str) -> str:
+    """Return standard output of a command that succeeds."""
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def as_json(*words: str) -> dict[str, object]:
+    loaded: dict[str, object] = json.loads(answer("run", *words, "--json"))
+    return loaded
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return standard error of a command that fails with exit code 2, and without a traceback."""
+    monkeypatch.setattr(sys, "argv", ["guardband", *words])
+    monkeypatch.setattr("warnings.showwarning", None)  # main sets it; this sets it back
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+def started(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "guardband", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+# ---- guardband run -----------------------------------------------------------------------------
+
+
+def test_json_is_one_object_and_nothing_else() -> None:
+    done = started("run", *SMALL, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert list(found) == FIELDS
+    assert [list(row) for row in found["series"]] == [SERIES_FIELDS] * 4
+    assert not Path("guardband-run").exists()
+
+
+def test_json_says_what_was_run() -> None:
+    found = as_json(*SMALL, "--algorithms", "disc-ucb,dis-lin-ucb", "--alpha", "0.2", "--seed", "3")
+    assert found["problem"] == "synthetic-a"
+    settings = found["settings"]
+    assert isinstance(settings, dict)
+    assert (settings["rounds"], settings["trials"], settings["seed"]) == (50, 2, 3)
+    assert settings["algorithms"]["disc-ucb"]["alpha"] == 0.2
+    assert isinstance(found["seconds"], float)
+    series = found["series"]
+    assert isinstance(series, list)
+    assert [row["algorithm"] for row in series] == ["disc-ucb", "dis-lin-ucb"]
+    for row in series:
+        assert row["alpha"] == 0.2
+        assert row["agents"] == 1
+        low, high = row["regret_ci"]
+        assert low <= row["regret_per_agent"] <= high
+        assert 0 <= row["conservative_share"] <= 1
+        for field in ("violations_expected", "violations_realised"):
+            assert 0 <= row[field] <= 50
+        assert row["numbers_sent"] == row["sync_rounds"] * 2 * 1 * (3 + 2)
+
+
+def test_json_has_null_where_nothing_can_be_told() -> None:
+    found = as_json("--problem", "synthetic-a", "--rounds", "20", "--trials", "1")
+    assert isinstance(found["series"], list)
+    assert [row["regret_ci"] for row in found["series"]] == [[None, None]] * 4
+
+
+def test_json_with_a_place_writes_the_report_too() -> None:
+    as_json(*SMALL, "--out", "place")
+    assert Path("place/report.html").is_file()
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    runs = [as_json(*SMALL, "--seed", seed)["series"] for seed in ("0", "0", "1")]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_agents_and_alpha_per_agent() -> None:
+    words = ("--problem", "synthetic-c", "--rounds", "20", "--trials", "2", "--agents", "2")
+    found = as_json(*words, "--algorithms", "disc-ucb", "--alpha", "0.2, 0.4")
+    assert isinstance(found["series"], list)
+    assert found["series"][0]["agents"] == 2
+    assert found["series"][0]["alpha"] == [0.2, 0.4]
+
+
+def test_a_run_prints_a_table_a_sentence_and_where_the_report_is() -> None:
+    out = answer("run", *SMALL, "--out", "place")
+    for name in ("disc-ucb", "disc-ucb-gap-oracle", "dis-lin-ucb", "baseline"):
+        assert name in out
+    assert "The report, with plots and tables: place/report.html" in out
+    assert "gate never opened" in out
+    report = Path("place/report.html").read_text()
+    assert "guardband run --problem synthetic-a --rounds 50 --trials 2" in report
+    assert {"summary.csv", "agents.csv", "curves.csv", "settings.json", "regret.png"} <= {
+        path.name for path in Path("place").iterdir()
+    }
+
+
+def test_the_report_goes_to_a_folder_of_that_name() -> None:
+    answer("run", *SMALL)
+    assert Path("guardband-run/report.html").is_file()
+
+
+def test_a_settings_file_round_trips() -> None:
+    out = answer("run", "--init", "my.toml")
+    assert "guardband run my.toml" in out
+    text = Path("my.toml").read_text()
+    assert text.count("#") > 10, "it should be commented"
+    assert read_config(Path("my.toml")) == RunConfig(out="guardband-run")
+    lines = [line.removeprefix("# ") for line in text.splitlines()[3:]]
+    lines = [line for line in lines if "=" in line or line.startswith("[")]
+    everything = tomllib.loads("\n".join(lines))  # what is commented out is valid as well
+    assert set(everything) == set(RunConfig.__dataclass_fields__)
+    answer("run", "my.toml", "--rounds", "20", "--trials", "1")
+
+
+def test_options_override_the_file() -> None:
+    Path("my.toml").write_text(
+        'problem = "synthetic-c"\nalgorithms = ["dis-lin-ucb"]\nagents = 2\nrounds = 30\n'
+        "trials = 2\nseed = 5\nalpha = [0.1, 0.2]\n"
+        "[settings]\nnoise = 0.3\n[problem_settings]\nbaseline = 7\n"
+        'noise = {model = "student", std = 0.1, df = 4}\n'
+    )
+    found = as_json("my.toml", "--seed", "6")
+    settings = found["settings"]
+    assert isinstance(settings, dict)
+    assert (settings["rounds"], settings["seed"], settings["agents"]) == (30, 6, 2)
+    assert settings["alpha"] == [0.1, 0.2]
+    assert settings["algorithms"]["dis-lin-ucb"]["noise"] == 0.3
+    assert settings["problem"]["baseline"] == 7
+    assert "StudentNoise(std=0.1, df=4.0)" in settings["problem"]["noise"]
+
+
+def test_a_problem_of_ones_own_from_a_file() -> None:
+    phi = np.random.default_rng(0).uniform(0.1, 0.5, (4, 3, 2))
+    np.savez("mine.npz", phi=phi, psi=phi, theta=[0.6, 0.5])
+    found = as_json("--problem", "mine.npz", "--rounds", "30", "--trials", "2")
+    assert found["problem"] == "mine"
+    assert isinstance(found["series"], list)
+    assert len(found["series"]) == 4
+
+
+def test_every_algorithm_runs_by_name() -> None:
+    names = ",".join(ALGORITHMS)
+    found = as_json("--problem", "synthetic-c", "--rounds", "20", "--algorithms", names)
+    assert isinstance(found["series"], list)
+    assert [row["algorithm"] for row in found["series"]] == list(ALGORITHMS)
+
+
+# ---- mistakes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run", "--problem", "movielenz"), "Did you mean 'movielens'?"),
+        (("run", "--algorithms", "disc-ucv"), "Did you mean 'disc-ucb'?"),
+        (("run", "--algorithms", ","), "algorithms is empty"),
+        (("run", "--problm", "toy"), "--problem"),
+        (("runn",), "run"),
+        (("data", "fetch", "movielenz"), "Did you mean 'movielens'?"),
+        (("run", "--rounds", "0"), "rounds must be at least 1, not 0"),
+        (("run", "--trials", "0"), "trials must be at least 1, not 0"),
+        (("run", "--agents", "0"), "agents must be at least 1, not 0"),
+        (("run", "--seed", "-1"), "seed must be at least 0, not -1"),
+        (("run", "--alpha", "2"), "alpha must lie in (0, 1], not 2.0"),
+        (("run", "--alpha", "x"), "not 'x'"),
+        (("run", "--rounds", "many"), "--rounds"),
+        (("run", "missing.toml"), "there is no missing.toml; make one with --init missing.toml"),
+        (("run", "--problem", "missing.npz"), "missing.npz"),
+    ],
+)
+def test_mistakes_get_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    err = refuse(monkeypatch, capsys, *words)
+    assert told in err
+    assert not Path("guardband-run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('problem = "toyy"', "Did you mean 'toy'?"),
+        ("problm = 1", "my.toml: unknown setting 'problm'. Did you mean 'problem'?"),
+        ("problem = 1", "my.toml: problem must be a text, not 1"),
+        ('algorithms = "disc-ucb"', "my.toml: algorithms must be a list of names, not 'disc-ucb'"),
+        ("settings = 3", "my.toml: settings must be a table, not 3"),
+        ('trials = "many"', "trials must be a whole number, not 'many'"),
+        ("[settings]\nnosie = 1", "no algorithm has a setting 'nosie'. Did you mean 'noise'?"),
+        ("[settings]\nalpha = 0.1", "write it above [settings]"),
+        ("[problem_settings]\nbasline = 1", "Did you mean 'baseline'?"),
+        ('[problem_settings]\nnoise = {model = "studnt"}', "Did you mean 'student'?"),
+        ("[problem_settings]\nnoise = {sdt = 1}", "Did you mean 'std'?"),
+        ("problem = ", "is not valid TOML"),
+    ],
+)
+def test_mistakes_in_a_file_get_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    Path("my.toml").write_text(text + "\n")
+    assert told in refuse(monkeypatch, capsys, "run", "my.toml")
+
+
+def test_init_does_not_overwrite(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.toml").write_text("mine")
+    assert "is there already" in refuse(monkeypatch, capsys, "run", "--init", "my.toml")
+    assert Path("my.toml").read_text() == "mine"
+
+
+def test_a_user_sees_the_sentence_and_the_exit_code() -> None:
+    done = started("run", "--problem", "forcast")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: problem must be one of")
+    assert done.stderr.rstrip().endswith("Did you mean 'forecast'?")
+
+
+def test_a_bound_that_does_not_hold_is_a_note_on_standard_error() -> None:
+    Path("my.toml").write_text("[settings]\nfeature_bound = 0.5\n")
+    done = started("run", "my.toml", *SMALL, "--json")
+    assert done.returncode == 0
+    assert list(json.loads(done.stdout)) == FIELDS
+    assert "note: " in done.stderr
+    assert "feature_bound=0.5" in done.stderr
+
+
+# ---- lists and help ----------------------------------------------------------------------------
+
+
+def test_problems_lists_all_with_their_sizes() -> None:
+    lines = answer("problems").splitlines()
+    for name, kind in PROBLEMS.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        sizes = kind().sizes
+        numbers = [sizes["agents"], sizes["actions"], sizes["contexts"], sizes["features"]]
+        assert line.split()[1:5] == [str(n) for n in numbers]
+        assert kind.about in line
+
+
+def test_algorithms_lists_all() -> None:
+    lines = answer("algorithms").splitlines()
+    for name, entry in ALGORITHMS.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert entry.about in line
+
+
+def test_data_says_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GUARDBAND_DATA", str(tmp_path))
+    out = answer("data")
+    for name in ("movielens", "lastfm"):
+        (line,) = [line for line in out.splitlines() if line.startswith(name)]
+        assert "missing" in line
+    assert "guardband data fetch NAME" in out
+
+
+def test_help_teaches() -> None:
+    top = answer("--help")
+    for verb in ("run", "problems", "algorithms", "data"):
+        assert verb in top
+    assert "Start with: guardband run" in top
+    told = answer("run", "--help")
+    for option in ("problem", "algorithms", "agents", "alpha", "rounds", "trials", "seed", "out"):
+        assert f"--{option}" in told
+    assert "--json" in told
+    assert "--init" in told
+    assert "guardband run --problem synthetic-a" in told
+    for verb in ("fetch", "import", "build"):
+        assert verb in answer("data", "--help")
+
+
+def test_no_words_show_the_help() -> None:
+    result = CliRunner().invoke(app, [])
+    assert "Start with: guardband run" in result.output

@@ -1,0 +1,346 @@
+"""Round by round, Guard-UCB's kernels do what its definition says; and so do library agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import guard
+
+import guardband as gb
+from guardband.core.scene import Draws
+from guardband.core.types import Trigger
+from guardband.problems import Forecast, GaussianNoise, World
+from guardband.sim.seats import GuardSeat
+
+AL = (0.1, 0.2, 0.3)
+
+
+def forecast(
+    seed: int,
+    *,
+    d: int,
+    K: int,
+    M: int,
+    T: int,
+    C: int,
+    n: int,
+    own: bool = False,
+    sigma: float = 0.1,
+) -> dict:
+    """A distribution over n of C contexts in each round; `own`: contexts act on each action."""
+    r = np.random.default_rng(seed)
+    theta = np.abs(r.standard_normal(d))
+    theta /= np.linalg.norm(theta)
+    h = np.abs(r.standard_normal((K, d)))
+    h /= np.linalg.norm(h, axis=1, keepdims=True)
+    if own:
+        h *= r.uniform(0.5, 0.9, (K, 1))
+        phi = h * (0.3 + 0.7 * r.random((C, K, d)))
+    else:
+        h *= r.uniform(0.3, 1.0, (K, 1))
+        phi = h * (0.4 + 0.6 * r.random((C, 1, d)))
+    tasks = [list(range(d))]
+    for _ in range(M - 1):
+        gone = r.choice(d, size=r.integers(0, d // 2 + 1), replace=False)
+        tasks.append([i for i in range(d) if i not in gone])
+    support = np.array([r.choice(C, size=n, replace=False) for _ in range(T)])
+    weights = r.dirichlet(np.ones(n), size=T)
+    contexts = np.array([r.choice(support[t], p=weights[t]) for t in range(T)])
+    if own:  # in every seventh round one point of the support has no weight
+        weights[::7, 1] = 0.0
+        weights /= weights.sum(axis=1, keepdims=True)
+        gone = (support[:, 1] == contexts) & (weights[:, 1] == 0)
+        contexts = np.where(gone, support[:, 0], contexts)
+    return {
+        "phi": phi,
+        "theta": theta,
+        "tasks": tasks,
+        "contexts": contexts,
+        "support": support,
+        "weights": weights,
+        "coin": r.random((T, M)),
+        "reward_noise": sigma * r.standard_normal((T, M)),
+    }
+
+
+def stuck_b(seed: int, T: int) -> dict:
+    r = np.random.default_rng(seed)
+    menu = np.array([[[0.6, 0], [0.9, 0], [0.5, 0.03], [0, 1.0]]])
+    return {
+        "phi": menu,
+        "psi": menu,
+        "theta": np.array([0.6, 0.8]),
+        "tasks": [[0, 1]],
+        "baseline": np.zeros((1, 1), int),
+        "r_hat": np.full((1, 1), 0.36),
+        "contexts": np.zeros(T, int),
+        "coin": r.random((T, 1)),
+        "reward_noise": 0.1 * r.standard_normal((T, 1)),
+    }
+
+
+def table(
+    seed: int, *, d: int = 3, K: int = 8, M: int = 3, T: int = 250, C: int = 10, error: float = 0.0
+) -> dict:
+    r = np.random.default_rng(seed)
+    theta = np.abs(r.standard_normal(d))
+    theta /= np.linalg.norm(theta)
+    phi = np.abs(r.standard_normal((C, K, d)))
+    phi *= r.uniform(0.3, 1.0, (C, K, 1)) / np.linalg.norm(phi, axis=2, keepdims=True)
+    psi = phi + 0.01 * r.standard_normal((C, K, d))
+    tasks = [list(range(d))] + [[i for i in range(d) if i != m % d] for m in range(1, M)]
+    means = np.stack([guard.masked(psi, task) @ theta for task in tasks], axis=1)
+    baseline = np.argsort(-means, axis=2, kind="stable")[:, :, K // 2]
+    told = np.take_along_axis(means, baseline[:, :, None], 2)[:, :, 0] + error
+    return {
+        "phi": phi,
+        "psi": psi,
+        "theta": theta,
+        "tasks": tasks,
+        "baseline": baseline,
+        "r_hat": told,
+        "contexts": r.integers(0, C, T),
+        "coin": r.random((T, M)),
+        "reward_noise": 0.1 * r.standard_normal((T, M)),
+    }
+
+
+D3 = {"d": 3, "K": 8, "M": 3, "T": 250, "C": 12, "n": 4}
+D5 = {"d": 5, "K": 20, "M": 3, "T": 250, "C": 12, "n": 4, "sigma": 0.05}
+ONE = {**D3, "M": 1, "T": 300}
+TENTH, SMALL = {"sigma": 0.1}, {"sigma": 0.05}
+
+CASES: dict[str, tuple[dict, dict[str, Any]]] = {
+    "policy, known": (
+        forecast(11, **D3),
+        {"rank": 4, "mode": "policy", "alpha": 0.2, "tau": 0.02, **TENTH},
+    ),
+    "policy, unknown": (forecast(11, **D3), {"rank": 4, "mode": "policy", "alpha": 0.2, **TENTH}),
+    "one agent, empirical": (
+        forecast(12, **ONE, own=True),
+        {
+            "rank": 5,
+            "mode": "policy",
+            "alpha": 0.1,
+            "f": 1,
+            "gamma": 0.5,
+            "radius": "empirical",
+            "share": False,
+            **TENTH,
+        },
+    ),
+    "one agent, log det": (
+        forecast(12, **ONE, own=True),
+        {
+            "rank": 5,
+            "mode": "policy",
+            "alpha": 0.1,
+            "f": 1,
+            "gamma": 0.5,
+            "radius": "logdet",
+            "share": False,
+            **TENTH,
+        },
+    ),
+    "strict, chance": (
+        forecast(21, **D5),
+        {"rank": 10, "mode": "strict", "alpha": 0.4, "f": 1, "realised": ("chance", 0.2), **SMALL},
+    ),
+    "strict, worst": (
+        forecast(21, **D5),
+        {"rank": 10, "mode": "strict", "alpha": 0.4, "f": 1, "realised": "worst", **SMALL},
+    ),
+    "strict, known": (
+        forecast(21, **D5),
+        {"rank": 10, "mode": "strict", "alpha": 0.4, "f": 1, "tau": 0.01, **SMALL},
+    ),
+    "strict, detour": (
+        stuck_b(15, 300),
+        {"mode": "strict", "alpha": 0.6, "spread": 0.0, "tau": 0.0, "share": False, **TENTH},
+    ),
+    "one agent with epochs": (
+        stuck_b(15, 300),
+        {"mode": "strict", "alpha": 0.6, "spread": 0.0, "tau": 0.0, "delta": 0.2, **TENTH},
+    ),
+    "strict, anchored": (
+        forecast(15, **D3),
+        {"rank": 4, "mode": "strict", "alpha": 0.2, "f": 1, "tau": 0.02, "anchors": True, **TENTH},
+    ),
+    "biased, anchored": (
+        table(16),
+        {
+            "mode": "strict",
+            "alpha": AL,
+            "eps": 0.01,
+            "tau": 0.05,
+            "ridge": 0.5,
+            "anchors": True,
+            **TENTH,
+        },
+    ),
+    "wrong reports": (
+        table(16, error=-0.5),
+        {
+            "mode": "policy",
+            "alpha": AL,
+            "eps": 0.01,
+            "tau": 0.05,
+            "ridge": 0.5,
+            "spread": 0.05,
+            "anchors": True,
+            **TENTH,
+        },
+    ),
+    "biased, empirical": (
+        table(16),
+        {
+            "mode": "policy",
+            "alpha": AL,
+            "eps": 0.01,
+            "tau": 0.1,
+            "ridge": 0.5,
+            "radius": "empirical",
+            **TENTH,
+        },
+    ),
+}
+
+
+def algorithm_of(settings: dict[str, Any]) -> gb.GuardUcb:
+    return gb.GuardUcb(
+        settings["alpha"],
+        noise=settings["sigma"],
+        delta=settings.get("delta", 1e-3),
+        mode=settings["mode"],
+        shared_context=settings.get("f") != 1,
+        optimism=settings.get("gamma", 1.0),
+        bias_bound=settings.get("eps", 0.0),
+        baseline_tolerance=settings.get("tau"),
+        realised=settings.get("realised"),
+        anchors=settings.get("anchors", False),
+        spread=settings.get("spread"),
+        radius=settings.get("radius", "best"),
+        ridge=settings.get("ridge"),
+        share=settings.get("share", True),
+    )
+
+
+def play(case: dict, settings: dict[str, Any]) -> GuardSeat:
+    rounds, agents = case["coin"].shape
+    announced = "support" in case
+    tasks = tuple(tuple(task) for task in case["tasks"])
+    contexts = len(case["phi"])
+    nature = Forecast(case["support"].shape[1], 1.0, settings["rank"]) if announced else None
+    world = World(
+        phi=case["phi"],
+        psi=case.get("psi", case["phi"]),
+        theta=case["theta"],
+        tasks=tasks,
+        baseline=case["baseline"].T.copy() if not announced else np.zeros((agents, contexts), int),
+        noise=GaussianNoise(0.0),
+        nature=nature,
+    )
+    plan = algorithm_of(settings).plan(world.facts(rounds))
+    if settings.get("share", True):  # the definition pools one agent, too; the package knows better
+        plan = plan._replace(terms=plan.terms._replace(trigger=int(Trigger.ANYTIME)))
+    seat = GuardSeat(world, plan, np.full(agents, 0.2), np.array([rounds]), rounds)
+    if not announced:
+        seat.scene = seat.scene._replace(baseline_reward=np.ascontiguousarray(case["r_hat"]))
+    seat.play(
+        Draws(
+            contexts=case["contexts"],
+            noise=case["reward_noise"],
+            zeta=np.zeros((0, 1, case["theta"].size)),
+            coin=case["coin"],
+            rho=np.zeros(0),
+            fresh=np.zeros((0, 0, 0)),
+            support=case.get("support", np.zeros((1, 0), np.int64)),
+            weights=case.get("weights", np.zeros((1, 0))),
+        )
+    )
+    return seat
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_round_equals_the_definition(name: str) -> None:
+    case, settings = CASES[name]
+    given = {
+        k: np.array(v) if k == "alpha" and isinstance(v, tuple) else v for k, v in settings.items()
+    }
+    ref = guard.simulate(**case, **given)
+    seat = play(case, settings)
+    trace = seat.record().trace
+    assert trace is not None
+    assert_array_equal(trace.actions, ref.actions)
+    assert_array_equal(trace.conservative, ref.conservative)
+    assert_array_equal(trace.sync_rounds, ref.sync_rounds)
+    assert_allclose(trace.rewards, ref.rewards, atol=1e-12)
+    totals = seat.books.totals
+    assert_array_equal(totals[:, 8], ref.stuck.sum(axis=0))
+    assert_array_equal(totals[:, 9], ref.outside.sum(axis=0))
+    learned = seat.pooled.scalars[3] + seat.fleet.own.scalars[:, 3].sum()
+    assert_allclose(learned, ref.weights.sum(), rtol=1e-7)
+
+
+def test_the_cases_take_every_branch() -> None:
+    traces = {}
+    for name, (case, settings) in CASES.items():
+        given = {
+            k: np.array(v) if isinstance(v, tuple) and k == "alpha" else v
+            for k, v in settings.items()
+        }
+        traces[name] = guard.simulate(**case, **given)
+    policy, strict = traces["policy, unknown"], traces["strict, worst"]
+    assert policy.joint.any()
+    assert (policy.actions == policy.targets)[policy.conservative].any()
+    assert strict.stuck.any()
+    assert traces["strict, detour"].informative.sum() > 50
+    assert traces["strict, worst"].tightened.any()
+    assert traces["one agent, empirical"].empirical.all()
+    assert traces["wrong reports"].alarm.any()
+    assert not traces["biased, anchored"].alarm.any()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["policy, known", "policy, unknown", "strict, worst", "strict, anchored", "strict, known"],
+)
+def test_library_agents_replay_the_simulator(name: str) -> None:
+    case, settings = CASES[name]
+    seat = play(case, settings)
+    trace = seat.record().trace
+    assert trace is not None
+    rounds = len(case["coin"])
+    tasks = {f"task {m}": task for m, task in enumerate(case["tasks"])}
+    fleet = gb.Fleet(tasks, dim=case["theta"].size, algorithm=algorithm_of(settings))
+    team = fleet._team
+    for t in range(rounds):
+        support, weights = case["phi"][case["support"][t]], case["weights"][t]
+        decisions = []
+        psi = np.zeros(support.shape[1:])
+        for page, weight in zip(support, weights, strict=True):
+            psi += weight * page  # in the kernel's order, for equality to the bit
+        for m, agent in enumerate(fleet.values()):
+            means = guard.masked(psi, case["tasks"][m]) @ case["theta"]
+            baseline = int(np.argsort(-means, kind="stable")[settings["rank"] - 1])
+            told = 0.0
+            for i in range(case["theta"].size):
+                if i in case["tasks"][m]:
+                    told += case["theta"][i] * psi[baseline, i]
+            team.next_coin[m] = case["coin"][t, m]
+            decisions.append(agent.decide(psi, baseline, told, support=support, weights=weights))
+        for m, (agent, decision) in enumerate(zip(fleet.values(), decisions, strict=True)):
+            assert decision.action == trace.actions[t, m]
+            noise = case["reward_noise"][t, m]
+            agent.observe(decision.id, trace.rewards[t, m] + noise)
+    team.settle(0)
+    assert fleet.poolings == len(trace.sync_rounds)
+    for one, other in zip(
+        seat.fleet.own + seat.fleet.estimate, team.fleet.own + team.fleet.estimate, strict=True
+    ):
+        assert_array_equal(one, other)
+    for one, other in zip(seat.pooled, team.pooled, strict=True):
+        assert_array_equal(one, other)
