@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,20 @@ def entrants(task: Any, panel: dict[str, Any]) -> list[Any]:
         )
         for mode in ("policy", "strict")
     ]
-    return [*guards, *rivals]
+    facts = world.facts(panel["rounds"])
+    return [*guards, *(fitting for rival in rivals if (fitting := _fitting(rival, facts)))]
+
+
+def _fitting(rival: Any, facts: Any) -> Any:
+    """Return the rival in a form that the problem allows, or None where there is none."""
+    forms = [rival, replace(rival, option="B")] if hasattr(rival, "option") else [rival]
+    for form in forms:
+        try:
+            form.plan(facts)
+        except ValueError:
+            continue
+        return form
+    return None
 
 
 def run(panel: dict[str, Any], trials: int) -> pd.DataFrame:

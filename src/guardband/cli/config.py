@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.algorithms import ALGORITHMS, Algorithm, GuardUcb
 from guardband.checks import check_choice, nearest
 from guardband.problems import NOISES, PROBLEMS, from_file
 from guardband.problems import problem as named_problem
@@ -33,7 +33,8 @@ KINDS: dict[str, tuple[type, str]] = {
     "problem_settings": (dict, "a table"),
 }
 
-DEFAULT_ALGORITHMS = ("disc-ucb", "disc-ucb-gap-oracle", "dis-lin-ucb", "baseline")
+DEFAULT_ALGORITHMS = ("guard-ucb", "disc-ucb", "disc-ucb-gap-oracle", "dis-lin-ucb", "baseline")
+DEFAULT_ROUNDS = 20_000  # the figures' own horizons reach ten million
 
 TEMPLATE = """\
 # A run of guardband; start it with: guardband run THIS_FILE
@@ -64,11 +65,11 @@ out = "{out}"   # where the report goes
 class RunConfig:
     """The settings of `guardband run`; None means the problem's own."""
 
-    problem: str = "synthetic-a"
+    problem: str = "movielens"
     algorithms: tuple[str, ...] = DEFAULT_ALGORITHMS
     agents: int | None = None
     alpha: Any = None
-    rounds: int | None = None
+    rounds: int = DEFAULT_ROUNDS
     trials: int = 20
     seed: int = 0
     out: str | None = None
@@ -154,7 +155,10 @@ def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[A
     for name in config.algorithms:
         plain = ALGORITHMS[name].make()
         own = {f.name for f in fields(plain)}
-        made.append(replace(plain, **{k: v for k, v in given.items() if k in own}))
+        told = {k: v for k, v in given.items() if k in own}
+        if isinstance(plain, GuardUcb) and "ridge" not in (config.settings or {}):
+            told.pop("ridge", None)  # it follows from theta_bound; the figures' belongs to the others
+        made.append(replace(plain, **told))
     used = {f.name for algorithm in made for f in fields(algorithm)}
     for key in config.settings or {}:
         if key not in used:

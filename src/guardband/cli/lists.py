@@ -17,7 +17,8 @@ def problems() -> None:
     """List the problems that can be run by name."""
     table = Table(box=None, pad_edge=False)
     for heading in ("problem", *SIZES, "what it is"):
-        table.add_column(heading, justify="right" if heading in SIZES else "left")
+        named = heading == "problem"
+        table.add_column(heading, justify="right" if heading in SIZES else "left", no_wrap=named)
     for name, kind in PROBLEMS.items():
         sizes = dict(kind().sizes)
         table.add_row(name, *(str(sizes[size]) for size in SIZES), kind.about)
@@ -30,7 +31,7 @@ def algorithms() -> None:
     """List the algorithms that can be run by name."""
     table = Table(box=None, pad_edge=False)
     for heading in ("algorithm", "constraint", "communication", "what it is", "source"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=heading == "algorithm")
     for name, entry in ALGORITHMS.items():
         table.add_row(name, entry.constraint, entry.communication, entry.about, entry.source)
     Console().print(table)

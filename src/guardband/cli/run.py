@@ -41,7 +41,7 @@ def run(
             help="Share of the baseline's reward that may be lost; one, or one per agent."
         ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="The horizon.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
@@ -76,13 +76,13 @@ def run(
     )
     task = make_problem(chosen)
     assumed = dict(task.assumptions())
-    usual = assumed.pop("rounds")
+    assumed.pop("rounds")
     entrants = make_algorithms(chosen, assumed)
     _compile_first(task, entrants)
     results = simulate(
         task,
         entrants,
-        rounds=usual if chosen.rounds is None else chosen.rounds,
+        rounds=chosen.rounds,
         trials=chosen.trials,
         seed=chosen.seed,
         alpha=assumed["alpha"] if chosen.alpha is None else chosen.alpha,

@@ -304,8 +304,21 @@ class Agent:
         team.rounds[m] = turn
         name = f"{self._prefix}{turn}"
         self._pending[name] = verdict.awaited
-        action, kind, reason, mean, width, *rest, _ = verdict
-        return Decision(name, action, kind, reason, mean, mean - width, mean + width, *rest)
+        action, kind, reason, mean, width, floor, propensity, margin, promise, kept, _ = verdict
+        return Decision(
+            name,
+            action,
+            kind,
+            reason,
+            mean,
+            mean - width,
+            mean + width,
+            floor,
+            propensity,
+            margin,
+            promise,
+            kept,
+        )
 
     def _awaited(self, decision_id: str) -> Awaited:
         found = self._pending.get(decision_id)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.algorithms import Algorithm, DiscUcb, DiscUcbUnknown, GuardUcb
+from guardband.algorithms import DiscUcb, DiscUcbUnknown, GuardUcb
 from guardband.core.guarded import DESK_ROWS
 from guardband.core.guarded_loop import Reports, new_reports
 from guardband.core.serve import REPORT_SIZE, RHO, learn, pack_settings, serve
@@ -274,7 +274,7 @@ class GuardEngine:
 
 
 def make_engine(
-    algorithm: Algorithm, facts: Facts, fleet: State, pooled: Statistic, coords: list[Ints]
+    algorithm: Any, facts: Facts, fleet: State, pooled: Statistic, coords: list[Ints]
 ) -> Engine:
     """Return the engine that runs `algorithm`."""
     if isinstance(algorithm, GuardUcb):

@@ -37,6 +37,7 @@ class Assumptions(TypedDict):
     ridge: float
     noise: float
     context_noise: float
+    spread: float | None  # a bound on what the hidden context adds; None: the round tells, or 1/2
     theta_bound: float
     feature_bound: float
     alpha: float
@@ -118,6 +119,7 @@ class NamedProblem(ABC):
             "ridge": panel.ridge,
             "noise": max(panel.noise, as_noise(self.noise).std),
             "context_noise": 1.0,
+            "spread": self._spread(),
             "theta_bound": max(1.0, self.theta_length),
             "feature_bound": self._feature_bound(),
             "alpha": panel.alpha,
@@ -126,6 +128,9 @@ class NamedProblem(ABC):
 
     def _feature_bound(self) -> float:
         return self.feature_length
+
+    def _spread(self) -> float | None:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +187,10 @@ class NoisyFeatures(NamedProblem):
         psi *= self.psi_noise
         psi += features
         return World(features, psi, theta, tasks, chosen, noise)
+
+    def _spread(self) -> float | None:
+        """(phi - psi)'theta is a normal number of at most this deviation."""
+        return self.psi_noise * max(1.0, self.theta_length)
 
     def _feature_bound(self) -> float:
         if self.nature == "fresh":

@@ -101,8 +101,9 @@ class Tabular:
         world = self._world
         return {
             "ridge": 1.0,
-            "noise": world.noise.std,
+            "noise": max(world.noise.std, 1e-3),  # no algorithm can be sure of none at all
             "context_noise": 1.0,
+            "spread": None,
             "theta_bound": max(1.0, float(np.linalg.norm(world.theta))),
             "feature_bound": max(1.0, float(np.linalg.norm(world.psi, axis=2).max())),
             "alpha": 0.1,

@@ -78,7 +78,7 @@ def _row(results: Results, series: Series) -> Row:
         number(float(series.sync_rounds.mean())),
         f"{reward:.3f} {_against(reward, baseline)}".rstrip(),
     )
-    broken = promises(results, series) and violates(series)
+    broken = promises(results, series) and violates(results, series)
     return Row(cells, broken, series.algorithm == "baseline")
 
 
@@ -87,7 +87,8 @@ def _regret(series: Series) -> str:
     mean = number(float(samples.mean()))
     if len(samples) == 1:
         return mean
-    return f"{mean} ± {float(interval_half_width(samples)):,.2g}"
+    half = float(interval_half_width(samples))
+    return f"{mean} ± {half:,.0f}" if half >= 10 else f"{mean} ± {half:.2g}"
 
 
 def _violations(series: Series) -> str:

@@ -49,9 +49,9 @@ def promises(results: Results, series: Series) -> bool:
     return bool(np.all(np.array(series.settings["alpha"]) <= np.array(judged)))
 
 
-def violates(series: Series) -> bool:
-    """Return whether any round of any trial counts as a violation of either kind."""
-    return bool((_fallen(series) > 0).any())
+def violates(results: Results, series: Series) -> bool:
+    """Return whether any round of any trial fell below the floor in the sense of its promise."""
+    return bool((_fallen(results, series) > 0).any())
 
 
 def never_left(results: Results, series: Series) -> bool:
@@ -63,25 +63,33 @@ def never_left(results: Results, series: Series) -> bool:
 def _broken(results: Results) -> Iterator[str]:
     trials = results.settings["trials"]
     for series in results.series:
-        if promises(results, series) and violates(series):
-            hit = int((_fallen(series) > 0).any(axis=1).sum())
+        if promises(results, series) and violates(results, series):
+            hit = int((_fallen(results, series) > 0).any(axis=1).sum())
             where = f", in {hit:,} of {trials:,} trials" if trials > 1 else ""
             yield (
                 f"{series.label} broke its promise: it fell below {floor(results)} "
-                f"in {_rounds(series)}{where}"
+                f"in {_rounds(results, series)}{where}"
             )
 
 
 def _idle(results: Results) -> Iterator[str]:
     idle = [series for series in results.series if never_left(results, series)]
-    for gate in dict.fromkeys(series.settings.get("gate", "none") for series in idle):
-        mine = [series for series in idle if series.settings.get("gate", "none") == gate]
-        who, share = listed([series.label for series in mine]), percent(1.0)
-        if gate == "none":
-            clause = f"{who} found nothing safe enough and stayed at the baseline in {share}"
-        else:
-            clause = f"the {gate} gate never opened: {who} played it safe in {share}"
-        yield f"{clause} of the rounds{_against_baseline(results, mine)}"
+    gated = [series for series in idle if series.settings.get("gate", "none") != "none"]
+    share = percent(1.0)
+    if gated:
+        gates = list(dict.fromkeys(str(series.settings["gate"]) for series in gated))
+        which = f"the {listed(gates)} gate{'s' if len(gates) > 1 else ''} never opened"
+        who = listed([series.label for series in gated])
+        yield f"{which}: {who} played it safe in {share} of the rounds" + _against_baseline(
+            results, gated
+        )
+    free = [series for series in idle if series not in gated]
+    if free:
+        who = listed([series.label for series in free])
+        yield (
+            f"{who} found nothing safe enough and stayed at the baseline in {share} of the rounds"
+            + (_against_baseline(results, free))
+        )
 
 
 def _against_baseline(results: Results, idle: Sequence[Series]) -> str:
@@ -100,13 +108,15 @@ def _violations(results: Results) -> Iterator[str]:
         yield "violations were not counted, as there was no alpha to count them by"
         return
     promised = [series for series in results.series if promises(results, series)]
-    kept = listed([series.label for series in promised if not violates(series)] or [""])
-    fell = [series for series in results.series if violates(series) and series not in promised]
+    kept = listed([series.label for series in promised if not violates(results, series)] or [""])
+    fell = [
+        series for series in results.series if violates(results, series) and series not in promised
+    ]
     if fell:
-        told = [f"{_name(series)} in {_rounds(series)}" for series in fell]
-        told[0] = f"{_name(fell[0])} fell below {floor(results)} in {_rounds(fell[0])}"
+        told = [f"{_name(series)} in {_rounds(results, series)}" for series in fell]
+        told[0] = f"{_name(fell[0])} fell below {floor(results)} in {_rounds(results, fell[0])}"
         yield listed(told) + (f", while {kept} never did" if kept else "")
-    elif any(violates(series) for series in promised):
+    elif any(violates(results, series) for series in promised):
         if kept:
             yield f"{kept} never did"
     elif len(results.series) == 1:
@@ -143,17 +153,34 @@ def _regret(results: Results) -> str:
     return f"{lead}, followed by {behind[0].label} with {_compared(behind[0], best)}"
 
 
-def _fallen(series: Series) -> np.ndarray:
-    """(trials, M): violations of both kinds; NaN where they were not counted."""
-    return series.violations_expected + series.violations_realised
+def _counts(results: Results, series: Series) -> dict[str, np.ndarray]:
+    """Return the violations (trials, M) that bear on a promise, by kind.
+
+    Guard-UCB promises expectations: of each play, or of the randomised choice. Where psi is phi
+    with noise frozen into it, psi'theta is nobody's expectation, and only what was realised counts.
+    """
+    problem = results.settings.get("problem", {})
+    noisy = isinstance(problem, dict) and problem.get("nature") == "frozen"
+    if noisy and problem.get("psi_noise", 1.0) > 0:
+        return {"realised": series.violations_realised}
+    if series.algorithm == "guard-ucb" and series.settings.get("realised") is None:
+        if series.settings.get("mode") == "policy":
+            return {"of the randomised choice": series.totals["violations_policy"]}
+        return {"expected": series.violations_expected}
+    return {"expected": series.violations_expected, "realised": series.violations_realised}
 
 
-def _rounds(series: Series) -> str:
-    expected = number(float(series.violations_expected.mean()))
-    realised = number(float(series.violations_realised.mean()))
-    if expected == realised:
-        return f"{expected} {'round' if expected == '1' else 'rounds'} per agent"
-    return f"{expected} (expected) and {realised} (realised) rounds per agent"
+def _fallen(results: Results, series: Series) -> np.ndarray:
+    return np.sum(list(_counts(results, series).values()), axis=0)
+
+
+def _rounds(results: Results, series: Series) -> str:
+    counts = {k: number(float(v.mean())) for k, v in _counts(results, series).items()}
+    if len(set(counts.values())) == 1:
+        (count,) = set(counts.values())
+        return f"{count} {'round' if count == '1' else 'rounds'} per agent"
+    told = listed([f"{count} ({kind})" for kind, count in counts.items()])
+    return f"{told} rounds per agent"
 
 
 def _name(series: Series) -> str:

@@ -1,0 +1,329 @@
+"""Every rival against its plain NumPy reference: the same draws, action by action."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from algorithms.small import Small, small
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import rivals
+
+import guardband as gb
+from guardband.algorithms import optimal_design
+from guardband.algorithms.fed_pe import width_factor
+
+SIGHTS = ("hidden", "observed", "observed-after")
+
+
+def agree(results: gb.Results, ref: rivals.Trace) -> None:
+    got = results.trace
+    assert_array_equal(got.actions, ref.actions)
+    assert_array_equal(got.conservative, ref.conservative)
+    assert_allclose(got.rewards, ref.rewards, rtol=1e-12, atol=1e-14)
+    assert got.sync_rounds.tolist() == ref.sync_rounds
+
+
+def alone(case: Small, run: Any, context: str = "hidden", **settings: Any) -> rivals.Trace:
+    """Run a single-task reference for every agent in its own coordinates."""
+    traces = []
+    for m, task in enumerate(case.tasks):
+        tables = [table[:, :, task] for table in case.tables(context)]
+        draws = rivals.own(case.draws, m, task)
+        mine = {k: v[m] if k == "kappa" else v for k, v in settings.items()}
+        traces.append(run(*tables, case.theta[task], case.baseline[m], draws, **mine))
+    return rivals.beside(traces)
+
+
+def sigma_of(context: str, noise: float, spread: float) -> float:
+    return math.hypot(noise, spread) if context == "hidden" else noise
+
+
+@pytest.mark.parametrize("context", SIGHTS)
+@pytest.mark.parametrize("name", ["sclts", "scl-ucb"])
+@pytest.mark.parametrize("d", [2, 4])
+def test_scl(name: str, context: str, d: int) -> None:
+    case, alpha = small(d=d, T=250), 0.6
+    kind = {"sclts": gb.Sclts, "scl-ucb": gb.SclUcb}[name]
+    made = kind(
+        alpha, noise=0.01, context_noise=0.01, ridge=0.01, constant="paper", context=context
+    )
+    level = 1e-3 / (2 if context == "hidden" else 1)
+    level /= 4 * 250 if name == "sclts" else 1
+    ref = alone(
+        case,
+        rivals.stage_wise,
+        context,
+        method=name,
+        alpha=alpha,
+        sigma=sigma_of(context, 0.01, 0.01),
+        level=level,
+        ridge=0.01,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("name", ["sclts", "scl-ucb"])
+def test_scl_as_its_authors_wrote_it_ignores_the_hidden_context(name: str) -> None:
+    case = small()
+    kind = {"sclts": gb.Sclts, "scl-ucb": gb.SclUcb}[name]
+    made = kind(0.6, noise=0.02, ridge=0.01, theta_bound=0.96, feature_bound=0.99)
+    level = 1e-3 / (4 * 250) if name == "sclts" else 1e-3
+    common = {"sigma": 0.02, "level": level, "ridge": 0.01, "S": 0.96, "L": 0.99}
+    ref = alone(case, rivals.stage_wise, method=name, alpha=0.6, **common)
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("gate", ["gap", "none"])
+@pytest.mark.parametrize("known", [True, False])
+def test_scl_ucb_gates_and_unknown_baseline(gate: str, known: bool) -> None:
+    case = small(3, K=8)
+    kappa = np.random.default_rng(0).uniform(0.0, 0.3, case.baseline.shape)
+    made = gb.SclUcb(
+        0.5,
+        noise=0.01,
+        ridge=0.01,
+        gate=gate,
+        gap=kappa if gate == "gap" else None,
+        known_baseline=known,
+        reward_floor=0.2,
+    )
+    ref = alone(
+        case,
+        rivals.stage_wise,
+        method="scl-ucb",
+        alpha=0.5,
+        sigma=0.01,
+        level=1e-3,
+        ridge=0.01,
+        kappa=kappa,
+        gate=gate == "gap",
+        known=known,
+        reward_floor=0.2,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("context", SIGHTS)
+def test_sege(context: str) -> None:
+    case = small(2, d=3, rho=(0.5, 0.8))
+    made = gb.Sege(0.4, noise=0.02, ridge=0.02, pace=0.3, context=context)
+    ref = alone(
+        case,
+        rivals.stage_wise,
+        context,
+        method="sege",
+        alpha=0.4,
+        sigma=0.02,
+        level=1e-3,
+        ridge=0.02,
+        pace=0.3,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("context", ["hidden", "observed"])
+@pytest.mark.parametrize("known", [True, False], ids=["CLUCB", "CLUCB2"])
+def test_cl_ucb(known: bool, context: str) -> None:
+    case = small(4, d=3)
+    made = gb.ClUcb(
+        0.1, noise=0.05, ridge=0.1, known_baseline=known, reward_floor=0.2, context=context
+    )
+    ref = alone(
+        case,
+        rivals.cumulative,
+        context,
+        alpha=0.1,
+        sigma=0.05,
+        level=1e-3,
+        ridge=0.1,
+        known=known,
+        reward_floor=0.2,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("context", SIGHTS)
+@pytest.mark.parametrize("growth", [None, 1.0])
+def test_fed_lin_ucb(growth: float | None, context: str) -> None:
+    case = small(5, d=3, T=150)
+    made = gb.FedLinUcb(
+        noise=0.02, context_noise=0.02, ridge=0.5, growth=growth, context=context, delta=0.01
+    )
+    ref = rivals.fed_lin_ucb(
+        *case.tables(context),
+        case.theta,
+        case.tasks,
+        case.baseline,
+        case.draws,
+        sigma=sigma_of(context, 0.02, 0.02),
+        level=0.005 if context == "hidden" else 0.01,
+        ridge=0.5,
+        growth=1.0 / 9.0 if growth is None else growth,
+    )
+    results = case.run(made)
+    agree(results, ref)
+    assert results.series[0].sync_rounds[0] >= len(ref.sync_rounds) > 2
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("context", SIGHTS)
+def test_dis_lin_ucb_and_lin_ucb(context: str, share: bool) -> None:
+    case = small(6, d=3, T=150)
+    kind = gb.DisLinUcb if share else gb.LinUcb
+    made = kind(noise=0.1, context_noise=0.1, ridge=0.2, context=context, constant="paper")
+    ref = rivals.dis_lin_ucb(
+        *case.tables(context),
+        case.theta,
+        case.tasks,
+        case.baseline,
+        case.draws,
+        sigma=sigma_of(context, 0.1, 0.1),
+        level=5e-4 if context == "hidden" else 1e-3,
+        ridge=0.2,
+        share=share,
+    )
+    assert bool(ref.sync_rounds) == share
+    agree(case.run(made), ref)
+
+
+def test_a_guarded_dis_lin_ucb() -> None:
+    case = small(7, T=200)
+    made = gb.Guarded(gb.DisLinUcb(noise=0.03, ridge=0.1, constant="source"), 0.3)
+    ref = rivals.dis_lin_ucb(
+        *case.tables("hidden"),
+        case.theta,
+        case.tasks,
+        case.baseline,
+        case.draws,
+        sigma=0.03,
+        level=1e-3,
+        ridge=0.1,
+        alpha=0.3,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    assert ref.sync_rounds
+    agree(case.run(made), ref)
+
+
+def test_a_guarded_fed_lin_ucb() -> None:
+    case = small(8, T=150)
+    made = gb.Guarded(
+        gb.FedLinUcb(noise=0.01, ridge=0.1, constant="source", growth=0.5, radius=0.4), 0.4
+    )
+    ref = rivals.fed_lin_ucb(
+        *case.tables("hidden"),
+        case.theta,
+        case.tasks,
+        case.baseline,
+        case.draws,
+        sigma=0.01,
+        level=1e-3,
+        ridge=0.1,
+        growth=0.5,
+        radius=0.4,
+        alpha=0.4,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("context", SIGHTS)
+@pytest.mark.parametrize("option", ["A", "B"])
+@pytest.mark.parametrize("d", [2, 4])
+def test_dis_lsb(option: str, context: str, d: int) -> None:
+    case = small(9, d=d, T=300)
+    made = gb.DisLsb(option=option, pulls=0.4 / d**2, context=context)
+
+    def lengths(phase: int) -> int:
+        return math.ceil(0.4 * 4**phase * math.log(3 * 300) / 3)
+
+    ref = rivals.dis_lsb(
+        *case.tables(context), case.theta, case.tasks, case.draws, lengths, option=option
+    )
+    assert len(ref.trace.sync_rounds) >= 2
+    assert not ref.alive.all()
+    agree(case.run(made), ref.trace)
+
+
+def test_dis_lsb_with_the_rule_for_finitely_many_arms() -> None:
+    case = small(10, T=400)
+    made = gb.DisLsb(pulls=None, noise=0.2, context_noise=0.1)
+    sigma = math.hypot(0.2, 0.1)
+
+    def lengths(phase: int) -> int:
+        arms = 2 * 6 * 4 * 3 * phase * (phase + 1) / 0.1
+        return math.ceil(4 * 2 * sigma**2 * 4**phase * math.log(arms) / 3)
+
+    ref = rivals.dis_lsb(
+        *case.tables("hidden"), case.theta, case.tasks, case.draws, lengths, option="A"
+    )
+    assert len(ref.trace.sync_rounds) >= 3
+    agree(case.run(made), ref.trace)
+
+
+@pytest.mark.parametrize("context", SIGHTS)
+@pytest.mark.parametrize("d", [2, 4])
+def test_fed_pe(context: str, d: int) -> None:
+    case = small(11, d=d, T=300)
+    made = gb.FedPeCd(noise=0.01, context_noise=0.01, context=context)
+    ref = rivals.fed_pe(
+        *case.tables(context),
+        case.theta,
+        case.tasks,
+        case.draws,
+        sigma=sigma_of(context, 0.01, 0.01),
+        delta=0.1,
+    )
+    assert not ref.alive.all()
+    assert len(ref.trace.sync_rounds) == 5
+    agree(case.run(made), ref.trace)
+
+
+def test_fed_pe_as_its_authors_wrote_it_ignores_the_hidden_context() -> None:
+    case = small(12, T=300)
+    ref = rivals.fed_pe(
+        *case.tables("hidden"), case.theta, case.tasks, case.draws, sigma=0.03, delta=0.05
+    )
+    agree(case.run(gb.FedPe(noise=0.03, delta=0.05)), ref.trace)
+
+
+def test_the_width_factor() -> None:
+    """The values that the authors' own constants give."""
+    assert width_factor(100 * 10, 10, 17, 0.1, 3) == pytest.approx(4.91, abs=0.005)
+    assert width_factor(300 * 10, 10, 15, 0.1, 2) == pytest.approx(4.62, abs=0.005)
+    assert width_factor(300 * 10, 1000, 15, 0.1, 2) == pytest.approx(5.24, abs=0.005)
+    assert width_factor(10**9, 1000, 15, 0.1, 2) == pytest.approx(5.60, abs=0.005)
+    for clients, actions, arms, phases, delta, d in [
+        (100, 10, 10, 17, 0.1, 3),
+        (300, 10, 1000, 15, 0.1, 2),
+        (4, 7, 28, 9, 0.01, 5),
+    ]:
+        got = width_factor(clients * actions, arms, phases, delta, d)
+        assert got == pytest.approx(rivals.fed_pe_alpha(clients, actions, arms, phases, delta, d))
+
+
+def test_the_design(rng: np.random.Generator) -> None:
+    clients = rng.normal(size=(12, 5, 3))
+    alive = rng.random((12, 5)) < 0.8
+    alive[:, 0] = True
+    ref, value = rivals.design(clients, alive, 0.01)
+    got = optimal_design(clients, alive, tolerance=0.01)
+    assert_allclose(got.shares, ref, atol=1e-9)
+    assert got.value == pytest.approx(value)
+
+
+def test_copies_of_a_client_count_as_often(rng: np.random.Generator) -> None:
+    clients = rng.normal(size=(4, 6, 3))
+    copies = np.array([1.0, 3.0, 2.0, 1.0])
+    short = optimal_design(clients, copies=copies, tolerance=1e-3)
+    long = optimal_design(np.repeat(clients, [1, 3, 2, 1], axis=0), tolerance=1e-3)
+    assert_allclose(np.repeat(short.shares, [1, 3, 2, 1], axis=0), long.shares, atol=1e-9)
+    assert (short.steps, round(short.value, 9)) == (long.steps, round(long.value, 9))

@@ -1,0 +1,355 @@
+"""Slow, plain NumPy reference of the rivals: SCLTS, SCLUCB, SEGE, CLUCB, FedLinUCB, DisLSB, Fed-PE.
+
+Written from the rules of their papers, never from the compiled kernels: every round starts from
+the list of what was seen and calls ``inv``, ``eigvalsh`` and ``pinv`` anew. Tables are (C, K, d);
+``choose`` is what agents choose by and ``learn`` what they learn from (psi or phi), ``earn`` is
+phi. Rounds and phases count from 1 in formulas, arrays from 0.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Trace(NamedTuple):
+    """What happened, per round and agent; ``sync_rounds`` counts from 1."""
+
+    actions: np.ndarray
+    conservative: np.ndarray
+    rewards: np.ndarray
+    sync_rounds: list[int]
+
+
+class Draws(NamedTuple):
+    """All randomness: (T,), (T, M), (T,), (T, d), (T, M, d), (T, M)."""
+
+    contexts: np.ndarray
+    noise: np.ndarray
+    rho: np.ndarray
+    zeta: np.ndarray
+    normal: np.ndarray
+    order: np.ndarray
+
+
+def empty_trace(draws: Draws) -> Trace:
+    shape = draws.noise.shape
+    return Trace(np.zeros(shape, int), np.zeros(shape, bool), np.zeros(shape), [])
+
+
+def beside(traces: Sequence[Trace]) -> Trace:
+    """Put the traces of agents that never talk side by side."""
+    return Trace(*(np.concatenate(part, axis=1) for part in list(zip(*traces, strict=True))[:3]), [])
+
+
+def ridge_fit(seen, d, ridge):
+    """Return V and theta-hat of a list of (x, y)."""
+    V, U = ridge * np.eye(d), np.zeros(d)
+    for x, y in seen:
+        V = V + np.outer(x, x)
+        U = U + x * y
+    return V, np.linalg.inv(V) @ U
+
+
+def horizon_radius(n, d, *, sigma, level, ridge, S=1.0, L=1.0):
+    """sigma sqrt(d log((1 + n L^2 / lambda) / delta')) + sqrt(lambda) S."""
+    return sigma * np.sqrt(d * np.log((1.0 + n * L**2 / ridge) / level)) + np.sqrt(ridge) * S
+
+
+def determinant_radius(V, *, sigma, level, ridge, S=1.0):
+    """sigma sqrt(log det V - d log lambda + 2 log(1 / delta)) + sqrt(lambda) S."""
+    grown = np.linalg.slogdet(V)[1] - len(V) * np.log(ridge)
+    return sigma * np.sqrt(grown + 2.0 * np.log(1.0 / level)) + np.sqrt(ridge) * S
+
+
+def widths(table, V):
+    """norm(x)_{V^-1} of every row."""
+    inverse = np.linalg.inv(V)
+    return np.array([np.sqrt(x @ inverse @ x) for x in table])
+
+
+def own(draws: Draws, m: int, task: Sequence[int]) -> Draws:
+    """One agent's draws in its task's own coordinates; directions have length one there."""
+    zeta = draws.zeta[:, task]
+    zeta = zeta / np.linalg.norm(zeta, axis=1, keepdims=True)
+    return draws._replace(
+        noise=draws.noise[:, m : m + 1], zeta=zeta, normal=draws.normal[:, m : m + 1, task]
+    )
+
+
+def stage_wise(
+    choose, learn, earn, theta, baseline, draws, *, method, alpha, sigma, level, ridge, S=1.0, L=1.0,
+    kappa=None, gate=True, pace=None, known=True, reward_floor=None,
+) -> Trace:  # fmt: skip
+    """SCLTS, SCLUCB or SEGE of one agent, all tables in its own coordinates.
+
+    ``kappa`` (C,) is added to the gate's margin; ``pace`` is SEGE's c, ``level`` delta'.
+    """
+    d, seen, trace = len(theta), [], empty_trace(draws)
+    for t, c in enumerate(draws.contexts):
+        V, theta_hat = ridge_fit(seen, d, ridge)
+        beta = horizon_radius(t, d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        b, F, r_b = baseline[c], choose[c], earn[c, baseline[c]] @ theta
+        mean, width = F @ theta_hat, beta * widths(F, V)
+        floor = (1.0 - alpha) * (r_b if known else mean[b] + width[b])
+        safe = mean - width >= floor
+        least = np.linalg.eigvalsh(V)[0]
+        if method == "sege":
+            is_open = least >= pace * np.sqrt(t + 1)
+        elif not gate:
+            is_open = True
+        else:
+            reach = 2.0 * L * beta * (1.0 if known else 2.0 - alpha)
+            margin = alpha * (r_b if known else reward_floor) + (0.0 if kappa is None else kappa[c])
+            is_open = margin > 0.0 and least >= (reach / margin) ** 2
+        if known and r_b <= 0.0:
+            is_open = False
+        if method == "sclts":
+            root = np.linalg.cholesky(np.linalg.inv(V))
+            score = F @ (theta_hat + beta * root @ draws.normal[t, 0])
+        else:
+            score = mean if method == "sege" else mean + width
+        if is_open and safe.any():
+            a = int(np.argmax(np.where(safe, score, -np.inf)))
+            x, reward = learn[c, a], earn[c, a] @ theta
+        else:
+            a, rho, zeta = b, draws.rho[t], draws.zeta[t]
+            x = (1.0 - rho) * learn[c, b] + rho * zeta
+            reward = (1.0 - rho) * r_b + rho * zeta @ theta
+            trace.conservative[t, 0] = True
+        seen.append((x, reward + draws.noise[t, 0]))
+        trace.actions[t, 0], trace.rewards[t, 0] = a, reward
+    return trace
+
+
+def cumulative(
+    choose, learn, earn, theta, baseline, draws, *, alpha, sigma, level, ridge, S=1.0, L=1.0,
+    known=True, reward_floor=0.0,
+) -> Trace:  # fmt: skip
+    """CLUCB of one agent, or with ``known=False`` CLUCB2."""
+    d, seen, trace = len(theta), [], empty_trace(draws)
+    z, u, w = np.zeros(d), np.zeros(d), np.zeros(d)
+    saved = everything = 0.0
+    n = 0
+    for t, c in enumerate(draws.contexts):
+        V, theta_hat = ridge_fit(seen, d, ridge)
+        beta = horizon_radius(len(seen), d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        inverse = np.linalg.inv(V)
+        b, F, r_b = baseline[c], choose[c], earn[c, baseline[c]] @ theta
+
+        def bound(x, sign, at=theta_hat, metric=inverse, radius=beta):
+            return x @ at + sign * radius * np.sqrt(x @ metric @ x)
+
+        a = int(np.argmax([bound(x, 1.0) for x in F]))
+        sure = bound(z + F[a], -1.0)
+        if known:
+            fine = sure + saved >= (1.0 - alpha) * (everything + r_b)
+        else:
+            spare = max(bound(u, -1.0), n * reward_floor)
+            fine = sure + alpha * spare >= (1.0 - alpha) * bound(w + F[b], 1.0)
+        everything += r_b
+        if fine:
+            z, w = z + F[a], w + F[b]
+        else:
+            a, saved, u, n = b, saved + r_b, u + F[b], n + 1
+            trace.conservative[t, 0] = True
+        reward = earn[c, a] @ theta
+        if fine or not known:
+            seen.append((learn[c, a], reward + draws.noise[t, 0]))
+        trace.actions[t, 0], trace.rewards[t, 0] = a, reward
+    return trace
+
+
+def masked(table, task):
+    """Return the table with zeros outside the task."""
+    out = np.zeros_like(table)
+    out[..., task] = table[..., task]
+    return out
+
+
+def fed_lin_ucb(
+    choose, learn, earn, theta, tasks, baseline, draws, *, sigma, level, ridge, growth, S=1.0, L=1.0,
+    radius=None, alpha=None,
+) -> Trace:  # fmt: skip
+    """FedLinUCB, all agents in every round; with ``alpha`` under the guard."""
+    M, d, T, trace = len(tasks), len(theta), len(draws.contexts), empty_trace(draws)
+    server, held, local = [], [[] for _ in tasks], [[] for _ in tasks]
+    if radius is None:
+        long = T / min(growth, 1.0)
+        alone = horizon_radius(long, d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        stretch = np.sqrt(1.0 + M * growth) + M * np.sqrt(2.0 * growth)
+        radius = np.sqrt(ridge) * S + stretch * alone
+    for t, c in enumerate(draws.contexts):
+        for m in draws.order[t]:
+            F, b = masked(choose[c], tasks[m]), baseline[m][c]
+            V, theta_hat = ridge_fit(held[m], d, ridge)
+            mean, width = F @ theta_hat, radius * widths(F, V)
+            a, trace.conservative[t, m] = guarded(
+                mean, width, b, masked(earn[c, b], tasks[m]) @ theta, alpha
+            )
+            played = play(learn, earn, theta, tasks[m], draws, t, a, trace.conservative[t, m])
+            trace.actions[t, m], trace.rewards[t, m] = a, played[1]
+            local[m].append((played[0], played[1] + draws.noise[t, m]))
+            grown = ridge_fit(held[m] + local[m], d, ridge)[0]
+            if np.linalg.slogdet(grown)[1] - np.linalg.slogdet(V)[1] > np.log(1.0 + growth):
+                server = server + local[m]
+                held[m], local[m] = list(server), []
+                if not trace.sync_rounds or trace.sync_rounds[-1] != t + 1:
+                    trace.sync_rounds.append(t + 1)
+    return trace
+
+
+def guarded(mean, width, b, r_b, alpha):
+    """Return the action and whether the round is conservative; no alpha, no guard."""
+    safe = np.ones(len(mean), bool) if alpha is None else mean - width >= (1.0 - alpha) * r_b
+    if alpha is not None and r_b <= 0.0:
+        safe[:] = False
+    if not safe.any():
+        return b, True
+    return int(np.argmax(np.where(safe, mean + width, -np.inf))), False
+
+
+def play(learn, earn, theta, task, draws, t, a, conservative):
+    """Return the vector to learn from and the noise-free reward."""
+    c = draws.contexts[t]
+    x, y = masked(learn[c, a], task), masked(earn[c, a], task) @ theta
+    if conservative:
+        rho, zeta = draws.rho[t], draws.zeta[t]
+        x, y = (1.0 - rho) * x + rho * zeta, (1.0 - rho) * y + rho * zeta @ theta
+    return x, y
+
+
+def dis_lin_ucb(
+    choose, learn, earn, theta, tasks, baseline, draws, *, sigma, level, ridge, S=1.0, share=True,
+    alpha=None,
+) -> Trace:  # fmt: skip
+    """DisLinUCB, with ``alpha`` under the guard; M LinUCB learners with ``share=False``."""
+    M, d, T, trace = len(tasks), len(theta), len(draws.contexts), empty_trace(draws)
+    common, mine = [], [[] for _ in tasks]
+    budget, last, V_last = T * np.log(M * T) / (d * M), 0, ridge * np.eye(d)
+    for t, c in enumerate(draws.contexts):
+        call = False
+        for m, task in enumerate(tasks):
+            F, b = masked(choose[c], task), baseline[m][c]
+            V, theta_hat = ridge_fit(common + mine[m], d, ridge)
+            beta = determinant_radius(V, sigma=sigma, level=level, ridge=ridge, S=S)
+            mean, width = F @ theta_hat, beta * widths(F, V)
+            r_b = masked(earn[c, b], task) @ theta
+            a, trace.conservative[t, m] = guarded(mean, width, b, r_b, alpha)
+            played = play(learn, earn, theta, task, draws, t, a, trace.conservative[t, m])
+            trace.actions[t, m], trace.rewards[t, m] = a, played[1]
+            mine[m].append((played[0], played[1] + draws.noise[t, m]))
+            V = ridge_fit(common + mine[m], d, ridge)[0]
+            growth = np.linalg.slogdet(V)[1] - np.linalg.slogdet(V_last)[1]
+            call = call or growth * (t + 1 - last) >= budget
+        if share and call:
+            common = common + [pair for seen in mine for pair in seen]
+            mine, last = [[] for _ in tasks], t + 1
+            V_last = ridge_fit(common, d, ridge)[0]
+            trace.sync_rounds.append(t + 1)
+    return trace
+
+
+def design(clients, alive, tolerance=0.1):
+    """Multiplicative steps to max log det of sum pi z z', one probability vector per client."""
+    pi = [a / a.sum() for a in alive.astype(float)]
+    while True:
+        V = sum(p * np.outer(z, z) for ps, zs in zip(pi, clients, strict=True)
+                for p, z in zip(ps, zs, strict=True))  # fmt: skip
+        inverse = np.linalg.pinv(V, rcond=1e-12, hermitian=True)
+        g = [np.array([z @ inverse @ z for z in zs]) for zs in clients]
+        G = sum(gs[a].max() for gs, a in zip(g, alive, strict=True))
+        if G <= np.linalg.matrix_rank(V, tol=1e-12 * np.trace(V)) + tolerance:
+            return np.array(pi), G
+        pi = [p * gs / (p @ gs) if p @ gs > 0 else p for p, gs in zip(pi, g, strict=True)]
+
+
+class Eliminated(NamedTuple):
+    """A trace, and what survived: (M, C, K), or for option B the past estimates."""
+
+    trace: Trace
+    alive: np.ndarray
+    thetas: list[np.ndarray]
+
+
+def dis_lsb(choose, learn, earn, theta, tasks, draws, lengths, *, option) -> Eliminated:
+    """DisLSB with phases of ``lengths(l)`` rounds; option "A" or "B"."""
+    (C, K, d), M = choose.shape, len(tasks)
+    F = np.array([masked(choose, task) for task in tasks])  # (M, C, K, d)
+    alive, thetas, trace = np.ones((M, C, K), bool), [], empty_trace(draws)
+    phase, left = 0, 0
+    for t, c in enumerate(draws.contexts):
+        if left == 0:
+            phase, left = phase + 1, lengths(phase + 1)
+            seen, visits, counts = [], np.zeros((M, C)), np.zeros((M, C, K))
+            mine = np.tile(np.eye(d), (M, 1, 1))
+            if option == "A":
+                shares = design(F.reshape(M * C, K, d), alive.reshape(M * C, K))[0]
+                shares = shares.reshape(M, C, K)
+        for m, task in enumerate(tasks):
+            if option == "A":
+                visits[m, c] += 1
+                a = int(np.argmax(shares[m, c] * visits[m, c] - counts[m, c]))
+                counts[m, c, a] += 1
+            else:
+                passes = np.ones(K, bool)
+                for q, past in enumerate(thetas):
+                    value = F[m, c] @ past
+                    passes &= value >= value[passes].max() - 2.0 ** (1 - (q + 1))
+                size = widths(F[m, c], mine[m])
+                a = int(np.argmax(np.where(passes, size, -1.0)))
+            x, reward = masked(learn[c, a], task), masked(earn[c, a], task) @ theta
+            mine[m] += np.outer(x, x)
+            seen.append((x, reward + draws.noise[t, m]))
+            trace.actions[t, m], trace.rewards[t, m] = a, reward
+        left -= 1
+        if left == 0:
+            W = sum(np.outer(x, x) for x, _ in seen)
+            past = np.linalg.pinv(W, rcond=1e-12, hermitian=True) @ sum(x * y for x, y in seen)
+            thetas.append(past)
+            value = F @ past
+            best = np.where(alive, value, -np.inf).max(axis=2, keepdims=True)
+            alive &= value >= best - 2.0 ** (1 - phase)
+            trace.sync_rounds.append(t + 1)
+    return Eliminated(trace, alive, thetas)
+
+
+def fed_pe_alpha(clients, K, arms, H, delta, d):
+    """alpha^2 = min{2 ln(2 M K H / delta), 2 ln(arms H / delta) + d ln k + d}."""
+    known = 2.0 * np.log(arms * H / delta)
+    k = next(k for k in 1.0 + 0.1 * np.arange(1, 10**5) if k * d >= known + d * np.log(k) + d)
+    return np.sqrt(min(2.0 * np.log(2.0 * clients * K * H / delta), known + d * np.log(k) + d))
+
+
+def fed_pe(choose, learn, earn, theta, tasks, draws, *, sigma, delta) -> Eliminated:
+    """Fed-PE with the shared parameter and one virtual client per agent and context."""
+    (C, K, d), M, T = choose.shape, len(tasks), len(draws.contexts)
+    F = np.array([masked(choose, task) for task in tasks])
+    alpha = fed_pe_alpha(M * C, K, K * C, int(np.ceil(np.log2(T))), delta, d)
+    alive, thetas, trace = np.ones((M, C, K), bool), [], empty_trace(draws)
+    phase, left, leader = 0, 0, None
+    for t, c in enumerate(draws.contexts):
+        if left == 0:
+            phase, left = phase + 1, C * 2 ** (phase + 1)
+            seen, counts = [], np.zeros((M, C, K))
+            pi = design(F.reshape(M * C, K, d), alive.reshape(M * C, K))[0].reshape(M, C, K)
+            quotas = np.where(pi < 1e-10, 0.0, np.ceil(pi * 2**phase))
+            leader = pi.argmax(axis=2) if leader is None else leader
+        for m, task in enumerate(tasks):
+            lack = quotas[m, c] - counts[m, c]
+            a = int(np.argmax(lack)) if lack.max() > 0 else int(leader[m, c])
+            counts[m, c, a] += 1
+            x, reward = masked(learn[c, a], task), masked(earn[c, a], task) @ theta
+            seen.append((x, reward + draws.noise[t, m]))
+            trace.actions[t, m], trace.rewards[t, m] = a, reward
+        left -= 1
+        if left == 0:
+            V = np.linalg.pinv(sum(np.outer(x, x) for x, _ in seen), rcond=1e-12, hermitian=True)
+            thetas.append(V @ sum(x * y for x, y in seen))
+            value = F @ thetas[-1]
+            u = alpha * sigma * np.sqrt(np.einsum("mcki,ij,mckj->mck", F, V, F))
+            leader = np.where(alive, value, -np.inf).argmax(axis=2)
+            low = np.take_along_axis(value - u, leader[..., None], axis=2)
+            alive &= value + u >= low
+            trace.sync_rounds.append(t + 1)
+    return Eliminated(trace, alive, thetas)
