@@ -1,5 +1,9 @@
 """Safe, distributed linear bandits: learn together, never fall far below a trusted baseline."""
 
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+
+from guardband import theory
 from guardband.algorithms import (
     Baseline,
     ClUcb,
@@ -18,9 +22,22 @@ from guardband.algorithms import (
     SclUcb,
     Sege,
 )
-from guardband.contexts import Discrete, Gaussian, Samples, expected_features
+from guardband.contexts import (
+    Discrete,
+    Gaussian,
+    Samples,
+    expected_features,
+    feature_support,
+)
 from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
-from guardband.problems import Tabular
+from guardband.problems import (
+    GaussianNoise,
+    StudentNoise,
+    Tabular,
+    TwoPointNoise,
+    from_file,
+    problem,
+)
 from guardband.sim import BoundWarning, Replay, Results, simulate
 
 __all__ = [
@@ -39,6 +56,7 @@ __all__ = [
     "FedPeCd",
     "Fleet",
     "Gaussian",
+    "GaussianNoise",
     "GuardUcb",
     "Guarded",
     "LinUcb",
@@ -49,8 +67,21 @@ __all__ = [
     "SclUcb",
     "Sclts",
     "Sege",
+    "StudentNoise",
     "Tabular",
+    "TwoPointNoise",
     "UnknownDecisionError",
     "expected_features",
+    "feature_support",
+    "from_file",
+    "problem",
     "simulate",
+    "theory",
 ]
+
+
+def __getattr__(name: str) -> _ModuleType:
+    """Load `gb.envs` when it is asked for: it needs the extra `gym`."""
+    if name == "envs":
+        return _import_module("guardband.envs")
+    raise AttributeError(f"module 'guardband' has no attribute {name!r}")

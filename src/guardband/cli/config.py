@@ -157,7 +157,7 @@ def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[A
         own = {f.name for f in fields(plain)}
         told = {k: v for k, v in given.items() if k in own}
         if isinstance(plain, GuardUcb) and "ridge" not in (config.settings or {}):
-            told.pop("ridge", None)  # it follows from theta_bound; the figures' belongs to the others
+            told.pop("ridge", None)  # its own follows from theta_bound
         made.append(replace(plain, **told))
     used = {f.name for algorithm in made for f in fields(algorithm)}
     for key in config.settings or {}:

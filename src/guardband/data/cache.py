@@ -16,6 +16,8 @@ import platformdirs
 
 from guardband.data.catalogue import CATALOGUE, DataError, Dataset, dataset
 
+__all__ = ["Status", "find", "home", "is_original", "replacing", "root", "status", "writing_to"]
+
 
 def root() -> Path:
     """Return the folder that holds all data sets; it need not exist."""

@@ -4,6 +4,8 @@ import difflib
 from dataclasses import dataclass
 from os import PathLike
 
+__all__ = ["CATALOGUE", "NAMES", "DataError", "Dataset", "dataset"]
+
 
 class DataError(ValueError):
     """Data that is missing, cut short or not what it should be.

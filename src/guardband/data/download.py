@@ -22,6 +22,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from guardband.data.cache import find, home, is_original, replacing, writing_to
 from guardband.data.catalogue import DataError, Dataset, dataset
 
+__all__ = ["BUSY", "CHUNK", "PAUSE", "TIMEOUT", "TRIES", "UNREACHED", "fetch", "import_file"]
+
 TRIES = 5
 PAUSE = 0.5  # seconds before the second try; doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte

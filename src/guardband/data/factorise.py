@@ -16,6 +16,8 @@ import numpy as np
 
 from guardband.data.tables import Entries, FloatArray, IntArray
 
+__all__ = ["Fit", "factorise", "held_out", "root_mean_square"]
+
 
 class Fit(NamedTuple):
     """Factors whose product approximates a matrix."""

@@ -21,6 +21,18 @@ from guardband.data.catalogue import DataError, Dataset, dataset
 from guardband.data.factorise import factorise, held_out
 from guardband.data.tables import Entries, FloatArray, read_lastfm, read_movielens
 
+__all__ = [
+    "DECIMALS",
+    "HELD_OUT",
+    "RANK",
+    "RECIPES",
+    "SEED",
+    "Factors",
+    "Recipe",
+    "build",
+    "factors",
+]
+
 RANK = 3
 DECIMALS = 6
 SEED = 1

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from guardband.data.catalogue import CATALOGUE, DataError, Dataset
 
+__all__ = ["LARGEST", "Column", "Entries", "read_lastfm", "read_movielens"]
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -171,7 +171,7 @@ def _counts(results: Results, series: Series) -> dict[str, np.ndarray]:
 
 
 def _fallen(results: Results, series: Series) -> np.ndarray:
-    return np.sum(list(_counts(results, series).values()), axis=0)
+    return np.asarray(sum(_counts(results, series).values()))
 
 
 def _rounds(results: Results, series: Series) -> str:
