@@ -10,7 +10,7 @@ ALIVE  := $(shell $(PY) -c pass 2>/dev/null && echo yes)
 STAMP  := $(VENV)/ready-$(KEY)$(if $(ALIVE),,-broken)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all lint types unit bench clean
+.PHONY: help install run test test-all lint types unit bench better clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ test-all: test  ## `test`, and what needs longer
 
 bench: install  ## measure speed; writes bench/results.md
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m bench
+
+better: install  ## Guard-UCB beside every rival on every problem; writes docs/better.md
+	@$(PY) -m bench.better
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis guardband-run

@@ -14,7 +14,7 @@ from rich.console import Console
 import guardband as gb
 from guardband.algorithms import ALGORITHMS
 from guardband.cli.config import RunConfig, make_algorithms
-from guardband.problems import Fresh, problem
+from guardband.problems import problem
 from guardband.sim.provenance import commit
 
 TRIALS = 20
@@ -108,17 +108,13 @@ def entrants(task: Any, panel: dict[str, Any]) -> list[Any]:
     names = tuple(name for name in ALGORITHMS if name != "guard-ucb")
     rivals = make_algorithms(RunConfig(problem=panel["problem"], algorithms=names), assumed)
     world = task.build(0)
-    spread = None
-    if not panel["problem"].startswith("forecast"):
-        std = world.nature.std if isinstance(world.nature, Fresh) else task.psi_noise
-        spread = std * assumed["theta_bound"]
     guards = [
         gb.GuardUcb(
             panel["alpha"],
             noise=assumed["noise"],
             theta_bound=assumed["theta_bound"],
             mode=mode,
-            spread=spread,
+            spread=task.spread,
         )
         for mode in ("policy", "strict")
     ]

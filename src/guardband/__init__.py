@@ -3,7 +3,7 @@
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
-from guardband import theory
+from guardband import theory as theory
 from guardband.algorithms import (
     Baseline,
     ClUcb,
@@ -76,7 +76,6 @@ __all__ = [
     "from_file",
     "problem",
     "simulate",
-    "theory",
 ]
 
 

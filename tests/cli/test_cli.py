@@ -143,7 +143,7 @@ def test_a_run_prints_a_table_a_sentence_and_where_the_report_is() -> None:
     for name in DEFAULT_ALGORITHMS:
         assert name in out
     assert "The report, with plots and tables: place/report.html" in out
-    assert "gate never opened" in out
+    assert "never opened" in out
     report = Path("place/report.html").read_text()
     assert "guardband run --problem synthetic-a --rounds 50 --trials 2" in report
     assert {"summary.csv", "agents.csv", "curves.csv", "settings.json", "regret.png"} <= {

@@ -91,7 +91,10 @@ def test_assumptions_start_any_algorithm_without_a_warning(name: str) -> None:
     settings: dict[str, Any] = dict(made.assumptions())
     assert settings.pop("rounds") >= 10_000
     alpha = settings.pop("alpha")
-    algorithms = [gb.DiscUcb(alpha, **settings), gb.DisLinUcb(**settings)]
+    guard = gb.GuardUcb(
+        alpha, noise=settings["noise"], theta_bound=settings["theta_bound"], spread=made.spread
+    )
+    algorithms = [guard, gb.DiscUcb(alpha, **settings), gb.DisLinUcb(**settings)]
     results = gb.simulate(made, algorithms, rounds=50, progress=False)
     assert results.problem == name
     assert np.isfinite(results["disc-ucb"].regret).all()

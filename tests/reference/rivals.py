@@ -39,7 +39,9 @@ def empty_trace(draws: Draws) -> Trace:
 
 def beside(traces: Sequence[Trace]) -> Trace:
     """Put the traces of agents that never talk side by side."""
-    return Trace(*(np.concatenate(part, axis=1) for part in list(zip(*traces, strict=True))[:3]), [])
+    return Trace(
+        *(np.concatenate(part, axis=1) for part in list(zip(*traces, strict=True))[:3]), []
+    )
 
 
 def ridge_fit(seen, d, ridge):
@@ -259,7 +261,7 @@ def design(clients, alive, tolerance=0.1):
         inverse = np.linalg.pinv(V, rcond=1e-12, hermitian=True)
         g = [np.array([z @ inverse @ z for z in zs]) for zs in clients]
         G = sum(gs[a].max() for gs, a in zip(g, alive, strict=True))
-        if G <= np.linalg.matrix_rank(V, tol=1e-12 * np.trace(V)) + tolerance:
+        if np.linalg.matrix_rank(V, tol=1e-12 * np.trace(V)) + tolerance >= G:
             return np.array(pi), G
         pi = [p * gs / (p @ gs) if p @ gs > 0 else p for p, gs in zip(pi, g, strict=True)]
 

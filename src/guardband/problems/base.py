@@ -37,7 +37,6 @@ class Assumptions(TypedDict):
     ridge: float
     noise: float
     context_noise: float
-    spread: float | None  # a bound on what the hidden context adds; None: the round tells, or 1/2
     theta_bound: float
     feature_bound: float
     alpha: float
@@ -119,7 +118,6 @@ class NamedProblem(ABC):
             "ridge": panel.ridge,
             "noise": max(panel.noise, as_noise(self.noise).std),
             "context_noise": 1.0,
-            "spread": self._spread(),
             "theta_bound": max(1.0, self.theta_length),
             "feature_bound": self._feature_bound(),
             "alpha": panel.alpha,
@@ -129,7 +127,9 @@ class NamedProblem(ABC):
     def _feature_bound(self) -> float:
         return self.feature_length
 
-    def _spread(self) -> float | None:
+    @property
+    def spread(self) -> float | None:
+        """A bound on what the hidden context adds to a reward; None: the round tells, or nobody."""
         return None
 
 
@@ -188,8 +188,9 @@ class NoisyFeatures(NamedProblem):
         psi += features
         return World(features, psi, theta, tasks, chosen, noise)
 
-    def _spread(self) -> float | None:
-        """(phi - psi)'theta is a normal number of at most this deviation."""
+    @property
+    def spread(self) -> float | None:
+        """The largest deviation of (phi - psi)'theta, a normal number."""
         return self.psi_noise * max(1.0, self.theta_length)
 
     def _feature_bound(self) -> float:

@@ -96,6 +96,11 @@ class Tabular:
             "features": features,
         }
 
+    @property
+    def spread(self) -> float | None:
+        """A bound on what the hidden context adds to a reward: tables do not tell."""
+        return None
+
     def assumptions(self) -> Assumptions:
         """Return settings to start from: plain ones, and bounds that the given tables keep."""
         world = self._world
@@ -103,7 +108,6 @@ class Tabular:
             "ridge": 1.0,
             "noise": max(world.noise.std, 1e-3),  # no algorithm can be sure of none at all
             "context_noise": 1.0,
-            "spread": None,
             "theta_bound": max(1.0, float(np.linalg.norm(world.theta))),
             "feature_bound": max(1.0, float(np.linalg.norm(world.psi, axis=2).max())),
             "alpha": 0.1,

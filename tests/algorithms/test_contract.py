@@ -1,0 +1,159 @@
+"""What every algorithm of the list keeps: a new entry is tested by being there."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import guardband as gb
+from guardband.algorithms import ALGORITHMS
+from guardband.problems import PROBLEMS, SyntheticB
+from guardband.sim.stats import mean_interval
+
+NAMES = list(ALGORITHMS)
+WRAPPED = [gb.Guarded(gb.DisLinUcb()), gb.Guarded(gb.LinUcb()), gb.Guarded(gb.FedLinUcb())]
+OPTIONS = [
+    gb.DisLsb(option="B", pulls=0.1),
+    gb.DisLsb(pulls=None, noise=0.1),
+    gb.ClUcb(known_baseline=False),
+    gb.Sclts(known_baseline=False),
+    gb.Sclts(mix="action"),
+    gb.Sege(mix="action"),
+    gb.SclUcb(gate="gap"),
+    gb.LinUcb(context="observed-after"),
+    gb.FedPeCd(context="observed"),
+]
+EVERYTHING = [*(entry.make() for entry in ALGORITHMS.values()), *WRAPPED, *OPTIONS]
+
+
+def label(algorithm: Any) -> str:
+    return repr(algorithm).replace("guardband.algorithms.", "")[:60]
+
+
+def tiny() -> SyntheticB:
+    return SyntheticB(contexts=5, noise=0.1)
+
+
+def run(algorithm: Any, **more: Any) -> gb.Results:
+    settings = {"rounds": 120, "trials": 2, "alpha": 0.3, "seed": 4, **more}
+    suited = {"feature_bound": 3.5, "theta_bound": 1.0}
+    if is_dataclass(algorithm) and not isinstance(algorithm, gb.Guarded):
+        own = {f.name for f in fields(algorithm)}
+        algorithm = replace(algorithm, **{k: v for k, v in suited.items() if k in own})
+    if isinstance(algorithm, gb.Guarded):
+        algorithm = replace(algorithm, rival=replace(algorithm.rival, **suited))
+    return gb.simulate(tiny(), algorithm, **settings)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_list_tells_what_it_is(name: str) -> None:
+    entry = ALGORITHMS[name]
+    algorithm = entry.make()
+    assert algorithm.name == name
+    assert entry.constraint in ("none", "stage-wise", "cumulative")
+    assert all((entry.about, entry.communication, entry.source))
+    assert algorithm.constrained == (entry.constraint != "none") or name == "baseline"
+    assert algorithm == entry.make()
+    assert hash(algorithm) == hash(entry.make())
+    with pytest.raises((FrozenInstanceError, AttributeError)):
+        algorithm.name = "another"
+    for f in fields(algorithm):
+        with pytest.raises(FrozenInstanceError):
+            setattr(algorithm, f.name, None)
+
+
+@pytest.mark.parametrize("algorithm", EVERYTHING, ids=label)
+def test_same_seed_same_numbers_with_any_number_of_workers(algorithm: Any) -> None:
+    one, two = (run(algorithm, workers=workers) for workers in (1, 2))
+    for metric, values in one.series[0].totals.items():
+        assert_array_equal(values, two.series[0].totals[metric], metric)
+        assert_array_equal(one.series[0].curves[metric], two.series[0].curves[metric], metric)
+    assert_array_equal(one.series[0].sync_curve, two.series[0].sync_curve)
+    other = run(algorithm, seed=5)
+    assert (one.series[0].totals["reward"] != other.series[0].totals["reward"]).all()
+
+
+@pytest.mark.parametrize("algorithm", EVERYTHING, ids=label)
+def test_the_books_are_consistent(algorithm: Any) -> None:
+    results = run(algorithm, trials=1, trace=True)
+    series, trace = results.series[0], results.trace
+    totals, rounds = series.totals, 120
+    assert trace.actions.shape == trace.rewards.shape == (rounds, 3)
+    assert ((trace.actions >= 0) & (trace.actions < 10)).all()
+    assert_array_equal(totals["conservative"][0], trace.conservative.sum(axis=0))
+    assert_allclose(totals["reward"][0], trace.rewards.sum(axis=0), rtol=1e-12)
+    for metric, curve in series.curves.items():
+        assert_allclose(curve[:, -1], totals[metric], rtol=1e-12, err_msg=metric)
+    for metric in ("conservative", "violations_expected", "violations_realised"):
+        assert (np.diff(series.curves[metric], axis=1) >= 0).all()
+        assert ((totals[metric] >= 0) & (totals[metric] <= rounds)).all()
+    assert series.sync_rounds[0] >= len(trace.sync_rounds)
+    assert series.sync_curve[0, -1] == series.sync_rounds[0]
+    assert series.bytes_sent[0] == 8 * series.numbers_sent[0]
+    assert (series.messages_sent[0] == 0) == (series.numbers_sent[0] == 0)
+    assert_array_equal(
+        np.flatnonzero(np.diff(series.sync_curve[0], prepend=0)) + 1, trace.sync_rounds
+    )
+
+
+@pytest.mark.parametrize("algorithm", EVERYTHING, ids=label)
+def test_company_changes_nothing(algorithm: Any) -> None:
+    """Draws that only some algorithms need come from streams of their own."""
+    alone = run(algorithm, trials=1)
+    suited = [gb.Sclts(feature_bound=3.5), gb.FedLinUcb(feature_bound=3.5), gb.Oracle()]
+    given = run(algorithm, trials=1).series[0].settings
+    assert given
+    together = gb.simulate(
+        tiny(), [_suited(algorithm), *suited], rounds=120, trials=1, alpha=0.3, seed=4
+    )
+    for metric, values in alone.series[0].totals.items():
+        assert_array_equal(values, together.series[0].totals[metric], metric)
+
+
+def _suited(algorithm: Any) -> Any:
+    suited = {"feature_bound": 3.5, "theta_bound": 1.0}
+    if isinstance(algorithm, gb.Guarded):
+        return replace(algorithm, rival=replace(algorithm.rival, **suited))
+    own = {f.name for f in fields(algorithm)}
+    return replace(algorithm, **{k: v for k, v in suited.items() if k in own})
+
+
+@pytest.mark.parametrize("problem", [n for n in PROBLEMS if n not in ("lastfm", "movielens")])
+def test_all_run_on_every_problem(problem: str) -> None:
+    """Or say why not: designs need contexts that are known beforehand."""
+    task: Any = PROBLEMS[problem]()
+    given = task.assumptions()
+    for algorithm in [*(entry.make() for entry in ALGORITHMS.values()), *WRAPPED]:
+        own = {f.name for f in fields(algorithm)}
+        settled = replace(algorithm, **{k: v for k, v in given.items() if k in own})
+        if isinstance(settled, gb.Guarded):
+            bounds = {k: given[k] for k in ("feature_bound", "theta_bound")}
+            settled = replace(settled, rival=replace(settled.rival, **bounds))
+        if problem.startswith("forecast") and settled.name in ("dis-lsb", "fed-pe", "fed-pe-cd"):
+            with pytest.raises(ValueError, match=r"every round brings its own.*option='B'"):
+                gb.simulate(task, settled, rounds=5, alpha=0.5)
+            continue
+        results = gb.simulate(task, settled, rounds=40, alpha=0.5)
+        assert np.isfinite(results.series[0].regret).all()
+    if problem.startswith("forecast"):
+        assert gb.simulate(task, gb.DisLsb(option="B"), rounds=40).series[0].regret.size
+
+
+def test_the_oracle_and_the_baseline_are_the_yardsticks() -> None:
+    results = (
+        run([gb.Oracle(), gb.Baseline()])
+        if False
+        else gb.simulate(
+            tiny(), [gb.Oracle(), gb.Baseline(), gb.LinUcb(feature_bound=3.5)], rounds=300, trials=3
+        )
+    )
+    oracle, baseline, learner = results.series
+    assert (oracle.regret == 0.0).all()
+    assert (oracle.conservative == 0).all()
+    assert (baseline.conservative == 300).all()
+    assert_array_equal(baseline.totals["reward"], baseline.totals["baseline_reward"])
+    assert mean_interval(learner.regret.mean(axis=1))[0] > 0
