@@ -15,6 +15,7 @@ from guardband.contexts import (
     Discrete,
     Gaussian,
     Samples,
+    difference_covariance,
     expected_features,
     expected_table,
     feature_support,
@@ -438,3 +439,21 @@ class TestRefusals:
     def test_bound(self, bound, message):
         with pytest.raises(ValueError, match=message):
             half_range(np.ones((2, 1, 1)), bound)
+
+
+def test_difference_covariance_of_gaussian_and_discrete_contexts() -> None:
+    matrices = np.random.default_rng(2).normal(size=(3, 2, 2))
+    cov = np.array([[0.3, 0.1], [0.1, 0.2]])
+    got = difference_covariance(
+        lambda a, c: matrices[a] @ c, [0, 1, 2], Gaussian([1.0, -1.0], cov), 1, 0.2
+    )
+    for k in range(3):
+        lead = matrices[k] - 0.8 * matrices[1]
+        np.testing.assert_allclose(got[k], lead @ cov @ lead.T, atol=1e-12)
+    points, weights = [np.array([1.0, 0.0]), np.array([0.0, 2.0])], [0.25, 0.75]
+    law = Discrete(points, weights)
+    got = difference_covariance(lambda a, c: matrices[a] @ c, [0, 1, 2], law, 1, 0.2)
+    values = np.array([(matrices[2] - 0.8 * matrices[1]) @ c for c in points])
+    mean = np.average(values, axis=0, weights=weights)
+    want = np.einsum("n,ni,nj->ij", weights, values - mean, values - mean)
+    np.testing.assert_allclose(got[2], want, atol=1e-12)

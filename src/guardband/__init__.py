@@ -26,6 +26,7 @@ from guardband.contexts import (
     Discrete,
     Gaussian,
     Samples,
+    difference_covariance,
     expected_features,
     feature_support,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "Tabular",
     "TwoPointNoise",
     "UnknownDecisionError",
+    "difference_covariance",
     "expected_features",
     "feature_support",
     "from_file",

@@ -107,7 +107,7 @@ def test_longer_features_than_stated_break_that() -> None:
 
 @pytest.mark.parametrize("algorithm", STAGED, ids=lambda a: a.name)
 def test_conservative_rounds_keep_the_promise(algorithm: Any) -> None:
-    problem, seed = SyntheticA(agents=3), trial_seed(0, 0)
+    problem, seed = SyntheticA(agents=3, psi_noise=0.0), trial_seed(0, 0)
     trace = gb.simulate(problem, algorithm, rounds=400, trace=True, alpha=0.3).trace
     world = problem.build(seed)
     contexts = np.concatenate([draws.contexts for draws in Tape(world, 400, seed).stretches()])

@@ -30,7 +30,7 @@ from guardband.core.types import (
 )
 from guardband.facts import Facts
 
-NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0)
+NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0, 0))
 
 
 def terms_of(agents: int = 1, dim: int = 3, **settings: object) -> GuardTerms:
@@ -266,7 +266,7 @@ def test_weights_follow_the_spread() -> None:
     state, rng = learned(2, dim, terms, 50), np.random.default_rng(3)
     pages, weights = np.abs(rng.normal(size=(n, dim, 3))) / 4, np.array([0.4, 0.0, 0.3, 0.3])
     menu = np.einsum("n,ndk->dk", weights, pages)
-    offer = GuardOffer(menu, 0, False, 0.0, pages, np.arange(n), weights)
+    offer = GuardOffer(menu, 0, False, 0.0, pages, np.arange(n), weights, NONE[3])
     task = Task(np.arange(dim), 0.2, 0.0)
     used = [0, 2, 3]
     for beta in (0.01, 0.3, 9.0):
@@ -292,7 +292,7 @@ def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
     terms, rng = terms_of(1, dim, noise=0.1), np.random.default_rng(1)
     state = learned(2, dim, terms, 5)
     pages, weights = rng.uniform(0.2, 0.3, (n, dim, 1)), np.full(n, 1 / n)
-    offer = GuardOffer(pages.mean(axis=0), 0, False, 0.0, pages, np.arange(n), weights)
+    offer = GuardOffer(pages.mean(axis=0), 0, False, 0.0, pages, np.arange(n), weights, NONE[3])
     phi = pages[:, :, 0]
     exact = max(np.linalg.norm(a - b) for a in phi for b in phi) / 2
     got = observation_weight(state.estimate, 99.0, terms, Task(np.arange(dim), 0.2, 0.0), offer, 0)
@@ -323,7 +323,7 @@ def test_realised_certificates(realised: object, share: float) -> None:
     pages = np.abs(rng.normal(size=(n, dim, 6))) / 2
     weights = np.array([0.1, 0.2, 0.25, 0.45, 0.0])
     menu = np.einsum("n,ndk->dk", weights, pages)
-    offer = GuardOffer(menu, 1, False, 0.0, pages, np.arange(n), weights)
+    offer = GuardOffer(menu, 1, False, 0.0, pages, np.arange(n), weights, NONE[3])
     desk = scanned(state, menu, terms, offer)
     V = terms.ridge * np.eye(dim) + state.own.gram
     for k in range(6):
@@ -344,3 +344,26 @@ def test_realised_certificates(realised: object, share: float) -> None:
             held = sum(w for w, lead in zip(weights, leads, strict=True) if lead >= got - 1e-6)
             above = sum(w for w, lead in zip(weights, leads, strict=True) if lead > got + 1e-6)
             assert held >= 1 - share - 1e-9 > above - 1e-9
+
+
+def test_a_covariance_certificate_is_never_above_the_exact_one(rng: np.random.Generator) -> None:
+    """L(E D) - k (sup over the set of the deviation), the sup found by sampling the boundary."""
+    dim, alpha, beta, eps = 3, 0.2, 0.4, 0.1
+    terms = terms_of(1, dim, realised=("chance", eps))
+    state = learned(4, dim, terms, 80)
+    menu = np.abs(rng.normal(size=(dim, 4))) / 2
+    roots = rng.normal(size=(4, dim, dim)) / 10
+    covariance = roots @ roots.transpose(0, 2, 1)
+    offer = GuardOffer(menu, 1, False, 0.0, *NONE[:3], covariance)
+    desk, task = scanned(state, menu, terms, offer), Task(np.arange(dim), alpha, 0.0)
+    V = terms.ridge * np.eye(dim) + state.own.gram
+    ball = rng.normal(size=(4000, dim))
+    ball *= beta / np.sqrt(np.einsum("ni,ij,nj->n", ball, V, ball))[:, None]
+    inside = state.estimate.theta + ball
+    for k in range(4):
+        lead = least(menu[:, k] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
+        sup = np.sqrt(np.einsum("ni,ij,nj->n", inside, covariance[k], inside)).max()
+        got = slack_of(state.estimate, beta, terms, task, offer, desk, state.work[1], k)
+        exact = lead - 3.0 * sup  # Cantelli: sqrt(.9 / .1)
+        assert got <= exact + 1e-9
+        assert got >= lead - 3.0 * 2.0 * sup  # and not far below

@@ -178,6 +178,49 @@ def test_realised_promises_need_the_possible_contexts(problem: gb.Tabular) -> No
     agent = gb.Agent(dim=2, algorithm=worst)
     with pytest.raises(ValueError, match="support"):
         agent.decide(np.eye(2) / 2, 0)
+    with pytest.raises(ValueError, match="support"):
+        agent.decide(np.eye(2) / 2, 0, covariance=np.zeros((1, 2, 2)))
+
+
+def test_chance_certificates_from_covariances_hold_in_fresh_worlds() -> None:
+    """phi is drawn around psi in each round; the chance is of the draw, not of the learning."""
+    problem = gb.problem("synthetic-b", nature="fresh", psi_noise=0.03)
+    settings = {"noise": 0.1, "spread": 0.03, "theta_bound": 1.0}
+    algorithms = [
+        gb.GuardUcb(0.25, **settings),
+        gb.GuardUcb(0.25, realised=("chance", 0.1), **settings),
+    ]
+    results = gb.simulate(problem, algorithms, rounds=4000, trials=5, alpha=0.25)
+    mean, chance = results.series
+    assert chance.violations_realised.mean() <= 0.1 * 4000
+    assert chance.violations_realised.mean() <= mean.violations_realised.mean()
+    assert chance.violations_expected.sum() == 0
+    assert chance.conservative.mean() < 4000  # it does leave the baseline
+
+
+def test_an_agent_takes_covariances_of_a_gaussian_context() -> None:
+    rng, theta = np.random.default_rng(7), np.array([0.6, 0.5])
+    agent = gb.Agent(
+        dim=2, algorithm=gb.GuardUcb(0.4, noise=0.05, spread=0.05, realised=("chance", 0.2))
+    )
+    law = gb.Gaussian([0.4, 0.4], 0.0004 * np.eye(2))
+    for _ in range(400):
+        actions = rng.uniform(0.3, 1.0, (3, 2))
+        psi = gb.expected_features(lambda a, c: a * c, actions, law)
+        covariance = gb.difference_covariance(lambda a, c: a * c, actions, law, 0, alpha=0.4)
+        decision = agent.decide(psi, 0, covariance=covariance)
+        drawn = law.mean + rng.normal(0, 0.02, 2)
+        agent.observe(decision.id, float(actions[decision.action] * drawn @ theta))
+    assert decision.kind == "learned"
+    bad = [
+        (np.zeros((2, 2, 2)), "2 matrices for 3 actions"),
+        (np.array([[[1.0, 0.5], [0.0, 1.0]]]), "not symmetric"),
+        (-np.eye(2)[None], "negative eigenvalue"),
+        (np.full((1, 2, 2), np.nan), "nan"),
+    ]
+    for covariance, message in bad:
+        with pytest.raises(ValueError, match=message):
+            agent.decide(psi, 0, covariance=covariance)
 
 
 def test_an_agent_takes_the_support_of_the_hidden_context() -> None:

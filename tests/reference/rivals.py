@@ -80,8 +80,8 @@ def own(draws: Draws, m: int, task: Sequence[int]) -> Draws:
 
 
 def stage_wise(
-    choose, learn, earn, theta, baseline, draws, *, method, alpha, sigma, level, ridge, S=1.0, L=1.0,
-    kappa=None, gate=True, pace=None, known=True, reward_floor=None,
+    choose, learn, earn, theta, baseline, draws, *, method, alpha, sigma, level, ridge, S=1.0,
+    L=1.0, kappa=None, gate=True, pace=None, known=True, reward_floor=None,
 ) -> Trace:  # fmt: skip
     """SCLTS, SCLUCB or SEGE of one agent, all tables in its own coordinates.
 
@@ -170,8 +170,8 @@ def masked(table, task):
 
 
 def fed_lin_ucb(
-    choose, learn, earn, theta, tasks, baseline, draws, *, sigma, level, ridge, growth, S=1.0, L=1.0,
-    radius=None, alpha=None,
+    choose, learn, earn, theta, tasks, baseline, draws, *, sigma, level, ridge, growth, S=1.0,
+    L=1.0, radius=None, alpha=None,
 ) -> Trace:  # fmt: skip
     """FedLinUCB, all agents in every round; with ``alpha`` under the guard."""
     M, d, T, trace = len(tasks), len(theta), len(draws.contexts), empty_trace(draws)

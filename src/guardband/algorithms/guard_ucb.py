@@ -66,7 +66,8 @@ class GuardUcb:
     realised
         None: the promise is an expectation over the hidden context. ("chance", eps): it holds for
         the context drawn with probability 1 - eps. "worst": in every possible context. Both need
-        the support of the context distribution, and strict mode.
+        strict mode and the support of the context distribution; ("chance", eps) is content with
+        the covariances of the features.
     anchors
         Learn from reported baseline rewards as well; needs baseline_tolerance.
     spread
@@ -148,6 +149,7 @@ class GuardUcb:
             radius=int(RADII[self.radius]),
             realised=int(kind),
             chance=float(chance),
+            tail=math.sqrt((1.0 - chance) / chance) if chance > 0 else math.inf,  # Cantelli
             anchors=bool(self.anchors),
             tolerance=-1.0 if self.baseline_tolerance is None else self.baseline_tolerance,
             ridge=self.theta_bound**-2 if self.ridge is None else self.ridge,

@@ -58,7 +58,7 @@ def slack_of(estimate, beta, terms, task, offer, desk, image, k):
     reward known to +-tau: max(0, min of psi_k'theta) - (1 - alpha)(r_b + tau), and for the
     baseline itself alpha (r_b - tau).
     """
-    if terms.realised != NONE:
+    if terms.realised != NONE and offer.ids.size > 0:
         return _realised_slack(estimate, beta, terms, task, offer, desk, k)
     mean, form = desk[0], desk[3]
     keep, b = 1.0 - task.alpha, offer.baseline
@@ -68,6 +68,8 @@ def slack_of(estimate, beta, terms, task, offer, desk, image, k):
         cross += image[i] * offer.menu[i, k]
     square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
     slack = mean[k] - keep * mean[b] - beta * math.sqrt(max(0.0, square))
+    if terms.realised != NONE:
+        return slack - terms.tail * _deviation(estimate, beta, task, offer, k)
     if offer.known:
         lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
         slack = max(slack, lower - keep * (offer.baseline_reward + terms.tolerance))
@@ -116,6 +118,29 @@ def _realised_slack(estimate, beta, terms, task, offer, desk, k):
             if mass >= 1.0 - terms.chance - ROUNDING:
                 best = max(best, values[j])
     return best if terms.realised == CHANCE else worst
+
+
+@kernel
+def _deviation(estimate, beta, task, offer, k):
+    """Bound the deviation of D_c'theta over the set, from the covariance S of D_c.
+
+    sqrt(theta-hat'S theta-hat) + beta sqrt(lambda_max(V^-1/2 S V^-1/2)); the eigenvalue is bounded
+    by sqrt(trace((S V^-1)^2)), at most d^(1/4) times its root too large.
+    """
+    S = offer.covariance[min(k, offer.covariance.shape[0] - 1)]
+    spread, square = 0.0, 0.0
+    for p in range(task.coords.size):
+        i = task.coords[p]
+        for q in range(task.coords.size):
+            j = task.coords[q]
+            spread += estimate.theta[i] * S[i, j] * estimate.theta[j]
+            one, other = 0.0, 0.0
+            for r in range(task.coords.size):
+                o = task.coords[r]
+                one += S[i, o] * estimate.inverse[o, j]
+                other += S[j, o] * estimate.inverse[o, i]
+            square += one * other
+    return math.sqrt(max(0.0, spread)) + beta * math.sqrt(math.sqrt(max(0.0, square)))
 
 
 @kernel

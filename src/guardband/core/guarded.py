@@ -40,6 +40,7 @@ def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, 
         offer.pages,
         offer.ids,
         offer.weights,
+        offer.covariance,
     )
     mean, upper, form = desk[0], desk[1], desk[3]
     scan_forms(estimate, task.coords, offer.menu, mean, form, desk[2])

@@ -48,7 +48,9 @@ def new_reports(agents: int, dim: int) -> Reports:
 
 
 @kernel
-def simulate_guarded(fleet, pooled, reports, terms, squad, scene, draws, clock, books, trail, desk):
+def simulate_guarded(
+    fleet, pooled, reports, terms, squad, scene, draws, clock, books, trail, desk, covariance
+):
     """Play one stretch of rounds; changes everything but terms, squad, scene and draws."""
     agents, d = squad.size.size, scene.theta.size
     own, estimate, work = fleet
@@ -78,6 +80,7 @@ def simulate_guarded(fleet, pooled, reports, terms, squad, scene, draws, clock, 
                 scene.truth,
                 draws.support[min(s, draws.support.shape[0] - 1), :count],
                 draws.weights[min(s, draws.weights.shape[0] - 1), :count],
+                covariance[m],
             )
             turn = (clock.ints[2] + 1, t, draws.coin[s, m])
             outcome = guard_decide(

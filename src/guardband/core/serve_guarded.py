@@ -56,6 +56,7 @@ def serve_guarded(
     pages,
     ids,
     weights,
+    covariance,
     numbers,
     desk,
     kept,
@@ -74,12 +75,13 @@ def serve_guarded(
     terms, task = _terms(settings), Task(coords, settings[ALPHA], 0.0)
     b, reward = int(numbers[0]), numbers[1]
     usable = terms.tolerance >= 0.0 and not np.isnan(reward)
-    offer = GuardOffer(menu, b, usable, reward, pages, ids, weights)
+    offer = GuardOffer(menu, b, usable, reward, pages, ids, weights, covariance)
     turn = (int(numbers[2]), int(numbers[3]), numbers[4])
     outcome = guard_decide(state, pooled, told, pooled_told, tied, terms, task, offer, desk, turn)
     alarm = tied.scalars[0] != 0.0
     anchored = terms.anchors and not alarm and told_sums[0] + pooled_told_sums[0] > 0.0
-    believed = GuardOffer(menu, b, usable and not alarm, reward, pages, ids, weights)
+    known = usable and not alarm
+    believed = GuardOffer(menu, b, known, reward, pages, ids, weights, covariance)
     used = tied if anchored else state.estimate
     write_image(used, menu, b, coords, state.work[1])
     slacks(used, outcome.beta, terms, task, believed, desk, state.work[1])
@@ -147,8 +149,8 @@ def _terms(settings):
         int(settings[2]),
         int(settings[3]),
         settings[4],
-        settings[5] != 0.0,
-        settings[6],
+        settings[5],
+        settings[6] != 0.0,
         settings[7],
         settings[8],
         settings[9],
@@ -159,6 +161,7 @@ def _terms(settings):
         settings[14],
         settings[15],
         settings[16],
+        settings[17],
     )
 
 

@@ -184,6 +184,7 @@ class GuardTerms(NamedTuple):
     radius: int
     realised: int
     chance: float
+    tail: float  # deviations that cover all but the chance, whatever the distribution
     anchors: bool
     tolerance: float  # tau: how far a reported baseline reward may be off
     ridge: float
@@ -208,6 +209,7 @@ class GuardOffer(NamedTuple):
     pages: Floats  # (pages, d, K) features phi of possible contexts
     ids: Ints  # (n,) this round's support: pages; empty if it is not known
     weights: Floats  # (n,) their probabilities
+    covariance: Floats  # (K or 1, d, d) of phi(k, c) - (1 - alpha) phi(b, c); none where not known
 
 
 class GuardOutcome(NamedTuple):

@@ -15,7 +15,7 @@ from guardband.checks import as_array, check_whole
 from guardband.core.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.core.types import Floats
 from guardband.fleet.decision import Decision, UnknownDecisionError
-from guardband.fleet.engine import NO_PAGES, NO_WEIGHTS, Awaited, Request
+from guardband.fleet.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Awaited, Request
 from guardband.fleet.settings import settle_algorithm
 from guardband.fleet.storage import load_team, save_team
 from guardband.fleet.team import Team
@@ -125,6 +125,7 @@ class Agent:
         *,
         support: Any = None,
         weights: Any = None,
+        covariance: Any = None,
     ) -> Decision:
         """Choose one of this round's actions.
 
@@ -140,13 +141,17 @@ class Agent:
             (n, K, dim) features in each possible context, and their probabilities, of which
             `features` is the mean; `gb.feature_support` makes them. Guard-UCB learns faster, and
             can promise more, where they are known.
+        covariance
+            (K, dim, dim), or (1, dim, dim) for all actions alike: the covariance of
+            phi(action) - (1 - alpha) phi(baseline) over the hidden context, for realised=("chance",
+            eps) where the support is not finite; `gb.difference_covariance` makes it.
 
         Returns
         -------
         Decision
             The action to play, what is promised about it, and the id for `observe`.
         """
-        request = self._request(features, baseline, baseline_reward, support, weights)
+        request = self._request(features, baseline, baseline_reward, support, weights, covariance)
         with self._team.lock:
             return self._decide(request)
 
@@ -217,6 +222,7 @@ class Agent:
         baseline_reward: float | None,
         support: Any = None,
         weights: Any = None,
+        covariance: Any = None,
     ) -> Request:
         """Check a request; nothing is changed before all of it is found good."""
         table = self._table(features)
@@ -229,10 +235,12 @@ class Agent:
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
-        if support is None and weights is None:
-            return Request(menu, row, baseline_reward, NO_PAGES, NO_WEIGHTS)
-        pages, chances = self._support(support, weights, menu)
-        return Request(menu, row, baseline_reward, pages, chances)
+        pages, chances, spread = NO_PAGES, NO_WEIGHTS, NO_COVARIANCE
+        if support is not None or weights is not None:
+            pages, chances = self._support(support, weights, menu)
+        if covariance is not None:
+            spread = self._covariance(covariance, menu.shape[1])
+        return Request(menu, row, baseline_reward, pages, chances, spread)
 
     def _table(self, features: Any) -> Floats:
         try:
@@ -280,6 +288,19 @@ class Agent:
                 "compute both from one distribution."
             )
         return pages, chances
+
+    def _covariance(self, covariance: Any, actions: int) -> Floats:
+        dim = self._team.dim
+        array = as_array("covariance", covariance, (None, dim, dim))
+        if len(array) not in (1, actions):
+            raise ValueError(f"covariance has {len(array)} matrices for {actions} actions.")
+        scale = max(float(np.abs(array).max()), 1e-300)
+        if np.abs(array - array.transpose(0, 2, 1)).max() > 1e-9 * scale:
+            raise ValueError("covariance is not symmetric.")
+        least = float(np.linalg.eigvalsh(array).min())
+        if least < -1e-9 * scale:
+            raise ValueError(f"covariance has a negative eigenvalue, {least:.3g}.")
+        return array
 
     def _as_baseline_reward(self, value: float) -> float:
         try:

@@ -24,7 +24,7 @@ __all__ = ["Awaited", "Engine", "Request", "Verdict", "make_engine"]
 SURE = 40.0  # a sub-Gaussian reward is never this many deviations from its mean
 KINDS = ("learned", "baseline", "explored")
 SENTENCES = [REASONS[reason] for reason in sorted(REASONS)]
-NO_PAGES, NO_IDS, NO_WEIGHTS = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0)
+NO_PAGES, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
 
 
 class Request(NamedTuple):
@@ -35,6 +35,7 @@ class Request(NamedTuple):
     reward: float | None
     pages: Floats  # (n, d, K) features in each possible context, or none
     weights: Floats  # (n,)
+    covariance: Floats  # (K or 1, d, d), or none
 
 
 class Awaited(NamedTuple):
@@ -104,7 +105,7 @@ class PaperEngine:
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m."""
-        menu, baseline, reward, _, _ = request
+        menu, baseline, reward, *_ = request
         actions = menu.shape[1]
         desk, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
         x, report = np.empty(menu.shape[0]), np.empty(REPORT_SIZE)
@@ -172,12 +173,14 @@ class GuardEngine:
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m."""
-        menu, baseline, reward, pages, weights = request
+        menu, baseline, reward, pages, weights, covariance = request
         if self.realised is not None and not weights.size:
-            raise ValueError(
-                "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
-                "features and their weights to decide, see gb.feature_support."
-            )
+            if self.realised == "worst" or not covariance.size:
+                raise ValueError(
+                    "realised=... certifies against the possible contexts: pass support=(n, K, "
+                    "dim) features and their weights to decide, see gb.feature_support; or, for a "
+                    "chance, covariance=..., see gb.difference_covariance."
+                )
         dim, actions = menu.shape
         desk = np.empty((DESK_ROWS, max(actions, weights.size, dim)))
         kept, x, report = np.empty(actions, np.bool_), np.empty(dim), np.empty(GUARD_REPORT)
@@ -192,6 +195,7 @@ class GuardEngine:
             pages,
             np.arange(weights.size),
             weights,
+            covariance,
             numbers,
             desk,
             kept,

@@ -13,13 +13,23 @@ from guardband.report.words import number, percent, run_line
 from guardband.sim import Results, Series
 from guardband.sim.stats import interval_half_width
 
-__all__ = ["COLUMNS", "NOTE", "Row", "rows", "table"]
+__all__ = ["COLUMNS", "Row", "note", "rows", "table"]
 
 COLUMNS = ("algorithm", "regret", "violations", "safe", "syncs", "reward")
 NOTE = (
     "regret and violations (rounds: expected / realised) per agent; safe: share of conservative "
     "rounds; reward per round and against the baseline's; ± 95 % interval of the mean"
 )
+
+
+def note(results: Results) -> str:
+    """Return what the columns mean, and why a regret may be negative where one is."""
+    if all((series.regret.mean() >= 0) for series in results.series):
+        return NOTE
+    return NOTE + (
+        "; regret is negative where the best action by expected features, which it is measured "
+        "against, is not the best by the true ones"
+    )
 
 
 class Row(NamedTuple):
@@ -50,7 +60,7 @@ def table(results: Results) -> Table:
     """
     made = Table(
         title=Text(run_line(results)),
-        caption=Text(NOTE),
+        caption=Text(note(results)),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 1),

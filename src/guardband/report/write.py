@@ -10,7 +10,7 @@ from typing import Any
 from guardband.report.again import rerun_code
 from guardband.report.page import code, page, picture, section, tabulate
 from guardband.report.pictures import inline_svg, save_png
-from guardband.report.table import COLUMNS, NOTE, rows
+from guardband.report.table import COLUMNS, note, rows
 from guardband.report.verdict import verdict
 from guardband.report.words import floor, run_line
 from guardband.sim import Results
@@ -62,7 +62,7 @@ def write_report(
         f"<header><h1>{escape(heading)}</h1>",
         f'<p class="run">{escape(run_line(results))}</p>',
         f'<p class="verdict{alarm}">{escape(verdict(results))}</p></header>',
-        section("Summary", summary, f'<p class="note">{escape(NOTE)}</p>'),
+        section("Summary", summary, f'<p class="note">{escape(note(results))}</p>'),
         section(
             "Over the rounds",
             '<div class="pictures">',

@@ -17,7 +17,7 @@ from guardband.core.phased import simulate_phase
 from guardband.core.scene import Books, Clock, Draws, Metric, Scene, Squad, Trail, new_clock
 from guardband.core.solo import Solo, new_purse, simulate_solo
 from guardband.core.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
-from guardband.problems import Forecast, World
+from guardband.problems import Forecast, Fresh, World
 from guardband.sim.scenery import draws_of, features_of, scene_of, squad_of, world_of
 
 __all__ = ["GuardSeat", "PaperSeat", "Record", "Seat", "Trace", "open_seat"]
@@ -135,20 +135,29 @@ class GuardSeat(Seat):
     ) -> None:
         super().__init__(world, plan, judged, marks, rounds)
         support = world.nature.support if isinstance(world.nature, Forecast) else 0
-        if plan.terms.realised != Realised.NONE and not support:
+        fresh = isinstance(world.nature, Fresh) and plan.terms.realised == Realised.CHANCE
+        if plan.terms.realised != Realised.NONE and not support and not fresh:
             raise ValueError(
                 "realised=... needs the possible contexts of each round, which only a forecast "
-                "announces; use it on a forecast problem, or leave it out."
+                "announces; ('chance', eps) is content with nature='fresh', whose covariances are "
+                "known."
             )
+        # The covariance of phi(k) - (1 - alpha) phi(b) is the same for every action but b.
+        std = world.nature.std if isinstance(world.nature, Fresh) else 0.0
+        scale = std**2 * (1.0 + (1.0 - plan.alpha) ** 2)
+        self.covariance = scale[:, None, None, None] * np.eye(world.dim)[None, None]
         agents = len(world.tasks)
-        self.traffic = Traffic(2 * agents, 2 * agents * packed(world.dim))
+        numbers = packed(world.dim) + 2  # H and the sum of weights go with W and U
+        if plan.terms.anchors:
+            numbers += packed(world.dim) + 2
+        self.traffic = Traffic(2 * agents, 2 * agents * numbers)
         self.reports = new_reports(agents, world.dim)
         self.desk = np.zeros((DESK_ROWS, max(world.psi.shape[1], support, world.dim)))
 
     def play(self, draws: Draws) -> None:
         """Play one stretch of rounds."""
         agents = (self.fleet, self.pooled, self.reports)
-        simulate_guarded(*agents, *self.stage, draws, *self.ledger, self.desk)
+        simulate_guarded(*agents, *self.stage, draws, *self.ledger, self.desk, self.covariance)
 
 
 class AsynchronousSeat(PaperSeat):
