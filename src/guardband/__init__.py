@@ -26,7 +26,6 @@ from guardband.contexts import (
     Discrete,
     Gaussian,
     Samples,
-    difference_covariance,
     expected_features,
     feature_support,
 )
@@ -40,6 +39,7 @@ from guardband.problems import (
     problem,
 )
 from guardband.sim import BoundWarning, Replay, Results, simulate
+from guardband.spreads import difference_covariance
 
 __all__ = [
     "Agent",

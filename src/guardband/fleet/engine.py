@@ -174,13 +174,13 @@ class GuardEngine:
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m."""
         menu, baseline, reward, pages, weights, covariance = request
-        if self.realised is not None and not weights.size:
-            if self.realised == "worst" or not covariance.size:
-                raise ValueError(
-                    "realised=... certifies against the possible contexts: pass support=(n, K, "
-                    "dim) features and their weights to decide, see gb.feature_support; or, for a "
-                    "chance, covariance=..., see gb.difference_covariance."
-                )
+        told = weights.size or (covariance.size and self.realised != "worst")
+        if self.realised is not None and not told:
+            raise ValueError(
+                "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
+                "features and their weights to decide, see gb.feature_support; or, for a chance, "
+                "covariance=..., see gb.difference_covariance."
+            )
         dim, actions = menu.shape
         desk = np.empty((DESK_ROWS, max(actions, weights.size, dim)))
         kept, x, report = np.empty(actions, np.bool_), np.empty(dim), np.empty(GUARD_REPORT)
