@@ -29,8 +29,8 @@ run: install  ## the main job: a comparison, with a table, plots and a report
 	@$(PY) -m guardband run
 
 lint: install
-	@$(PY) -m ruff check --quiet .
-	@$(PY) -m ruff format --quiet --check .
+	@$(PY) -m ruff check --quiet src tests bench
+	@$(PY) -m ruff format --quiet --check src tests bench
 	@$(VENV)/bin/lint-imports --no-cache > .lint-imports.log 2>&1 || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
 
