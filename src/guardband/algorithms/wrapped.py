@@ -25,11 +25,13 @@ class Guarded:
     Among the actions with psi'theta-hat - beta norm(psi)_{V^-1} >= (1 - alpha) r_b the rival
     chooses as ever; where there is none, the round is conservative. There is no gate.
 
-    What that guarantees: while the rival's confidence set holds, which has probability 1 - delta
-    if its sigma covers the noise (constant="paper" or "tight"), no round's *expected* reward
-    psi'theta is below (1 - alpha) r_b, whatever the rival does. It guarantees nothing about the
-    realised reward phi'theta, nothing where the assumptions on noise or lengths do not hold, and
-    not that the rival ever leaves the baseline: its regret bound is lost.
+    What that guarantees: while an agent's confidence set holds, which has probability 1 - delta
+    for each agent if sigma covers the noise (constant="paper" or "tight") and the stated bounds
+    are true, no round's *expected* reward psi'theta is below (1 - alpha) r_b, whatever the rival
+    does. Rivals that pool take the noise of different agents for independent; one hidden context
+    for all agents of a round makes it correlated, which their sets do not count. It guarantees
+    nothing about the realised reward phi'theta, and not that the rival ever leaves the baseline:
+    its bound on the regret is lost.
 
     Parameters
     ----------
