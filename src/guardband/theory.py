@@ -65,8 +65,8 @@ def guard_uncertified_rounds(
     """Return Proposition 3 (ii): how many rounds of policy mode are uncertified, per agent.
 
     (1.6 / alpha) (D / min(1, w_min c^2 / (4 beta^2)) + log(M / delta)), where c = `margin` is the
-    least of (r* - r_b) + alpha r_b over the rounds, and beta the largest radius. For a known
-    baseline reward; with an unknown one read c / 3 for c.
+    least of (r* - r_b) + alpha r_b over the rounds, and beta the largest radius. For a baseline
+    reward that is known exactly.
     """
     check_positive("alpha", alpha)
     step = min(
@@ -96,7 +96,8 @@ def guard_strict_escape(
     """Return Proposition 4 (b): rounds until strict mode certifies a target, or gives it up.
 
     The target is a combination of certified actions whose coefficients sum to `span` in absolute
-    value: 4 beta^2 span^2 (1 + w / lambda) / (w c^2) informative plays, twice that for the coin.
+    value: 4 beta^2 span^2 (1 + w / lambda) / (w c^2) informative plays, in expectation twice that
+    many rounds for the coin, once the test lets them begin.
     """
     w, c = check_positive("weight", weight), check_positive("margin", margin)
     plays = 4.0 * beta**2 * span**2 * (1.0 + w / check_positive("ridge", ridge)) / (w * c**2)

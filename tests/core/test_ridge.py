@@ -46,7 +46,7 @@ def test_refresh_rebuilds_the_same_estimate(rng: np.random.Generator) -> None:
     for _ in range(100):
         absorb(state, rng.normal(size=d), rng.normal(), 1.0, 0.0)
     before = [array.copy() for array in state.estimate]
-    refresh(state.estimate, state.own, ridge, state.work)
+    refresh(state, new_statistic(d), ridge)
     for old, new in zip(before, state.estimate, strict=True):
         assert_allclose(new, old, rtol=1e-10, atol=1e-12)
 
@@ -71,7 +71,7 @@ def test_rounding_drift_after_a_million_updates(rng: np.random.Generator) -> Non
         for i in range(1000):
             absorb(state, x[i], y[i], 1.0, 0.0)
     fresh = new_state(d, ridge)
-    refresh(fresh.estimate, state.own, ridge, fresh.work)
+    refresh(fresh, state.own, ridge)
     assert_allclose(state.estimate.inverse, fresh.estimate.inverse, rtol=1e-9)
     assert_allclose(state.estimate.theta, fresh.estimate.theta, rtol=1e-9)
     assert_allclose(state.estimate.scalars[0], fresh.estimate.scalars[0], rtol=1e-9)

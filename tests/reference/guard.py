@@ -136,6 +136,7 @@ def slack_of(offer: Offer, belief: Belief) -> np.ndarray:
     """Return a lower bound of r_x - (1-alpha) r_b for all actions, (K,) (2.4)."""
     F, b, alpha, told, tau = offer
     slack = certificate(F - (1.0 - alpha) * F[b], *belief)
+    slack = np.maximum(slack, certificate(F - F[b], *belief))  # r_b >= 0
     if tau is not None:
         floor = np.maximum(0.0, certificate(F, *belief))
         slack = np.maximum(slack, floor - (1.0 - alpha) * (told + tau))
@@ -310,7 +311,9 @@ def simulate(
         offer = Offer(F, b, alphas[m], told, None if alarmed[m] else tau)
         slack = slack_of(offer, belief)
         if realised:
-            slack = realised_slack(points, mu, b, alphas[m], belief, realised)
+            mean = certificate(F - (1.0 - alphas[m]) * F[b], *belief)
+            slack = np.minimum(mean, realised_slack(points, mu, b, alphas[m], belief, realised))
+            slack[b] = max(mean[b], 0.0)
         facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], M * (t + 1))
 
         # What is learned, and what is noted.

@@ -134,7 +134,9 @@ class GuardUcb:
         radii = 2 if self.radius == "best" else 1
         # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
         share = 6.0 * self.delta / (math.pi**2 * agents * radii)
-        sharing = float(agents) if self.shared_context and not paper else 1.0
+        # Agents that keep their data to themselves never hold two rewards of one context.
+        shared = self.shared_context and self.share and not paper
+        sharing = float(agents) if shared else 1.0
         spread = PAPER_SPREAD if paper else self.spread
         planned = NOMINAL_SPREAD if spread is None else spread
         kind, chance = Realised.NONE, 0.0

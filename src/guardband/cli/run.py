@@ -18,7 +18,6 @@ from guardband.cli.config import (
     make_problem,
     read_config,
 )
-from guardband.core._jit import cache_folder
 from guardband.sim import Results, simulate
 
 __all__ = ["run"]
@@ -162,11 +161,9 @@ def _command(config: Path | None, **options: object) -> str:
 
 
 def _compile_first(task: Any, entrants: list[Any]) -> None:
-    """Compile the kernels under a notice of their own, if they are not on disk yet."""
-    if any(cache_folder().rglob("*simulate*.nbi")):
-        return
+    """Load the kernels under a notice of their own; the first time they are compiled."""
     notes = Console(stderr=True)
-    with notes.status("compiling the kernels (once, about half a minute)"):
+    with notes.status("loading the kernels (compiling them the first time: about half a minute)"):
         simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
 
 

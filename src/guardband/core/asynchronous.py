@@ -65,7 +65,7 @@ def simulate_asynchronous(
             if state.estimate.scalars[0] - known.scalars[0] > upload.growth:
                 add_statistic(server, state.own)
                 clear_statistic(state.own)
-                refresh(state.estimate, server, terms.ridge, state.work)
+                refresh(state, server, terms.ridge)
                 copy_estimate(state.estimate, known)
                 clock.ints[2] += 1
                 if trail.synced.size > 0:

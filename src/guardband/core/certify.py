@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from guardband.core._jit import kernel
-from guardband.core.linalg import copy, dot, invert
+from guardband.core.linalg import copy, dot, invert, root
 from guardband.core.types import Radius, Realised
 
 __all__ = ["anchor", "guard_radius", "observation_weight", "slack_of", "slacks"]
@@ -19,6 +19,7 @@ NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
 
 MANY = 64  # pairs of support points are compared up to this many; beyond, distances to psi
 ROUNDING = 1e-12
+ROUNDING_OF_SUMS = 1e-13  # of the sum of w y^2, which H and U'V^-1 U all but cancel
 
 
 @kernel
@@ -40,13 +41,20 @@ def guard_radius(state, pooled, terms, epoch):
         beta = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
     if terms.radius != LOGDET:
         fit = own.scalars[2] + pooled.scalars[2]
-        for i in range(estimate.theta.size):
-            fit += (own.moment[i] + pooled.moment[i]) * estimate.theta[i]
+        # U'V^-1 U as 2 U'theta - theta'V theta: an error of theta counts only squared.
+        theta = estimate.theta
+        for i in range(theta.size):
+            row = 2.0 * (own.moment[i] + pooled.moment[i]) - terms.ridge * theta[i]
+            for j in range(theta.size):
+                row -= (own.gram[i, j] + pooled.gram[i, j]) * theta[j]
+            fit += row * theta[i]
+        fit += ROUNDING_OF_SUMS * (own.scalars[1] + pooled.scalars[1])
         if terms.bias > 0.0:
             square = fit + 2.0 * level + prior + 2.0 * terms.bias * terms.bias * total
         else:
             square = fit + level + prior
-        beta = min(beta, math.sqrt(max(0.0, square)))
+        empirical = root(square)
+        beta = empirical if empirical < beta or math.isnan(empirical) else beta
     return beta
 
 
@@ -56,10 +64,8 @@ def slack_of(estimate, beta, terms, task, offer, desk, image, k):
 
     The difference form needs no reward: min of (psi_k - (1 - alpha) psi_b)'theta. With a baseline
     reward known to +-tau: max(0, min of psi_k'theta) - (1 - alpha)(r_b + tau), and for the
-    baseline itself alpha (r_b - tau).
+    baseline itself alpha (r_b - tau). NaN is no certificate.
     """
-    if terms.realised != NONE and offer.ids.size > 0:
-        return _realised_slack(estimate, beta, terms, task, offer, desk, k)
     mean, form = desk[0], desk[3]
     keep, b = 1.0 - task.alpha, offer.baseline
     cross = 0.0
@@ -67,9 +73,19 @@ def slack_of(estimate, beta, terms, task, offer, desk, image, k):
         i = task.coords[p]
         cross += image[i] * offer.menu[i, k]
     square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
-    slack = mean[k] - keep * mean[b] - beta * math.sqrt(max(0.0, square))
+    slack = mean[k] - keep * mean[b] - beta * root(square)
+    if k == b:
+        slack = max(slack, 0.0)  # the baseline is safe by definition
     if terms.realised != NONE:
-        return slack - terms.tail * _deviation(estimate, beta, task, offer, k)
+        # Beside the promise about the context, never instead of the one in expectation.
+        if offer.ids.size > 0:
+            sure = _realised_slack(estimate, beta, terms, task, offer, desk, k)
+        else:
+            sure = slack - terms.tail * _deviation(estimate, beta, task, offer, k)
+        return slack if k == b else min(slack, sure)
+    # Rewards are not negative: what is worth the baseline or more clears any share of it.
+    lead = mean[k] - mean[b] - beta * root(form[k] - 2.0 * cross + form[b])
+    slack = max(slack, lead)
     if offer.known:
         lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
         slack = max(slack, lower - keep * (offer.baseline_reward + terms.tolerance))
@@ -105,12 +121,13 @@ def _realised_slack(estimate, beta, terms, task, offer, desk, k):
                 o = task.coords[q]
                 row += estimate.inverse[i, o] * (page[o, k] - keep * page[o, b])
             square += 2.0 * row * gap
-        values[j] = lead - beta * math.sqrt(max(0.0, square))
+        values[j] = lead - beta * root(square)
     best = -math.inf
     worst = math.inf
     for j in range(n):
         if offer.weights[j] > 0.0:
-            worst = min(worst, values[j])
+            if not values[j] >= worst:  # NaN comes through
+                worst = values[j]
             mass = 0.0
             for o in range(n):
                 if values[o] >= values[j]:
@@ -140,7 +157,7 @@ def _deviation(estimate, beta, task, offer, k):
                 one += S[i, o] * estimate.inverse[o, j]
                 other += S[j, o] * estimate.inverse[o, i]
             square += one * other
-    return math.sqrt(max(0.0, spread)) + beta * math.sqrt(math.sqrt(max(0.0, square)))
+    return root(spread) + beta * math.sqrt(root(square))
 
 
 @kernel
@@ -175,7 +192,7 @@ def _half_range(estimate, beta, terms, task, offer, k):
             for q in range(p):
                 row += estimate.inverse[i, task.coords[q]] * page[task.coords[q], k]
             square += 2.0 * row * page[i, k]
-        width = beta * math.sqrt(max(0.0, square))
+        width = beta * root(square)
         top, bottom = max(top, mean + width), min(bottom, mean - width)
         if n <= MANY:
             for o in range(j):
@@ -184,8 +201,10 @@ def _half_range(estimate, beta, terms, task, offer, k):
                     far = max(far, _distance(page, other, task.coords, k))
         else:  # every value lies within S times the distance of psi's
             far = max(far, 2.0 * _distance(page, offer.menu, task.coords, k))
-    seen = 0.5 * (min(1.0, top) - max(0.0, bottom))
-    return max(0.0, min(0.5, 0.5 * terms.theta_bound * far, seen))
+    half = min(0.5, 0.5 * terms.theta_bound * far)
+    if top >= bottom:  # not where a bound is NaN
+        half = min(half, 0.5 * (min(1.0, top) - max(0.0, bottom)))
+    return max(0.0, half)
 
 
 @kernel

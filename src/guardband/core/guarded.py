@@ -6,6 +6,7 @@ import math
 
 from guardband.core._jit import kernel
 from guardband.core.certify import anchor, guard_radius, slack_of, slacks
+from guardband.core.linalg import root
 from guardband.core.scan import scan_forms
 from guardband.core.types import GuardOffer, GuardOutcome
 
@@ -24,6 +25,9 @@ def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, 
     """
     epoch, _, coin = turn
     plain = guard_radius(state, pooled, terms, epoch)
+    b = offer.baseline
+    if not plain < math.inf:  # numbers that broke down certify nothing
+        return GuardOutcome(b, b, b, 1.0, 1.0, True, False, 0.0, plain, plain)
     estimate, beta = state.estimate, plain
     count = reports.scalars[0] + pooled_reports.scalars[0]
     if terms.anchors and anchored.scalars[0] == 0.0 and count > 0.0:
@@ -86,7 +90,7 @@ def _strict(estimate, beta, plain, terms, task, offer, desk, image, turn, target
     upper, form, slack = desk[1], desk[3], desk[4]
     b = offer.baseline
     write_image(estimate, offer.menu, target, task.coords, image)
-    best, top, teacher, gain = -1, -math.inf, -1, -math.inf
+    best, top, teacher, gain = b, -math.inf, b, -math.inf
     for k in range(offer.menu.shape[1]):
         if k != b and not slack[k] >= 0.0:
             continue
@@ -126,7 +130,7 @@ def _policy(estimate, beta, plain, terms, task, offer, desk, image, coin, target
         for k in range(offer.menu.shape[1]):
             cross = _product(image, offer.menu, k, task.coords)
             square = form[k] - 2.0 * cross + form[b]
-            sure = mean[k] - mean[b] - beta * math.sqrt(max(0.0, square))
+            sure = mean[k] - mean[b] - beta * root(square)
             if sure > lead:
                 better, lead = k, sure
         partner = better
@@ -145,6 +149,8 @@ def _policy(estimate, beta, plain, terms, task, offer, desk, image, coin, target
         rho = _largest(line, beta, rho)
         margin = _along(line, beta, rho)
     margin = max(0.0, margin)  # rewards are not negative: the mixture is safe without a bound
+    if partner == target:  # certified to be worth no less than the baseline itself
+        return GuardOutcome(target, target, target, 1.0, 1.0, True, False, margin, beta, plain)
     action = target if coin < rho else partner
     propensity = rho if coin < rho else 1.0 - rho
     return GuardOutcome(action, target, partner, rho, propensity, True, False, margin, beta, plain)
@@ -154,7 +160,7 @@ def _policy(estimate, beta, plain, terms, task, offer, desk, image, coin, target
 def _along(line, beta, r):
     start, slope, constant, linear, square = line
     form = constant + r * (linear + r * square)
-    return start + r * slope - beta * math.sqrt(max(0.0, form))
+    return start + r * slope - beta * root(form)
 
 
 @kernel

@@ -12,7 +12,7 @@ from guardband.core.guarded import guard_decide
 from guardband.core.linalg import dot
 from guardband.core.loop import copy_features, judge_policy, keep_books, pass_checkpoint
 from guardband.core.nature import turn_page
-from guardband.core.ridge import absorb
+from guardband.core.ridge import absorb_tidily
 from guardband.core.scene import Metric, Nature, Played
 from guardband.core.sync import EAGER, add_statistic, clear_statistic, due_anytime, pool
 from guardband.core.types import (
@@ -93,7 +93,9 @@ def simulate_guarded(
             x = state.work[0]
             copy_features(offer.menu, k, task.coords, x)
             guess = dot(x, state.estimate.theta)
-            absorb(state, x, realised[k] + draws.noise[s, m], weight, guess)
+            absorb_tidily(
+                state, pooled, x, realised[k] + draws.noise[s, m], weight, guess, terms.ridge
+            )
             if terms.anchors:
                 copy_features(offer.menu, b, task.coords, x)
                 note_report(mine, x, offer.baseline_reward)

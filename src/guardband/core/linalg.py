@@ -10,7 +10,7 @@ import math
 
 from guardband.core._jit import kernel
 
-__all__ = ["cholesky", "copy", "dot", "invert", "least_eigenvalue", "quadratic", "rank_one"]
+__all__ = ["cholesky", "copy", "dot", "invert", "least_eigenvalue", "quadratic", "rank_one", "root"]
 
 
 @kernel
@@ -20,6 +20,12 @@ def dot(a, b):
     for i in range(a.size):
         total += a[i] * b[i]
     return total
+
+
+@kernel
+def root(value):
+    """Return the square root; rounding may leave -1e-20 for zero, but NaN must stay NaN."""
+    return 0.0 if value < 0.0 else math.sqrt(value)
 
 
 @kernel

@@ -7,7 +7,17 @@ import math
 from guardband.core._jit import kernel
 from guardband.core.linalg import copy, dot, invert, least_eigenvalue, rank_one
 
-__all__ = ["absorb", "copy_estimate", "exact_eigenvalue", "horizon_radius", "radius", "refresh"]
+__all__ = [
+    "absorb",
+    "absorb_tidily",
+    "copy_estimate",
+    "exact_eigenvalue",
+    "horizon_radius",
+    "radius",
+    "refresh",
+]
+
+TIDY = 1024.0  # observations between two rebuilds
 
 
 @kernel
@@ -34,7 +44,7 @@ def horizon_radius(terms, dim, count, level):
 
 @kernel
 def absorb(state, x, y, weight, guess):
-    """Learn from reward y of the vector x; changes `state.own` and `state.estimate`.
+    """Learn from reward y of the vector x; return the growth of det V, which is at least 1.
 
     `guess` is x'theta-hat as it was before the round's context was drawn.
     """
@@ -56,25 +66,58 @@ def absorb(state, x, y, weight, guess):
     own.scalars[3] += weight
     estimate.scalars[0] += math.log(gain)
     estimate.scalars[1] += weight * norm
+    return gain
 
 
 @kernel
-def refresh(estimate, total, ridge, work):
+def absorb_tidily(state, pooled, x, y, weight, guess, ridge):
+    """Absorb, and now and then rebuild the estimate from the sums.
+
+    Heavy weights and long runs without a pooling would otherwise wear the inverse down until a
+    step shrinks det V, which no observation can.
+    """
+    gain = absorb(state, x, y, weight, guess)
+    if not gain >= 1.0 or state.own.scalars[0] % TIDY == 0.0:
+        refresh(state, pooled, ridge)
+
+
+@kernel
+def refresh(state, pooled, ridge):
     """Rebuild the estimate from the sums it follows from, free of rounding drift.
 
-    What is known of lambda_min(V) stays true: V never shrinks. `work` is an agent's scratch.
+    What is known of lambda_min(V) stays true: V never shrinks.
     """
-    d = total.moment.size
-    matrix = work[4:]
-    copy(total.gram, matrix)
-    trace = 0.0
+    own, estimate, work = state
+    d = own.moment.size
+    estimate.scalars[1] = _add_up(state, pooled, ridge)
+    estimate.scalars[0] = invert(work[4:], estimate.inverse) - d * math.log(ridge)
     for i in range(d):
+        work[2, i] = pooled.moment[i] + own.moment[i]
+    for i in range(d):
+        estimate.theta[i] = dot(estimate.inverse[i], work[2])
+
+
+@kernel
+def _add_up(state, pooled, ridge):
+    """Write V to the agent's scratch; return its trace."""
+    matrix = state.work[4:]
+    trace = 0.0
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = pooled.gram[i, j] + state.own.gram[i, j]
         matrix[i, i] += ridge
         trace += matrix[i, i]
-    estimate.scalars[0] = invert(matrix, estimate.inverse) - d * math.log(ridge)
-    estimate.scalars[1] = trace
-    for i in range(d):
-        estimate.theta[i] = dot(estimate.inverse[i], total.moment)
+    return trace
+
+
+@kernel
+def exact_eigenvalue(state, pooled, ridge):
+    """Return lambda_min(V), and remember it together with today's trace."""
+    _add_up(state, pooled, ridge)
+    least = least_eigenvalue(state.work[4:], state.work[2], state.work[3])
+    state.estimate.scalars[2] = least
+    state.estimate.scalars[3] = state.estimate.scalars[1]
+    return least
 
 
 @kernel
@@ -85,18 +128,3 @@ def copy_estimate(source, target):
         target.theta[i] = source.theta[i]
     for i in range(source.scalars.size):
         target.scalars[i] = source.scalars[i]
-
-
-@kernel
-def exact_eigenvalue(state, pooled, ridge):
-    """Return lambda_min(V), and remember it together with today's trace."""
-    d = pooled.moment.size
-    matrix = state.work[4:]
-    for i in range(d):
-        for j in range(d):
-            matrix[i, j] = pooled.gram[i, j] + state.own.gram[i, j]
-        matrix[i, i] += ridge
-    least = least_eigenvalue(matrix, state.work[2], state.work[3])
-    state.estimate.scalars[2] = least
-    state.estimate.scalars[3] = state.estimate.scalars[1]
-    return least

@@ -9,7 +9,7 @@ from guardband.core.certify import observation_weight, slacks
 from guardband.core.guarded import guard_decide, write_image
 from guardband.core.guarded_loop import note_report
 from guardband.core.loop import copy_features
-from guardband.core.ridge import absorb
+from guardband.core.ridge import absorb_tidily
 from guardband.core.sync import EAGER, due_anytime
 from guardband.core.types import (
     Estimate,
@@ -119,6 +119,9 @@ def guard_learn(
     theta,
     scalars,
     work,
+    pooled_gram,
+    pooled_moment,
+    pooled_sums,
     settings,
     x,
     y,
@@ -132,7 +135,8 @@ def guard_learn(
     """Learn from a reward; tell whether a pooling is due."""
     state = State(Statistic(gram, moment, sums), Estimate(inverse, theta, scalars), work)
     terms = _terms(settings)
-    absorb(state, x, y, weight, guess)
+    pooled = Statistic(pooled_gram, pooled_moment, pooled_sums)
+    absorb_tidily(state, pooled, x, y, weight, guess, terms.ridge)
     if terms.trigger == NEVER:
         return False
     if terms.strict and conservative and scalars[0] - last_logdet >= EAGER:

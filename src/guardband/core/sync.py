@@ -6,7 +6,7 @@ import math
 
 from guardband.core._jit import kernel
 from guardband.core.ridge import copy_estimate, refresh
-from guardband.core.types import Estimate, Statistic, Trigger
+from guardband.core.types import Estimate, State, Statistic, Trigger
 
 __all__ = ["EAGER", "add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
 
@@ -66,7 +66,8 @@ def pool(fleet, pooled, ridge):
         add_statistic(pooled, Statistic(own.gram[m], own.moment[m], own.scalars[m]))
     clear_statistic(own)
     first = Estimate(estimate.inverse[0], estimate.theta[0], estimate.scalars[0])
-    refresh(first, pooled, ridge, work[0])
+    mine = Statistic(own.gram[0], own.moment[0], own.scalars[0])
+    refresh(State(mine, first, work[0]), pooled, ridge)
     for m in range(1, agents):
         # What agent 0 knew of lambda_min bounds the common V as well: it contains agent 0's.
         other = Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m])

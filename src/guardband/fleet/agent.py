@@ -38,7 +38,8 @@ class Agent:
     alpha
         The share of the baseline's reward that may be lost, in (0, 1].
     algorithm
-        The algorithm; None: `gb.DiscUcb`. Conservative rounds play real actions (mix="action").
+        The algorithm; None: `gb.GuardUcb`. DiSC-UCB's conservative rounds play real actions
+        (mix="action").
     horizon
         The number of rounds, if it is known; it sets when agents pool what they learned.
     reward_floor
@@ -47,7 +48,8 @@ class Agent:
     seed
         For the coins of conservative rounds.
     ridge, noise, context_noise, delta, theta_bound, feature_bound
-        The confidence set, see `gb.DiscUcb`; they override the algorithm's own.
+        Bounds, see `gb.DiscUcb`; they override the algorithm's own. For Guard-UCB context_noise
+        is its spread.
 
     Examples
     --------

@@ -36,7 +36,7 @@ GUARD_REASONS = {
     "careful": "the most promising action is not certified yet: learning about it safely",
     "stuck": (
         "the most promising action is not certified, and no certified action teaches enough about "
-        "it: this lasts until others' data or new actions do, or with mode='policy'"
+        "it in this round; where that lasts, only others' data, new actions or mode='policy' help"
     ),
     "alarm": "; the reported baseline rewards contradict the observations and are no longer used",
 }

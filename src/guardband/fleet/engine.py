@@ -163,6 +163,7 @@ class GuardEngine:
         self.alpha = plan.alpha
         self.settings = [pack_guard(plan.terms, alpha) for alpha in plan.alpha]
         self.reward_limit = 1.0 + SURE * algorithm.noise
+        self.pooled = pooled
         self.reports: Reports = new_reports(facts.agents, facts.dim)
         self.states = [_flat(fleet, m) for m in range(facts.agents)]
         told, pooled_told, tied = self.reports
@@ -217,13 +218,17 @@ class GuardEngine:
             _,
         ) = report.tolist()
         chosen = int(action)
-        if kept[chosen] and not (conservative and chosen == baseline):
+        # Policy mode plays a target for certain if it is sure to be worth the baseline or more.
+        sure = conservative and not self.terms.strict and propensity == 1.0 and chosen != baseline
+        if sure or (kept[chosen] and not (conservative and chosen == baseline)):
             kind = "learned"
         else:
             kind = "baseline" if chosen == baseline else "explored"
         if conservative:
             reason = GUARD_REASONS["stuck" if stuck else "careful"]
-            promise = "policy" if not self.terms.strict else "play" if kept[chosen] else "baseline"
+            promise = "play" if kept[chosen] or sure else "baseline"
+            if not self.terms.strict and not sure:
+                promise = "policy"
         else:
             reason = GUARD_REASONS["certified" if kept[chosen] else "itself"]
             promise = "play" if kept[chosen] else "baseline"
@@ -250,6 +255,7 @@ class GuardEngine:
         """Learn from a reward; tell whether a pooling is due."""
         due: bool = guard_learn(
             *self.states[m],
+            *self.pooled,
             self.settings[m],
             awaited.x,
             y,

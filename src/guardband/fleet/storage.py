@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from guardband.algorithms import Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb
+from guardband.algorithms import (
+    Baseline,
+    DiscUcb,
+    DiscUcbUnknown,
+    DisLinUcb,
+    GuardUcb,
+    LinUcb,
+)
 from guardband.fleet.engine import Awaited
 from guardband.fleet.team import Team
 
@@ -20,13 +27,16 @@ __all__ = ["load_team", "save_team"]
 FORMAT = "guardband fleet"
 VERSION = 1
 KINDS: dict[str, Any] = {
-    k.__name__: k for k in (Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb)
+    kind.__name__: kind for kind in (Baseline, DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb, LinUcb)
 }
 
 
 def save_team(team: Team, path: str | Path) -> Path:
     """Write the team to `path`, all or nothing."""
     place = Path(path)
+    kind = type(team.algorithm).__name__
+    if KINDS.get(kind) is not type(team.algorithm):
+        raise TypeError(f"{kind} cannot be saved; the algorithms that can are {', '.join(KINDS)}.")
     with team.lock:
         about = {
             "format": FORMAT,

@@ -12,6 +12,8 @@ from guardband.sim.stats import interval_half_width
 
 __all__ = ["is_constrained", "never_left", "promises", "verdict", "violates"]
 
+STUCK = 0.5  # a larger share of rounds is no passing phase
+
 
 def verdict(results: Results) -> str:
     """Return one plain sentence on what the results show.
