@@ -30,6 +30,8 @@ def check_positive(name: str, value: float, why: str = "") -> float:
     number = _as_float(name, value)
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number, not {value!r}.{_because(why)}")
+    if not 1e-100 < number < 1e100:  # its square must be a number, too
+        raise ValueError(f"{name} is {value!r}: use units in which it is not so extreme.")
     return number
 
 

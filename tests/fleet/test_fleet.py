@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +145,83 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path: Path) -> None:
         gb.Fleet.load(path)
     with pytest.raises(FileNotFoundError):
         gb.Fleet.load(tmp_path / "nothing.npz")
+
+
+def guarded(**settings: object) -> gb.Fleet:
+    algorithm = gb.GuardUcb(
+        0.3, noise=0.05, spread=0.05, baseline_tolerance=0.05, anchors=True, mode="policy"
+    )
+    return gb.Fleet(TASKS, dim=3, algorithm=algorithm, **settings)
+
+
+def test_guard_ucb_is_saved_with_its_anchors(tmp_path: Path) -> None:
+    fleet = guarded()
+    play(fleet, 60, lose=0.1)
+    twin = gb.Fleet.load(fleet.save(tmp_path / "guard.npz"))
+    assert play(fleet, 200, seed=1) == play(twin, 200, seed=1)
+    for name, array in fleet._team.engine.arrays().items():
+        assert_allclose(array, twin._team.engine.arrays()[name], rtol=0)
+
+
+def test_a_file_is_one_moment_even_while_agents_work(tmp_path: Path) -> None:
+    fleet, stop = guarded(), threading.Event()
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        rng = np.random.default_rng(len(name))
+        try:
+            while not stop.is_set():
+                decision = fleet[name].decide(rng.uniform(0, 0.5, (5, 3)), 0, 0.3)
+                fleet[name].observe(decision.id, 0.3)
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(name,)) for name in TASKS]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(30):
+            team = gb.Fleet.load(fleet.save(tmp_path / "busy.npz"))._team
+            learned = team.pooled.scalars[0] + team.fleet.own.scalars[:, 0].sum()
+            waiting = sum(len(entries) for entries in team.pending)
+            assert learned + waiting == sum(team.rounds)
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+    assert not failures
+
+
+def test_a_fast_agent_that_stops_holds_nobody_up() -> None:
+    fleet = gb.Fleet({"fast": [0, 1], "b": [0, 1], "c": [0, 1]}, dim=2, algorithm=gb.DiscUcb(0.3))
+    menu = np.array([[0.5, 0.1], [0.2, 0.6]])
+    for decision in fleet["fast"].decide_many([menu] * 3000, [0] * 3000)[:10]:
+        fleet["fast"].observe(decision.id, 0.5)
+    for _ in range(200):
+        for name in "bc":
+            decision = fleet[name].decide(menu, 0)
+            fleet[name].observe(decision.id, 0.5)
+    assert fleet.poolings > 0
+
+
+def test_tampered_numbers_and_unknown_kinds_are_refused(tmp_path: Path) -> None:
+    path = make().save(tmp_path / "fleet.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **(arrays | {"estimate_inverse": arrays["estimate_inverse"] * np.nan}))
+    with pytest.raises(ValueError, match="estimate_inverse does not fit"):
+        gb.Fleet.load(path)
+    np.savez(path, **{k: v for k, v in arrays.items() if k != "own_gram"})
+    with pytest.raises(ValueError, match="damaged"):
+        gb.Fleet.load(path)
+
+    class Mine(gb.DisLinUcb):
+        """Somebody's own algorithm."""
+
+    with pytest.raises(TypeError, match="Mine cannot be saved"):
+        gb.Fleet(TASKS, dim=3, algorithm=Mine()).save(tmp_path / "mine.npz")
+
+
+def test_names_are_texts() -> None:
+    with pytest.raises(TypeError, match="must be a text, not 0"):
+        gb.Fleet({0: [0]}, dim=2)

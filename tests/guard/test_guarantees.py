@@ -44,6 +44,7 @@ def test_coverage_over_a_thousand_runs(agents: int, rounds: int, radius: str) ->
     assert share <= 0.2
 
 
+@pytest.mark.filterwarnings("ignore:.*rewards in:guardband.BoundWarning")
 def test_the_paper_s_set_fails_where_a_context_is_shared_by_many() -> None:
     paper = gb.GuardUcb(0.2, noise=0.05, delta=0.2, radius="paper", ridge=1.0)
     assert failures(paper, 3, 300, 200, 0.3) <= 0.2
@@ -250,3 +251,49 @@ def test_an_agent_takes_the_support_of_the_hidden_context() -> None:
         with pytest.raises(ValueError, match=message):
             agent.decide(psi, 0, **arguments)
     assert_allclose(agent.theta, before)
+
+
+def test_heavy_weights_and_long_runs_do_not_wear_the_set_down() -> None:
+    """Declared bounds far above the truth make ridge small and weights large: drift would show."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        theta = rng.random(6)
+        theta /= np.linalg.norm(theta)
+        menu = rng.random((1, 3, 6))
+        menu /= np.linalg.norm(menu, axis=2)[..., None] * 1.3
+        problem = gb.Tabular(menu, menu, theta, baseline=2, noise=0.01)
+        algorithm = gb.GuardUcb(0.3, noise=0.01, spread=0.0, theta_bound=1000.0, mode="policy")
+        results = gb.simulate(problem, algorithm, rounds=20_000, seed=seed)
+        assert results.series[0].totals["outside"].sum() == 0
+
+
+def test_numbers_that_break_down_certify_nothing() -> None:
+    rng = np.random.default_rng(0)
+    theta = rng.random(6)
+    theta /= np.linalg.norm(theta)
+    menu = rng.random((6, 6))
+    menu /= np.linalg.norm(menu, axis=1)[:, None] * 1.3
+    means = menu @ theta
+    b = int(np.argsort(means)[3])
+    agent = gb.Agent(
+        dim=6, alpha=0.05, algorithm=gb.GuardUcb(noise=1e-3, theta_bound=1e6, realised="worst")
+    )
+    for _ in range(2000):
+        decision = agent.decide(menu, b, support=menu[None], weights=[1.0])
+        assert 0 <= decision.action < 6
+        if decision.promise == "play":
+            assert means[decision.action] >= 0.95 * means[b]
+        agent.observe(decision.id, float(means[decision.action] + 1e-3 * rng.normal()))
+
+
+def test_rewards_outside_the_unit_interval_are_warned_of() -> None:
+    phi = np.array([[[0.0, 0.5], [-0.9, 0.1], [0.0, 0.6]]])
+    problem = gb.Tabular(phi, phi, [0.9, 0.4], baseline=2, noise=0.1)
+    with pytest.warns(gb.BoundWarning, match=r"rewards in \[0, 1\].*-0\.77"):
+        gb.simulate(problem, gb.GuardUcb(0.1, noise=0.1, spread=0.0), rounds=10)
+
+
+@pytest.mark.parametrize("radius", ["best", "logdet", "empirical"])
+def test_a_set_that_is_told_a_quarter_of_the_noise_is_seen_to_fail(radius: str) -> None:
+    told = {"delta": 0.2, "noise": 0.05 / 4, "spread": 0.075}
+    assert failures(gb.GuardUcb(0.2, radius=radius, **told), 10, 150, 100, 0.3) > 0.2

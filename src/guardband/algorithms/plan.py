@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from guardband.algorithms.phases import Phasing
 from guardband.core.asynchronous import Upload
@@ -59,7 +59,7 @@ class Algorithm(Protocol):
     def constrained(self) -> bool:
         """Whether it promises anything about the baseline."""
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: Facts) -> Any:
         """Return the terms for a problem of which `facts` are known."""
 
 

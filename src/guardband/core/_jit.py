@@ -40,13 +40,25 @@ def cache_folder() -> Path:
     digest.update(repr(flags).encode())
     given = os.environ.get("NUMBA_CACHE_DIR")
     root = Path(given) if given else user_cache_path("guardband") / "kernels"
-    folder = root / digest.hexdigest()[:20]
+    name = digest.hexdigest()[:20]
+    for place in (root, Path(tempfile.gettempdir()) / f"guardband-{os.getuid()}"):
+        if _usable(place / name):
+            return place / name
+    return Path(tempfile.mkdtemp(prefix="guardband-"))
+
+
+def _usable(folder: Path) -> bool:
+    """Tell whether machine code can be written here, and only by us.
+
+    Where it cannot, Numba would silently keep it beside the source instead, keyed by one file.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home: the kernels are compiled once per machine start instead
-        folder = Path(tempfile.gettempdir()) / f"guardband-{os.getuid()}" / folder.name
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        return False
+    return folder.stat().st_uid == os.getuid()
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -18,6 +18,7 @@ __all__ = [
 ]
 
 TIDY = 1024.0  # observations between two rebuilds
+REFINEMENTS = 3  # V^-1 U, corrected twice: right to rounding even where V is nearly singular
 
 
 @kernel
@@ -92,9 +93,15 @@ def refresh(state, pooled, ridge):
     estimate.scalars[1] = _add_up(state, pooled, ridge)
     estimate.scalars[0] = invert(work[4:], estimate.inverse) - d * math.log(ridge)
     for i in range(d):
-        work[2, i] = pooled.moment[i] + own.moment[i]
-    for i in range(d):
-        estimate.theta[i] = dot(estimate.inverse[i], work[2])
+        estimate.theta[i] = 0.0
+    for _ in range(REFINEMENTS):
+        for i in range(d):  # what theta leaves unexplained: U - V theta
+            rest = pooled.moment[i] + own.moment[i] - ridge * estimate.theta[i]
+            for j in range(d):
+                rest -= (pooled.gram[i, j] + own.gram[i, j]) * estimate.theta[j]
+            work[2, i] = rest
+        for i in range(d):
+            estimate.theta[i] += dot(estimate.inverse[i], work[2])
 
 
 @kernel

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.algorithms import Algorithm
 from guardband.checks import as_array, check_whole
@@ -158,7 +159,14 @@ class Agent:
             return self._decide(request)
 
     def decide_many(
-        self, features: Sequence[Any], baselines: Sequence[int], baseline_rewards: Any = None
+        self,
+        features: Sequence[Any],
+        baselines: Sequence[int],
+        baseline_rewards: Any = None,
+        *,
+        supports: Any = None,
+        weights: Any = None,
+        covariances: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now.
 
@@ -172,14 +180,22 @@ class Agent:
             The row of the baseline's action in each.
         baseline_rewards
             Its expected reward in each, or None where it is not known; None: nowhere.
+        supports, weights, covariances
+            What `decide` takes beside them, one for each request; None: for none.
         """
-        rewards = [None] * len(features) if baseline_rewards is None else list(baseline_rewards)
-        if not len(features) == len(baselines) == len(rewards):
+        count = len(features)
+        columns = [
+            [None] * count if column is None else list(column)
+            for column in (baseline_rewards, supports, weights, covariances)
+        ]
+        lengths = [count, len(baselines), *(len(column) for column in columns)]
+        if len(set(lengths)) > 1:
             raise ValueError(
-                f"{len(features)} tables of features, {len(baselines)} baselines and "
-                f"{len(rewards)} baseline rewards do not go together."
+                f"{count} tables of features, {len(baselines)} baselines and {lengths[2:]} of what "
+                "goes with them do not fit together."
             )
-        requests = [self._request(*r) for r in zip(features, baselines, rewards, strict=True)]
+        rows = zip(features, baselines, *columns, strict=True)
+        requests = [self._request(*row) for row in rows]
         with self._team.lock:
             return [self._decide(request) for request in requests]
 
@@ -232,6 +248,8 @@ class Agent:
             row = operator.index(baseline)
         except TypeError:
             raise TypeError(f"baseline must be the row of an action, not {baseline!r}.") from None
+        if isinstance(baseline, bool):
+            raise TypeError(f"baseline must be the row of an action, not {baseline!r}.")
         if not 0 <= row < table.shape[0]:
             raise ValueError(f"baseline {row} is not one of the {table.shape[0]} actions.")
         if baseline_reward is not None:
@@ -242,13 +260,18 @@ class Agent:
             pages, chances = self._support(support, weights, menu)
         if covariance is not None:
             spread = self._covariance(covariance, menu.shape[1])
-        return Request(menu, row, baseline_reward, pages, chances, spread)
+        request = Request(menu, row, baseline_reward, pages, chances, spread)
+        self._team.engine.check(request)
+        return request
 
     def _table(self, features: Any) -> Floats:
-        try:
-            table = np.ascontiguousarray(features, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("features must be a table of numbers, one row per action.") from None
+        table = features if type(features) is np.ndarray else _as_plain_array(features)
+        if table.dtype != np.float64 or not table.flags.c_contiguous:
+            if table.dtype.kind not in "fiu":
+                raise ValueError(
+                    f"features must be a table of numbers, one row per action, not {table.dtype}."
+                )
+            table = np.ascontiguousarray(table, dtype=np.float64)
         dim, size = self._team.dim, self._index.size
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
             wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
@@ -305,10 +328,7 @@ class Agent:
         return array
 
     def _as_baseline_reward(self, value: float) -> float:
-        try:
-            reward = float(value)
-        except (TypeError, ValueError):
-            raise TypeError(f"baseline_reward must be a number, not {value!r}.") from None
+        reward = _as_number("baseline_reward", value)
         bound = getattr(self._team.algorithm, "theta_bound", math.inf)
         limit = bound * self._team.feature_bound * SLACK
         if not math.isfinite(reward) or abs(reward) > limit:
@@ -355,11 +375,26 @@ class Agent:
         )
 
 
-def _as_reward(value: float, limit: float) -> float:
+def _as_plain_array(features: Any) -> NDArray[Any]:
+    if isinstance(features, np.ma.MaskedArray):
+        raise ValueError("features are a masked array: leave out what is masked, or fill it.")
     try:
-        reward = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"reward must be a number, not {value!r}.") from None
+        return np.asarray(features)
+    except ValueError:  # rows of different lengths
+        raise ValueError("features must be a table of numbers, one row per action.") from None
+
+
+def _as_number(name: str, value: Any) -> float:
+    if not isinstance(value, str | bytes | bool | complex):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(f"{name} must be a number, not {value!r}.")
+
+
+def _as_reward(value: float, limit: float) -> float:
+    reward = _as_number("reward", value)
     if not math.isfinite(reward):
         raise ValueError(f"reward must be finite, not {reward}.")
     if abs(reward) > limit:

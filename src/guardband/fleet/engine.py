@@ -21,6 +21,7 @@ from guardband.fleet.decision import GUARD_REASONS, REASONS
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict", "make_engine"]
 
+NOISES = ("noise", "context_noise")
 SURE = 40.0  # a sub-Gaussian reward is never this many deviations from its mean
 KINDS = ("learned", "baseline", "explored")
 SENTENCES = [REASONS[reason] for reason in sorted(REASONS)]
@@ -69,6 +70,9 @@ class Engine(Protocol):
     ridge: float
     reward_limit: float
 
+    def check(self, request: Request) -> None:
+        """Raise if the request lacks something; before anything is changed."""
+
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m in its `turn`-th round."""
 
@@ -87,6 +91,9 @@ class Engine(Protocol):
 class PaperEngine:
     """DiSC-UCB and its kin."""
 
+    def check(self, request: Request) -> None:
+        """Accept every request."""
+
     def __init__(
         self, algorithm: Any, facts: Facts, fleet: State, pooled: Statistic, coords: list[Ints]
     ) -> None:
@@ -98,7 +105,12 @@ class PaperEngine:
         )
         terms = plans[0].terms
         self.terms, self.ridge, self.coords = terms, terms.ridge, coords
-        noise = float(getattr(algorithm, "noise", math.inf))
+        if getattr(algorithm, "gate", None) == "gap":
+            raise ValueError(
+                "gate='gap' needs the true optimum, which only a simulation knows; "
+                "use gate='printed' or gate='none'."
+            )
+        noise = math.hypot(*(float(getattr(algorithm, n, math.inf)) for n in NOISES))
         self.reward_limit = terms.feature_bound * terms.theta_bound + SURE * noise
         self.states = [_flat(fleet, m) for m in range(facts.agents)]
         self.desks = [(*state, *pooled) for state in self.states]
@@ -154,15 +166,32 @@ class PaperEngine:
 class GuardEngine:
     """Guard-UCB."""
 
+    def check(self, request: Request) -> None:
+        """Refuse a request that lacks what the promise needs."""
+        enough = request.weights.size or (request.covariance.size and self.realised != "worst")
+        if self.realised is not None and not enough:
+            raise ValueError(
+                "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
+                "features and their weights to decide, see gb.feature_support; or, for a chance, "
+                "covariance=..., see gb.difference_covariance."
+            )
+
     def __init__(
-        self, algorithm: GuardUcb, facts: Facts, fleet: State, pooled: Statistic, coords: list[Ints]
+        self,
+        algorithm: GuardUcb,
+        facts: Facts,
+        fleet: State,
+        pooled: Statistic,
+        coords: list[Ints],
+        feature_bound: float,
     ) -> None:
         plan = algorithm.plan(facts)
         self.terms, self.ridge, self.coords = plan.terms, plan.terms.ridge, coords
         self.realised = algorithm.realised
         self.alpha = plan.alpha
         self.settings = [pack_guard(plan.terms, alpha) for alpha in plan.alpha]
-        self.reward_limit = 1.0 + SURE * algorithm.noise
+        noise = math.hypot(algorithm.noise, algorithm.spread or 0.0)
+        self.reward_limit = max(1.0, algorithm.theta_bound * feature_bound) + SURE * noise
         self.pooled = pooled
         self.reports: Reports = new_reports(facts.agents, facts.dim)
         self.states = [_flat(fleet, m) for m in range(facts.agents)]
@@ -175,13 +204,6 @@ class GuardEngine:
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m."""
         menu, baseline, reward, pages, weights, covariance = request
-        told = weights.size or (covariance.size and self.realised != "worst")
-        if self.realised is not None and not told:
-            raise ValueError(
-                "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
-                "features and their weights to decide, see gb.feature_support; or, for a chance, "
-                "covariance=..., see gb.difference_covariance."
-            )
         dim, actions = menu.shape
         desk = np.empty((DESK_ROWS, max(actions, weights.size, dim)))
         kept, x, report = np.empty(actions, np.bool_), np.empty(dim), np.empty(GUARD_REPORT)
@@ -284,11 +306,16 @@ class GuardEngine:
 
 
 def make_engine(
-    algorithm: Any, facts: Facts, fleet: State, pooled: Statistic, coords: list[Ints]
+    algorithm: Any,
+    facts: Facts,
+    fleet: State,
+    pooled: Statistic,
+    coords: list[Ints],
+    feature_bound: float,
 ) -> Engine:
     """Return the engine that runs `algorithm`."""
     if isinstance(algorithm, GuardUcb):
-        return GuardEngine(algorithm, facts, fleet, pooled, coords)
+        return GuardEngine(algorithm, facts, fleet, pooled, coords, feature_bound)
     return PaperEngine(algorithm, facts, fleet, pooled, coords)
 
 

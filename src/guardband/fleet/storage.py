@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -58,21 +59,22 @@ def save_team(team: Team, path: str | Path) -> Path:
             "pending": [list(waiting) for waiting in team.pending],
         }
         waiting = [entry for entries in team.pending for entry in entries.values()]
-        arrays = {
-            **_arrays(team),
+        # Copies and text are made under the lock: what is written belongs to one moment.
+        text = json.dumps(about)
+        arrays = {name: array.copy() for name, array in _arrays(team).items()} | {
             "pending_x": np.array([each.x for each in waiting]).reshape(-1, team.dim),
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
     place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f"{place.name}.{os.getpid()}.part")
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f"{place.name}.", suffix=".part")
     try:
-        with partial.open("wb") as file:
-            np.savez(file, about=np.array(json.dumps(about)), **arrays)
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, about=np.array(text), **arrays)
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(place)
+        Path(name).replace(place)
     finally:
-        partial.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
     return place
 
 
@@ -84,17 +86,31 @@ def load_team(path: str | Path) -> Team:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
         if about["format"] != FORMAT:
-            raise KeyError("format")
+            raise ValueError(f"its format is {about['format']!r}")
+        if int(about["version"]) <= VERSION:
+            return _restored(about, arrays)
     except FileNotFoundError:
         raise
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        EOFError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+    ) as error:
         raise ValueError(f"{place} is not a saved fleet, or it is damaged ({error}).") from error
-    if about["version"] > VERSION:
-        raise ValueError(
-            f"{place} has format version {about['version']}, newer than the {VERSION} this version "
-            "of guardband reads: upgrade guardband."
-        )
-    settings = about["algorithm"]
+    raise ValueError(
+        f"{place} has format version {about['version']}, newer than the {VERSION} this version of "
+        "guardband reads: upgrade guardband."
+    )
+
+
+def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Team:
+    """Return the team that a file describes; anything that does not fit raises."""
+    settings = dict(about["algorithm"])
     team = Team(
         about["tasks"],
         dim=about["dim"],
@@ -105,9 +121,14 @@ def load_team(path: str | Path) -> Team:
         seed=about["seed"],
     )
     for name, array in _arrays(team).items():
-        array[...] = arrays[name]
+        saved = arrays[name]
+        if saved.shape != array.shape or not np.isfinite(saved).all():
+            raise ValueError(f"{name} does not fit")
+        array[...] = saved
     for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
         setattr(team, name, about[name])
+    if not len(team.rounds) == len(team.rounds_pooled) == len(team.next_coin) == len(team.names):
+        raise ValueError("the counters do not fit")
     for coins, state in zip(team.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
     waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)

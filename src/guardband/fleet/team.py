@@ -22,8 +22,10 @@ class Team:
     """Agents in one process: their states, the pooled data, and when to pool.
 
     A pooling that fell due in an agent's n-th round is carried out when an agent that has n rounds
-    behind it decides again. Agents that take turns thus pool between rounds, never within one: no
-    decision uses a reward that was earned under the same hidden context.
+    behind it decides again. Agents that take turns, one decision each per round, thus pool between
+    rounds and never within one: no decision uses a reward that was earned under the same hidden
+    context. Agents whose counts differ are not in step, and no count can tell their rounds apart:
+    let them have contexts of their own (shared_context=False).
     """
 
     def __init__(
@@ -40,7 +42,10 @@ class Team:
         self.dim = check_whole("dim", dim)
         if not tasks:
             raise ValueError("tasks is empty: give at least one, such as {'movies': [0, 1, 2]}.")
-        self.names = tuple(str(name) for name in tasks)
+        for name in tasks:
+            if not isinstance(name, str):
+                raise TypeError(f"a task's name must be a text, not {name!r}.")
+        self.names = tuple(tasks)
         self.tasks = tuple(as_index_set(f"task {n!r}", s, dim) for n, s in tasks.items())
         self.algorithm = algorithm
         self.feature_bound = check_positive("feature_bound", feature_bound)
@@ -56,7 +61,9 @@ class Team:
         self.fleet = new_fleet(agents, self.dim, algorithm.plan(facts).terms.ridge)
         self.states = [state_of(self.fleet, m) for m in range(agents)]
         self.pooled = new_statistic(self.dim)
-        self.engine = make_engine(algorithm, facts, self.fleet, self.pooled, self.coords)
+        self.engine = make_engine(
+            algorithm, facts, self.fleet, self.pooled, self.coords, self.feature_bound
+        )
         self.lock = threading.RLock()
         self.rounds = [0] * agents
         self.rounds_pooled = [0] * agents
@@ -82,4 +89,5 @@ class Team:
         now = self.rounds[agent]
         since = now - self.rounds_pooled[agent]
         if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
-            self.due_round = now if self.due_round is None else self.due_round
+            # The earliest round counts: a fast agent that stops must not hold up the others.
+            self.due_round = now if self.due_round is None else min(self.due_round, now)

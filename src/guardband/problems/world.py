@@ -101,6 +101,16 @@ class World:
         return self.theta.size
 
     @cached_property
+    def menu(self) -> Floats:
+        """(C, d, K): the expected features as kernels read them; one table for all algorithms."""
+        return np.ascontiguousarray(self.psi.transpose(0, 2, 1))
+
+    @cached_property
+    def truth(self) -> Floats:
+        """(C, d, K): the true features as kernels read them."""
+        return np.ascontiguousarray(self.phi.transpose(0, 2, 1))
+
+    @cached_property
     def groups(self) -> tuple[tuple[tuple[int, ...], ...], Ints]:
         """The distinct tasks, and which of them each agent has."""
         distinct = tuple(dict.fromkeys(self.tasks))

@@ -32,8 +32,8 @@ def scene_of(world: World, plan: Any) -> Scene:
         raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
     nature = world.nature
     pages: dict[str, Any] = {
-        "menu": world.psi.transpose(0, 2, 1),
-        "truth": world.phi.transpose(0, 2, 1),
+        "menu": world.menu,
+        "truth": world.truth,
         "expected": world.expected,
         "realised": world.realised,
         "best": world.best,

@@ -16,10 +16,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from guardband.algorithms import Algorithm
+from guardband.algorithms import Algorithm, GuardUcb
 from guardband.checks import as_alpha, check_whole
 from guardband.core.types import Floats
-from guardband.problems import Problem, World
+from guardband.problems import Fresh, Problem, World
 from guardband.seeds import trial_seed
 from guardband.sim.provenance import commit, versions
 from guardband.sim.results import Results
@@ -81,6 +81,13 @@ def simulate(
     entrants = list(algorithms) if isinstance(algorithms, Sequence) else [algorithms]
     if not entrants:
         raise ValueError("algorithms is empty: give at least one, such as gb.DiscUcb(alpha=0.1).")
+    if not hasattr(problem, "build"):
+        raise TypeError(
+            f"{problem!r} is not a problem: make one with gb.problem(name) or gb.Tabular(...)."
+        )
+    for entrant in entrants:
+        if isinstance(entrant, type) or not hasattr(entrant, "plan"):
+            raise TypeError(f"{entrant!r} is not an algorithm: give one such as gb.GuardUcb(0.1).")
     if rounds is None:
         if replay is None:
             raise ValueError("rounds is missing: say how many rounds to play.")
@@ -200,6 +207,19 @@ def _warn_of_bounds(world: World, algorithms: Sequence[Algorithm]) -> None:
                 found.append(
                     f"{algorithm.name} assumes {setting}={bound:g}, but {what} reach {value:.4g}"
                 )
+    low, high = _reward_range(world)
+    for algorithm in algorithms:
+        if isinstance(algorithm, GuardUcb) and (low < -1e-9 or high > 1 + 1e-9):
+            found.append(
+                f"{algorithm.name} assumes rewards in [0, 1], but they reach from {low:.3g} to "
+                f"{high:.3g}"
+            )
     if found:
         message = "; ".join(dict.fromkeys(found))
         warnings.warn(f"{message}. Its promise does not cover that.", BoundWarning, stacklevel=3)
+
+
+def _reward_range(world: World) -> tuple[float, float]:
+    """Return the smallest and largest reward; where phi is drawn around psi, of the expected."""
+    rewards = world.expected if isinstance(world.nature, Fresh) else world.realised
+    return float(rewards.min()), float(rewards.max())
