@@ -110,6 +110,7 @@ def test_company_changes_nothing(algorithm: Any) -> None:
 
 
 @pytest.mark.parametrize("problem", [n for n in PROBLEMS if n not in ("lastfm", "movielens")])
+@pytest.mark.filterwarnings("ignore:.*rewards in:guardband.BoundWarning")
 def test_all_run_on_every_problem(problem: str) -> None:
     """Or say why not: designs need contexts that are known beforehand."""
     task: Any = PROBLEMS[problem]()

