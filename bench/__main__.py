@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import platform
 import sys
+import time
+import warnings
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -13,12 +16,16 @@ from rich.table import Table
 import guardband as gb
 from bench import workloads
 from bench.clock import best_of, limit, matrix_rate, root_rate
+from guardband.algorithms import ALGORITHMS
+from guardband.problems import PROBLEMS
 from guardband.sim.provenance import commit, versions
 
 REFERENCE = 21.0  # microseconds of the NumPy round at (50, 9) for which the targets were set
 SHUT = gb.DiscUcb(0.1)  # the printed gate stays shut: every round is conservative
 FREE = gb.DisLinUcb()
 OPEN = gb.DiscUcb(0.9, gate="none", noise=0.1, context_noise=0.1)
+
+GUARD = gb.GuardUcb(0.5, noise=0.1, spread=0.1)
 
 ROUNDS = [
     ("conservative round, K=40, d=2", SHUT, (40, 2, 100), 200_000, 0.15),
@@ -28,6 +35,9 @@ ROUNDS = [
     ("safe optimistic round, K=40, d=2", OPEN, (40, 2, 100), 200_000, None),
     ("safe optimistic round, K=50, d=9", OPEN, (50, 9, 100), 50_000, None),
     ("safe optimistic round, K=538, d=9, 741 contexts", OPEN, (538, 9, 741), 10_000, None),
+    ("Guard-UCB round, spread declared, K=40, d=2", GUARD, (40, 2, 100), 200_000, 0.7),
+    ("Guard-UCB round, spread declared, K=50, d=9", GUARD, (50, 9, 100), 50_000, 2.4),
+    ("Guard-UCB round, spread declared, K=538, d=9", GUARD, (538, 9, 741), 10_000, 24.0),
 ]
 
 
@@ -85,6 +95,31 @@ def measure(notes: Console) -> tuple[list[list[str]], float]:
     return rows, numpy_round
 
 
+def builds(notes: Console) -> list[list[str]]:
+    """Return how long each named problem takes to build, and how large its tables are."""
+    rows = []
+    for name, kind in PROBLEMS.items():
+        with notes.status(f"building {name}"):
+            problem = kind()
+            micros = best_of(partial(problem.build, 0), 1, repeats=3)
+            world = problem.build(0)
+        size = sum(a.nbytes for a in (world.phi, world.psi, world.theta, world.baseline))
+        rows.append([name, f"{micros / 1000:.2f}", f"{size:,}"])
+    return rows
+
+
+def everything(notes: Console) -> str:
+    """Return the seconds that all algorithms take on synthetic-b, 20,000 rounds, 20 trials."""
+    algorithms = [entry.make() for entry in ALGORITHMS.values()]
+    task = gb.problem("synthetic-b")
+    with notes.status("all algorithms on synthetic-b"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", gb.BoundWarning)
+        gb.simulate(task, algorithms, rounds=2, alpha=0.25, progress=False)
+        start = time.perf_counter()
+        gb.simulate(task, algorithms, rounds=20_000, trials=20, alpha=0.25, progress=False)
+    return f"{len(algorithms)} algorithms: {time.perf_counter() - start:.1f} s on all cores"
+
+
 def _target(target: float | None, scale: float) -> str:
     return "-" if target is None else f"{target * scale:.3g}"
 
@@ -99,6 +134,8 @@ def main() -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+    built, whole = builds(notes), everything(notes)
+    Console().print(f"synthetic-b, 20,000 rounds, 20 trials, {whole}")
     lines = [
         "# Speed",
         "",
@@ -112,6 +149,14 @@ def main() -> None:
         "| " + " | ".join(headings) + " |",
         "|" + "---|" * len(headings),
         *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "Building each problem:",
+        "",
+        "| problem | ms | bytes of features, theta and baseline |",
+        "|---|---|---|",
+        *("| " + " | ".join(row) + " |" for row in built),
+        "",
+        f"synthetic-b, 20,000 rounds, 20 trials, {whole}.",
         "",
         f"{date.today()}, {cpu()}, Python {sys.version.split()[0]}, numba {versions()['numba']}, "
         f"numpy {versions()['numpy']}, commit {commit()}",

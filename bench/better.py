@@ -105,7 +105,7 @@ def entrants(task: Any, panel: dict[str, Any]) -> list[Any]:
     assumed["alpha"] = panel["alpha"]
     if "noise" in panel:
         assumed["noise"] = panel["noise"]
-    names = tuple(name for name in ALGORITHMS if name != "guard-ucb")
+    names = tuple(name for name in ALGORITHMS if not name.startswith("guard-ucb"))
     rivals = make_algorithms(RunConfig(problem=panel["problem"], algorithms=names), assumed)
     world = task.build(0)
     guards = [
@@ -146,16 +146,16 @@ def run(panel: dict[str, Any], trials: int) -> pd.DataFrame:
         rows.append(
             {
                 "panel": panel["name"],
-                "algorithm": s.label.replace("guard-ucb (mode=", "guard-ucb ").rstrip(")")
-                if s.algorithm == "guard-ucb"
-                else s.label,
+                "algorithm": s.label,
                 "regret": totals["regret_expected"],
                 "below floor, expected": totals["violations_expected"],
                 "policy below floor": totals["violations_policy"],
                 "below floor, realised": totals["violations_realised"],
                 "conservative": totals["conservative"],
                 "syncs": float(s.sync_rounds.mean()),
-                "outside": totals["outside"] if s.algorithm == "guard-ucb" else float("nan"),
+                "outside": totals["outside"]
+                if s.algorithm.startswith("guard-ucb")
+                else float("nan"),
                 "model": panel["model"],
                 "rounds": panel["rounds"],
             }
@@ -173,7 +173,7 @@ def judge(table: pd.DataFrame) -> list[str]:
     for name, part in table.groupby("panel", sort=False):
         rows = part.set_index("algorithm")
         free = rows.loc["dis-lin-ucb", "regret"]
-        policy, strict = rows.loc["guard-ucb policy"], rows.loc["guard-ucb strict"]
+        policy, strict = rows.loc["guard-ucb-policy"], rows.loc["guard-ucb"]
         printed = rows.loc["disc-ucb"]
         stays = printed["conservative"] > 0.999 * printed["rounds"]
         factor = f"{printed['regret'] / strict['regret']:.0f}" + ("" if stays else " (it leaves)")

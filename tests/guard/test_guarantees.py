@@ -297,3 +297,24 @@ def test_rewards_outside_the_unit_interval_are_warned_of() -> None:
 def test_a_set_that_is_told_a_quarter_of_the_noise_is_seen_to_fail(radius: str) -> None:
     told = {"delta": 0.2, "noise": 0.05 / 4, "spread": 0.075}
     assert failures(gb.GuardUcb(0.2, radius=radius, **told), 10, 150, 100, 0.3) > 0.2
+
+
+def test_a_decision_names_its_certificate() -> None:
+    seen = set()
+    for settings in (
+        {"mode": "policy"},
+        {"mode": "strict"},
+        {"mode": "strict", "baseline_tolerance": 0.0},
+    ):
+        agent = gb.Agent(dim=2, algorithm=gb.GuardUcb(0.3, noise=0.05, spread=0.0, **settings))
+        rng, theta = np.random.default_rng(1), np.array([0.7, 0.5])
+        for _ in range(150):
+            menu = rng.uniform(0.1, 0.6, (4, 2))
+            decision = agent.decide(menu, 0, float(menu[0] @ theta))
+            agent.observe(decision.id, float(menu[decision.action] @ theta) + rng.normal(0, 0.05))
+            seen.add((decision.promise, decision.certificate))
+            if decision.promise == "play":
+                assert decision.certificate in ("difference", "lead", "reward", "baseline")
+                assert decision.kept[decision.action]
+            assert (decision.certificate == "mixture") == (decision.promise == "policy")
+    assert {("play", "difference"), ("policy", "mixture")} <= seen

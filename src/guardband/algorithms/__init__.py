@@ -68,6 +68,13 @@ ALGORITHMS: dict[str, Entry] = {
         "pools when log det V has grown, no horizon",
         "guardband",
     ),
+    "guard-ucb-policy": Entry(
+        lambda **settings: GuardUcb(mode="policy", **settings),
+        "the same, certified as a randomised choice: learns faster",
+        "stage-wise",
+        "pools when log det V has grown, no horizon",
+        "guardband",
+    ),
     "disc-ucb": Entry(
         DiscUcb,
         "safe optimism, known baseline reward; the printed gate",

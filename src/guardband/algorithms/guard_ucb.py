@@ -97,8 +97,12 @@ class GuardUcb:
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
 
-    name: ClassVar[str] = "guard-ucb"
     constrained: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The name in lists, plots and on the command line."""
+        return "guard-ucb" if self.mode == "strict" else "guard-ucb-policy"
 
     def __post_init__(self) -> None:
         numbers = as_alpha(self.alpha)

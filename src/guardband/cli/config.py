@@ -33,7 +33,14 @@ KINDS: dict[str, tuple[type, str]] = {
     "problem_settings": (dict, "a table"),
 }
 
-DEFAULT_ALGORITHMS = ("guard-ucb", "disc-ucb", "disc-ucb-gap-oracle", "dis-lin-ucb", "baseline")
+DEFAULT_ALGORITHMS = (
+    "guard-ucb",
+    "guard-ucb-policy",
+    "disc-ucb",
+    "disc-ucb-gap-oracle",
+    "dis-lin-ucb",
+    "baseline",
+)
 DEFAULT_ROUNDS = 20_000  # the figures' own horizons reach ten million
 
 TEMPLATE = """\
@@ -151,7 +158,7 @@ def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[A
     given = {**assumptions, **(config.settings or {})}
     if config.alpha is not None:
         given["alpha"] = config.alpha
-    made = []
+    made: list[Any] = []
     for name in config.algorithms:
         plain = ALGORITHMS[name].make()
         own = {f.name for f in fields(plain)}

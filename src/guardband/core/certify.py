@@ -10,12 +10,16 @@ import math
 
 from guardband.core._jit import kernel
 from guardband.core.linalg import copy, dot, invert, root
-from guardband.core.types import Radius, Realised
+from guardband.core.types import Certificate, Radius, Realised
 
-__all__ = ["anchor", "guard_radius", "observation_weight", "slack_of", "slacks"]
+__all__ = ["anchor", "certificate_of", "guard_radius", "observation_weight", "slack_of", "slacks"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
 NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
+
+NO_CERTIFICATE, BY_DEFINITION = int(Certificate.NONE), int(Certificate.BASELINE)
+BY_DIFFERENCE, BY_LEAD = int(Certificate.DIFFERENCE), int(Certificate.LEAD)
+BY_REWARD, BY_CONTEXT = int(Certificate.REWARD), int(Certificate.CONTEXT)
 
 MANY = 64  # pairs of support points are compared up to this many; beyond, distances to psi
 ROUNDING = 1e-12
@@ -92,6 +96,28 @@ def slack_of(estimate, beta, terms, task, offer, desk, image, k):
         if k == b:
             slack = max(slack, task.alpha * max(0.0, offer.baseline_reward - terms.tolerance))
     return slack
+
+
+@kernel
+def certificate_of(estimate, beta, terms, task, offer, desk, image, k):
+    """Return which certificate clears the floor for action k: a code of `Certificate`."""
+    if not slack_of(estimate, beta, terms, task, offer, desk, image, k) >= 0.0:
+        return NO_CERTIFICATE
+    if k == offer.baseline:
+        return BY_DEFINITION
+    if terms.realised != NONE:
+        return BY_CONTEXT
+    mean, form = desk[0], desk[3]
+    keep, b = 1.0 - task.alpha, offer.baseline
+    cross = 0.0
+    for p in range(task.coords.size):
+        cross += image[task.coords[p]] * offer.menu[task.coords[p], k]
+    share = mean[k] - keep * mean[b]
+    if share >= beta * root(form[k] - 2.0 * keep * cross + keep * keep * form[b]):
+        return BY_DIFFERENCE
+    if mean[k] - mean[b] >= beta * root(form[k] - 2.0 * cross + form[b]):
+        return BY_LEAD
+    return BY_REWARD
 
 
 @kernel

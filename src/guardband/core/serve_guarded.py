@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guardband.core._jit import kernel
-from guardband.core.certify import observation_weight, slacks
+from guardband.core.certify import certificate_of, observation_weight, slacks
 from guardband.core.guarded import guard_decide, write_image
 from guardband.core.guarded_loop import note_report
 from guardband.core.loop import copy_features
@@ -24,7 +24,7 @@ from guardband.core.types import (
 
 __all__ = ["GUARD_REPORT", "guard_learn", "pack_guard", "serve_guarded"]
 
-GUARD_REPORT = 12
+GUARD_REPORT = 13
 ALPHA = len(GuardTerms._fields)
 NEVER = int(Trigger.NEVER)
 
@@ -88,6 +88,7 @@ def serve_guarded(
     for k in range(kept.size):
         kept[k] = desk[4, k] >= 0.0
     k = outcome.action
+    report[12] = certificate_of(used, outcome.beta, terms, task, believed, desk, state.work[1], k)
     copy_features(menu, k, coords, x)
     weight = observation_weight(state.estimate, outcome.plain, terms, task, offer, k)
     guess = 0.0

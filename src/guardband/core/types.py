@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Certificate",
     "Estimate",
     "Floats",
     "Gate",
@@ -106,6 +107,17 @@ class Realised(IntEnum):
     NONE = 0
     CHANCE = 1  # with a given probability
     WORST = 2  # in every possible context
+
+
+class Certificate(IntEnum):
+    """What makes an action sure to clear the floor."""
+
+    NONE = 0
+    BASELINE = 1  # it is the baseline
+    DIFFERENCE = 2  # its lead over the share of the baseline's reward, errors cancelling
+    LEAD = 3  # it is worth the baseline or more
+    REWARD = 4  # its lower bound, against the reported reward
+    CONTEXT = 5  # the difference, and a promise about the context that was drawn
 
 
 class Statistic(NamedTuple):

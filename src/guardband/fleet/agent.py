@@ -342,25 +342,25 @@ class Agent:
         team, m = self._team, self._number
         team.settle(m)
         turn = team.rounds[m] + 1
-        verdict = team.engine.decide(m, request, team.poolings + 1, turn, team.next_coin[m])
+        v = team.engine.decide(m, request, team.poolings + 1, turn, team.next_coin[m])
         team.next_coin[m] = team.coins[m].random()
         team.rounds[m] = turn
         name = f"{self._prefix}{turn}"
-        self._pending[name] = verdict.awaited
-        action, kind, reason, mean, width, floor, propensity, margin, promise, kept, _ = verdict
+        self._pending[name] = v.awaited
         return Decision(
             name,
-            action,
-            kind,
-            reason,
-            mean,
-            mean - width,
-            mean + width,
-            floor,
-            propensity,
-            margin,
-            promise,
-            kept,
+            v.action,
+            v.kind,
+            v.reason,
+            v.mean,
+            v.mean - v.width,
+            v.mean + v.width,
+            v.floor,
+            v.propensity,
+            v.margin,
+            v.promise,
+            v.certificate,
+            v.kept,
         )
 
     def _awaited(self, decision_id: str) -> Awaited:

@@ -73,6 +73,11 @@ class Decision(NamedTuple):
     promise
         What is promised about it: "play" (this action clears the floor), "policy" (the randomised
         choice does), "baseline" (it is the baseline) or "none".
+    certificate
+        By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
+        worth the baseline or more), "reward" (its lower bound against the reported reward),
+        "context" (the difference, and the context that was drawn), "baseline", "mixture" (of a
+        coin), "pruned set" (the paper's), or "none".
     kept
         One boolean per action: is it certified to clear the floor?
     """
@@ -88,6 +93,7 @@ class Decision(NamedTuple):
     propensity: float
     margin: float
     promise: str
+    certificate: str
     kept: NDArray[np.bool_]
 
     @property

@@ -15,7 +15,7 @@ from guardband.core.guarded_loop import Reports, new_reports
 from guardband.core.serve import REPORT_SIZE, RHO, learn, pack_settings, serve
 from guardband.core.serve_guarded import GUARD_REPORT, guard_learn, pack_guard, serve_guarded
 from guardband.core.sync import add_statistic, clear_statistic
-from guardband.core.types import Floats, Ints, State, Statistic, state_of
+from guardband.core.types import Certificate, Floats, Ints, State, Statistic, state_of
 from guardband.facts import Facts
 from guardband.fleet.decision import GUARD_REASONS, REASONS
 
@@ -23,6 +23,13 @@ __all__ = ["Awaited", "Engine", "Request", "Verdict", "make_engine"]
 
 NOISES = ("noise", "context_noise")
 SURE = 40.0  # a sub-Gaussian reward is never this many deviations from its mean
+CERTIFICATES = tuple(kind.name.lower() for kind in Certificate)
+PAPER_CERTIFICATES = {
+    "play": "pruned set",
+    "policy": "mixture",
+    "baseline": "baseline",
+    "none": "none",
+}
 KINDS = ("learned", "baseline", "explored")
 SENTENCES = [REASONS[reason] for reason in sorted(REASONS)]
 NO_PAGES, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
@@ -60,6 +67,7 @@ class Verdict(NamedTuple):
     propensity: float
     margin: float
     promise: str
+    certificate: str
     kept: NDArray[np.bool_]
     awaited: Awaited
 
@@ -142,6 +150,7 @@ class PaperEngine:
             propensity,
             mean - (upper - mean) - floor,
             promise,
+            PAPER_CERTIFICATES[promise],
             kept,
             Awaited(x, mean, 1.0, kind > 0),
         )
@@ -238,6 +247,7 @@ class GuardEngine:
             guess,
             alarm,
             _,
+            certificate,
         ) = report.tolist()
         chosen = int(action)
         # Policy mode plays a target for certain if it is sure to be worth the baseline or more.
@@ -267,6 +277,7 @@ class GuardEngine:
             propensity,
             margin,
             promise,
+            "mixture" if promise == "policy" else CERTIFICATES[int(certificate)],
             kept,
             Awaited(x, guess, weight, bool(conservative)),
         )

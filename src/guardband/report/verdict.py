@@ -48,6 +48,8 @@ def promises(results: Results, series: Series) -> bool:
     judged = results.settings["alpha"]
     if judged is None or not is_constrained(series):
         return False
+    if _frozen(results) and series.settings.get("mode") == "policy":
+        return False  # only single plays can be judged there, and policy mode promises none
     return bool(np.all(np.array(series.settings["alpha"]) <= np.array(judged)))
 
 
@@ -161,15 +163,20 @@ def _counts(results: Results, series: Series) -> dict[str, np.ndarray]:
     Guard-UCB promises expectations: of each play, or of the randomised choice. Where psi is phi
     with noise frozen into it, psi'theta is nobody's expectation, and only what was realised counts.
     """
-    problem = results.settings.get("problem", {})
-    noisy = isinstance(problem, dict) and problem.get("nature") == "frozen"
-    if noisy and problem.get("psi_noise", 1.0) > 0:
+    if _frozen(results):
         return {"realised": series.violations_realised}
-    if series.algorithm == "guard-ucb" and series.settings.get("realised") is None:
+    if series.algorithm.startswith("guard-ucb") and series.settings.get("realised") is None:
         if series.settings.get("mode") == "policy":
             return {"of the randomised choice": series.totals["violations_policy"]}
         return {"expected": series.violations_expected}
     return {"expected": series.violations_expected, "realised": series.violations_realised}
+
+
+def _frozen(results: Results) -> bool:
+    """Return whether psi is phi with noise frozen into it, and so nobody's expectation."""
+    problem = results.settings.get("problem", {})
+    noisy = isinstance(problem, dict) and problem.get("nature") == "frozen"
+    return bool(noisy and problem.get("psi_noise", 1.0) > 0)
 
 
 def _fallen(results: Results, series: Series) -> np.ndarray:
