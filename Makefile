@@ -22,7 +22,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (about a minute, once)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(PY) -m pip install --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[dev]' > $(VENV)/install.log 2>&1 || { tail -n 30 $(VENV)/install.log; exit 1; }
 	@touch $(VENV)/ready-$(KEY)
 
 run: install  ## the main job: a comparison, with a table, plots and a report

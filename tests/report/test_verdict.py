@@ -105,9 +105,38 @@ def test_a_single_trial_is_said_to_be_one():
 
 
 def test_regrets_that_cannot_be_told_apart():
-    one, two = series("one", [50, 60, 70]), series("two", [60, 55, 71])
+    one, two = series("one", [50, 60, 70, 65, 55]), series("two", [60, 55, 71, 64, 56])
     told = verdict(compare(one, two))
     assert "the regrets of one and two cannot be told apart (60 per agent)" in told
+
+
+def test_few_trials_rank_nobody():
+    one, two = series("one", [50, 60]), series("two", [60, 55])
+    told = verdict(compare(one, two))
+    assert "one has the least regret so far (55 per agent), but 2 trials rank nobody" in told
+
+
+def test_never_is_said_in_the_sense_of_the_promise():
+    strict = {"alpha": 0.3, "mode": "strict"}
+    guard = series("guard-ucb", [40, 41], expected=0.0, realised=[1, 0], settings=strict)
+    told = verdict(compare(guard, FREE))
+    assert "guard-ucb never did in the sense of their promise, which is an expectation" in told
+    clean = series("guard-ucb", [40, 41], settings=strict)
+    assert "while guard-ucb never did;" in verdict(compare(clean, FREE))
+    frozen = compare(
+        series("guard-ucb", [40, 41], expected=[1, 0], realised=0.0, settings=strict), FREE
+    )
+    frozen.settings["problem"] = {"nature": "frozen", "psi_noise": 0.1}
+    assert "guard-ucb never did as drawn" in verdict(frozen)
+
+
+def test_a_stuck_learner_is_named_with_the_remedy():
+    strict = {"alpha": 0.3, "mode": "strict"}
+    guard = series("guard-ucb", [40, 41], settings=strict)
+    guard.totals["stuck"] += 80.0
+    told = verdict(compare(guard, FREE))
+    assert "guard-ucb was stuck in 80 % of the rounds" in told
+    assert "mode='policy'" in told
     told = verdict(compare(one, two, series("three", [500, 510, 520])))
     assert "one and two have the least regret and cannot be told apart" in told
     assert told.endswith("followed by three with 8.5 times as much.")

@@ -51,7 +51,8 @@ problem = "{problem}"          # see: guardband problems; or a file of your own,
 algorithms = [{algorithms}]    # see: guardband algorithms
 
 # agents = 3       # tasks that learn together; the problem's own number if left out
-# alpha = 0.3      # share of the baseline's reward that may be lost; one number, or one per agent
+# alpha = 0.3      # share of the baseline's reward that may be lost; one number, or one per agent;
+#                  # the problem's own if left out
 # rounds = 20000   # the horizon
 trials = {trials}        # independent repetitions
 seed = {seed}           # the same seed gives the same numbers

@@ -22,7 +22,7 @@ def problems() -> None:
     for name, kind in PROBLEMS.items():
         sizes = dict(kind().sizes)
         table.add_row(name, *(str(sizes[size]) for size in SIZES), kind.about)
-    console = Console()
+    console = _wide()
     console.print(table)
     console.print("\nrun one with: guardband run --problem NAME; or your own: FILE.npz, FILE.csv")
 
@@ -34,4 +34,10 @@ def algorithms() -> None:
         table.add_column(heading, no_wrap=heading == "algorithm")
     for name, entry in ALGORITHMS.items():
         table.add_row(name, entry.constraint, entry.communication, entry.about, entry.source)
-    Console().print(table)
+    _wide().print(table)
+
+
+def _wide() -> Console:
+    """Return a console on which an entry takes one line; a narrow terminal wraps it as it likes."""
+    console = Console()
+    return Console(width=max(console.width, 190))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from guardband.cli.config import (
     make_problem,
     read_config,
 )
-from guardband.sim import Results, simulate
+from guardband.sim import BoundWarning, Results, simulate
 
 __all__ = ["run"]
 
@@ -163,7 +164,11 @@ def _command(config: Path | None, **options: object) -> str:
 def _compile_first(task: Any, entrants: list[Any]) -> None:
     """Load the kernels under a notice of their own; the first time they are compiled."""
     notes = Console(stderr=True)
-    with notes.status("loading the kernels (compiling them the first time: about half a minute)"):
+    with (
+        warnings.catch_warnings(),
+        notes.status("loading the kernels (compiling them the first time: about half a minute)"),
+    ):
+        warnings.simplefilter("ignore", BoundWarning)  # the run itself will say it
         simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
 
 
