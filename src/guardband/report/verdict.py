@@ -95,6 +95,13 @@ def _idle(results: Results) -> Iterator[str]:
             f"{who} found nothing safe enough and stayed at the baseline in {share} of the rounds"
             + (_against_baseline(results, free))
         )
+    for series in results.series:
+        stuck = float(series.totals.get("stuck", np.zeros(1)).mean()) / results.settings["rounds"]
+        if stuck > STUCK:
+            yield (
+                f"{series.label} was stuck in {percent(stuck)} of the rounds, as no certified action "
+                "taught it enough about the most promising one (mode='policy' is not held back)"
+            )
 
 
 def _against_baseline(results: Results, idle: Sequence[Series]) -> str:
