@@ -99,8 +99,9 @@ def _idle(results: Results) -> Iterator[str]:
         stuck = float(series.totals.get("stuck", np.zeros(1)).mean()) / results.settings["rounds"]
         if stuck > STUCK:
             yield (
-                f"{series.label} was stuck in {percent(stuck)} of the rounds, as no certified action "
-                "taught it enough about the most promising one (mode='policy' is not held back)"
+                f"{series.label} was stuck in {percent(stuck)} of the rounds, as no certified "
+                "action taught it enough about the most promising one (mode='policy' is not held "
+                "back)"
             )
 
 
