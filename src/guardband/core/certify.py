@@ -204,9 +204,8 @@ def observation_weight(estimate, beta, terms, task, offer, k):
 
 @kernel
 def _half_range(estimate, beta, terms, task, offer, k):
-    top, bottom, far = -math.inf, math.inf, 0.0
-    n = offer.ids.size
-    for j in range(n):
+    top, bottom, far, first = -math.inf, math.inf, 0.0, -1
+    for j in range(offer.ids.size):
         if not offer.weights[j] > 0.0:
             continue
         page = offer.pages[offer.ids[j]]
@@ -220,17 +219,31 @@ def _half_range(estimate, beta, terms, task, offer, k):
             square += 2.0 * row * page[i, k]
         width = beta * root(square)
         top, bottom = max(top, mean + width), min(bottom, mean - width)
-        if n <= MANY:
-            for o in range(j):
-                if offer.weights[o] > 0.0:
-                    other = offer.pages[offer.ids[o]]
-                    far = max(far, _distance(page, other, task.coords, k))
-        else:  # every value lies within S times the distance of psi's
-            far = max(far, 2.0 * _distance(page, offer.menu, task.coords, k))
-    half = min(0.5, 0.5 * terms.theta_bound * far)
+        first = j if first < 0 else first
+        far = max(far, _distance(page, offer.pages[offer.ids[first]], task.coords, k))
+    half = 0.5
     if top >= bottom:  # not where a bound is NaN
         half = min(half, 0.5 * (min(1.0, top) - max(0.0, bottom)))
+    if 0.5 * terms.theta_bound * far < half:  # else the diameter cannot be what decides
+        half = min(half, 0.5 * terms.theta_bound * _diameter(task, offer, k))
     return max(0.0, half)
+
+
+@kernel
+def _diameter(task, offer, k):
+    """Return the largest distance between two possible features of action k, or more."""
+    far, n = 0.0, offer.ids.size
+    for j in range(n):
+        if not offer.weights[j] > 0.0:
+            continue
+        page = offer.pages[offer.ids[j]]
+        if n > MANY:  # every value lies within S times the distance of psi's
+            far = max(far, 2.0 * _distance(page, offer.menu, task.coords, k))
+            continue
+        for o in range(j):
+            if offer.weights[o] > 0.0:
+                far = max(far, _distance(page, offer.pages[offer.ids[o]], task.coords, k))
+    return far
 
 
 @kernel
