@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from guardband.algorithms import Algorithm
 from guardband.checks import as_array, check_whole
@@ -17,6 +16,7 @@ from guardband.core.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.core.types import Floats
 from guardband.fleet.decision import Decision, UnknownDecisionError
 from guardband.fleet.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Awaited, Request
+from guardband.fleet.inputs import as_number, as_plain_array, as_reward
 from guardband.fleet.settings import settle_algorithm
 from guardband.fleet.storage import load_team, save_team
 from guardband.fleet.team import Team
@@ -209,7 +209,7 @@ class Agent:
         reward
             The reward that was seen.
         """
-        value = _as_reward(reward, self._reward_limit)
+        value = as_reward(reward, self._reward_limit)
         with self._team.lock:
             awaited = self._awaited(decision_id)
             del self._pending[decision_id]
@@ -265,7 +265,7 @@ class Agent:
         return request
 
     def _table(self, features: Any) -> Floats:
-        table = features if type(features) is np.ndarray else _as_plain_array(features)
+        table = features if type(features) is np.ndarray else as_plain_array(features)
         if table.dtype != np.float64 or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise ValueError(
@@ -328,7 +328,7 @@ class Agent:
         return array
 
     def _as_baseline_reward(self, value: float) -> float:
-        reward = _as_number("baseline_reward", value)
+        reward = as_number("baseline_reward", value)
         bound = getattr(self._team.algorithm, "theta_bound", math.inf)
         limit = bound * self._team.feature_bound * SLACK
         if not math.isfinite(reward) or abs(reward) > limit:
@@ -373,33 +373,3 @@ class Agent:
         raise UnknownDecisionError(
             f"{decision_id!r} is no decision of task {self.name!r}; give the id of one of its own."
         )
-
-
-def _as_plain_array(features: Any) -> NDArray[Any]:
-    if isinstance(features, np.ma.MaskedArray):
-        raise ValueError("features are a masked array: leave out what is masked, or fill it.")
-    try:
-        return np.asarray(features)
-    except ValueError:  # rows of different lengths
-        raise ValueError("features must be a table of numbers, one row per action.") from None
-
-
-def _as_number(name: str, value: Any) -> float:
-    if not isinstance(value, str | bytes | bool | complex):
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
-    raise TypeError(f"{name} must be a number, not {value!r}.")
-
-
-def _as_reward(value: float, limit: float) -> float:
-    reward = _as_number("reward", value)
-    if not math.isfinite(reward):
-        raise ValueError(f"reward must be finite, not {reward}.")
-    if abs(reward) > limit:
-        raise ValueError(
-            f"reward {reward:g} contradicts the stated bounds: with feature_bound, theta_bound and "
-            f"noise as they are, none exceeds {limit:.6g}. Rescale rewards, or state larger bounds."
-        )
-    return reward
