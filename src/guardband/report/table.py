@@ -61,6 +61,7 @@ def table(results: Results) -> Table:
     made = Table(
         title=Text(run_line(results)),
         caption=Text(note(results)),
+        pad_edge=False,
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 1),
@@ -103,7 +104,12 @@ def _regret(series: Series) -> str:
 
 def _violations(series: Series) -> str:
     kinds = (series.violations_expected, series.violations_realised)
-    return " / ".join(number(float(kind.mean())) for kind in kinds)
+    return " / ".join(_count(float(kind.mean())) for kind in kinds)
+
+
+def _count(value: float) -> str:
+    """Return a mean count; two digits of a small one leave room for names on a narrow screen."""
+    return f"{value:.2g}" if 1e-3 <= value < 1 else number(value)
 
 
 def _against(reward: float, baseline: float) -> str:
