@@ -39,6 +39,8 @@ class Facts:
     context_spread
         The true standard deviation of (phi - psi)'theta, or half its range where it is bounded;
         knowledge about the problem, for constant="tight" only.
+    company
+        How many agents there are, where `tasks` has only those of this process; None: no others.
     """
 
     tasks: tuple[tuple[int, ...], ...]
@@ -51,8 +53,9 @@ class Facts:
     contexts: int | None = None
     frozen: bool = False
     context_spread: float | None = None
+    company: int | None = None
 
     @property
     def agents(self) -> int:
         """The number of agents, M."""
-        return len(self.tasks)
+        return len(self.tasks) if self.company is None else self.company

@@ -27,7 +27,8 @@ class Trace(NamedTuple):
     """What happened, per round (T) and agent (M); ``theta_hats`` to ``lambda_min`` before updates.
 
     ``actions`` is the baseline action in conservative rounds of ``mix="vector"``, ``rewards`` the
-    noise-free reward of what was played, ``empty_set``: gate open, but no action was kept.
+    noise-free reward of what was played, ``empty_set``: gate open, but no action was kept,
+    ``outside``: theta not in the set, ``pruned``: gate open, but argmax psi'theta not kept.
     """
 
     actions: np.ndarray
@@ -39,6 +40,8 @@ class Trace(NamedTuple):
     lambda_min: np.ndarray
     empty_set: np.ndarray
     gate_open: np.ndarray
+    outside: np.ndarray
+    pruned: np.ndarray
 
 
 class Scores(NamedTuple):
@@ -187,6 +190,8 @@ def simulate(
         lambda_min=np.zeros((n_rounds, M)),
         empty_set=np.zeros((n_rounds, M), dtype=bool),
         gate_open=np.zeros((n_rounds, M), dtype=bool),
+        outside=np.zeros((n_rounds, M), dtype=bool),
+        pruned=np.zeros((n_rounds, M), dtype=bool),
     )
     for t, c in enumerate(contexts):
         for m in range(M):
@@ -229,6 +234,9 @@ def simulate(
             trace.lambda_min[t, m] = lambda_min
             trace.empty_set[t, m] = is_open and not learned
             trace.gate_open[t, m] = is_open
+            error = theta_hat - theta
+            trace.outside[t, m] = error @ V @ error > beta**2
+            trace.pruned[t, m] = is_open and not kept[np.argmax(F @ theta)]
 
         # Lines 19 to 28, after all agents have acted; rounds count from 1.
         growth = max(solve(W_syn + W[m], U[m], ridge)[2] for m in range(M)) - logdet_last

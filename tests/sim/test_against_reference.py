@@ -66,6 +66,8 @@ def test_the_books_equal_the_definitions(name: str) -> None:
         assert_allclose(series.totals[metric][0], getattr(scores, metric), atol=1e-9, rtol=0)
         assert_allclose(series.curves[metric][0, -1], series.totals[metric][0])
     assert_array_equal(series.conservative[0], ref.conservative.sum(axis=0))
+    assert_array_equal(series.totals["outside"][0], ref.outside.sum(axis=0))
+    assert_array_equal(series.totals["optimum_pruned"][0], ref.pruned.sum(axis=0))
     assert series.sync_rounds[0] == len(ref.sync_rounds)
     d, agents = case.theta.size, len(case.tasks)
     assert series.numbers_sent[0] == len(ref.sync_rounds) * 2 * agents * (d * (d + 1) // 2 + d)
@@ -78,6 +80,9 @@ def test_the_cases_take_every_branch() -> None:
     assert any(ref.empty_set.any() for ref in guarded)
     assert any((~ref.conservative).any() for ref in guarded)
     assert any(len(ref.sync_rounds) > 1 for ref in guarded)
+    assert any(ref.pruned.any() for ref in guarded)
+    assert any(ref.outside.any() for ref in guarded)
+    assert any((ref.gate_open & ~ref.pruned).any() for ref in guarded)
     pruned = refs["unknown baseline, no gate, coin"]
     free = CASES["unknown baseline, no gate, coin"].reference(feature_bound=0.0)
     assert (pruned.actions != free.actions).any()

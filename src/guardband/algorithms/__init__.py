@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from guardband.algorithms.base import Confidence
@@ -54,6 +55,18 @@ class Entry(NamedTuple):
     constraint: str
     communication: str
     source: str
+
+    def informed(self, assumed: Mapping[str, Any], **given: Any) -> Any:
+        """Return the algorithm, told what it has a setting for; what is given wins.
+
+        Guard-UCB's ridge follows from its theta_bound: it takes one that is given, not assumed.
+        """
+        plain = self.make()
+        told = dict(assumed)
+        if isinstance(plain, GuardUcb):
+            told.pop("ridge", None)
+        own = {field.name for field in fields(plain)}
+        return replace(plain, **{k: v for k, v in {**told, **given}.items() if k in own})
 
 
 POOLING = "pools when log det V has grown"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from guardband.algorithms import ALGORITHMS, Algorithm, GuardUcb
+from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.checks import check_choice, nearest
 from guardband.problems import NOISES, PROBLEMS, from_file
 from guardband.problems import problem as named_problem
@@ -156,17 +156,10 @@ def _noise_model(table: Mapping[str, Any]) -> Any:
 
 def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[Algorithm]:
     """Return the algorithms of a run, told what the problem may be assumed to be."""
-    given = {**assumptions, **(config.settings or {})}
+    given = dict(config.settings or {})
     if config.alpha is not None:
         given["alpha"] = config.alpha
-    made: list[Any] = []
-    for name in config.algorithms:
-        plain = ALGORITHMS[name].make()
-        own = {f.name for f in fields(plain)}
-        told = {k: v for k, v in given.items() if k in own}
-        if isinstance(plain, GuardUcb) and "ridge" not in (config.settings or {}):
-            told.pop("ridge", None)  # its own follows from theta_bound
-        made.append(replace(plain, **told))
+    made = [ALGORITHMS[name].informed(assumptions, **given) for name in config.algorithms]
     used = {f.name for algorithm in made for f in fields(algorithm)}
     for key in config.settings or {}:
         if key not in used:

@@ -19,6 +19,7 @@ __all__ = [
     "floor_of",
     "gate_need",
     "gate_open",
+    "is_kept",
     "mark_kept",
 ]
 
@@ -118,6 +119,18 @@ def _best_above(mean, upper, threshold):
         if upper[k] > top and mean[k] >= threshold:
             best, top = k, upper[k]
     return best
+
+
+@kernel
+def is_kept(state, pooled, terms, beta, floor, desk, k):
+    """Tell whether action k is in the pruned set."""
+    mean, reach = desk[0, k], terms.feature_bound * beta
+    low, high = eigenvalue_bounds(state.estimate)
+    if low > 0.0 and mean >= reach / math.sqrt(low) + floor:
+        return True
+    if mean < reach / math.sqrt(high) + floor:
+        return False
+    return mean >= reach / math.sqrt(exact_eigenvalue(state, pooled, terms.ridge)) + floor
 
 
 @kernel

@@ -10,7 +10,13 @@ from guardband.core._jit import kernel
 from guardband.core.certify import observation_weight
 from guardband.core.guarded import guard_decide
 from guardband.core.linalg import dot
-from guardband.core.loop import copy_features, judge_policy, keep_books, pass_checkpoint
+from guardband.core.loop import (
+    copy_features,
+    judge_policy,
+    keep_books,
+    outside,
+    pass_checkpoint,
+)
 from guardband.core.nature import turn_page
 from guardband.core.ridge import absorb_tidily
 from guardband.core.scene import Metric, Nature, Played
@@ -89,7 +95,9 @@ def simulate_guarded(
             k = outcome.action
             weight = observation_weight(state.estimate, outcome.plain, terms, task, offer, k)
             books.totals[m, STUCK] += outcome.stuck
-            books.totals[m, OUTSIDE] += _outside(state, pooled, terms, scene.theta, outcome.plain)
+            books.totals[m, OUTSIDE] += outside(
+                state, pooled, terms.ridge, scene.theta, outcome.plain
+            )
             x = state.work[0]
             copy_features(offer.menu, k, task.coords, x)
             guess = dot(x, state.estimate.theta)
@@ -133,16 +141,3 @@ def note_report(reports, x, reward):
             reports.gram[i, j] += x[i] * x[j]
     reports.scalars[0] += 1.0
     reports.scalars[1] += reward * reward
-
-
-@kernel
-def _outside(state, pooled, terms, theta, beta):
-    """Tell whether theta lies outside the confidence set."""
-    total = 0.0
-    for i in range(theta.size):
-        off = state.estimate.theta[i] - theta[i]
-        total += terms.ridge * off * off
-        for j in range(theta.size):
-            entry = state.own.gram[i, j] + pooled.gram[i, j]
-            total += entry * off * (state.estimate.theta[j] - theta[j])
-    return total > beta * beta

@@ -6,12 +6,13 @@ import math
 
 from guardband.core._jit import kernel
 from guardband.core.choose import decide
+from guardband.core.guard import floor_of, is_kept
 from guardband.core.linalg import copy, dot
 from guardband.core.nature import turn_page
 from guardband.core.ridge import absorb
 from guardband.core.scene import Metric, Played, Sight
 from guardband.core.sync import due, pool
-from guardband.core.types import Estimate, Mix, Offer, Rule, State, Statistic, Task
+from guardband.core.types import Estimate, Mix, Offer, Reason, Rule, State, Statistic, Task
 
 __all__ = [
     "act",
@@ -20,6 +21,7 @@ __all__ = [
     "judge_policy",
     "keep_books",
     "offer_of",
+    "outside",
     "pass_checkpoint",
     "simulate",
     "task_of",
@@ -27,7 +29,8 @@ __all__ = [
 ]
 
 ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
-UNKNOWN, BASELINE = int(Rule.UNKNOWN), int(Rule.BASELINE)
+KNOWN, UNKNOWN, BASELINE = int(Rule.KNOWN), int(Rule.UNKNOWN), int(Rule.BASELINE)
+LEARNED, EMPTY = int(Reason.LEARNED), int(Reason.EMPTY)
 HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
@@ -35,6 +38,7 @@ VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
 VIOLATIONS_POLICY = int(Metric.VIOLATIONS_POLICY)
 CONSERVATIVE, REWARD = int(Metric.CONSERVATIVE), int(Metric.REWARD)
 BASELINE_REWARD = int(Metric.BASELINE_REWARD)
+OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
 
 TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
@@ -58,6 +62,13 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
             offer = offer_of(scene, page, m)
             task = task_of(squad, terms, offer, draws, s, m)
             outcome = decide(state, pooled, terms, task, offer, scene.desk, draws.coin[s, m])
+            if terms.rule != BASELINE:
+                totals = books.totals[m]
+                totals[OUTSIDE] += outside(state, pooled, terms.ridge, scene.theta, outcome.beta)
+                best = scene.best[page, scene.group[m]]
+                totals[OPTIMUM_PRUNED] += _pruned(
+                    state, pooled, terms, task, offer, scene.desk, outcome, best
+                )
             played = act(outcome, terms, task, scene, draws, page, s, m, state.work)
             if terms.rule != BASELINE:
                 x = state.work[0]
@@ -74,6 +85,35 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
             if trail.synced.size > 0:
                 trail.synced[t - 1] = True
         pass_checkpoint(clock, books)
+
+
+@kernel
+def outside(state, pooled, ridge, theta, beta):
+    """Tell whether theta lies outside the confidence set, which agents cannot see."""
+    estimate, total = state.estimate, 0.0
+    for i in range(theta.size):
+        off = estimate.theta[i] - theta[i]
+        total += off * off
+    if estimate.scalars[1] * total <= beta * beta:
+        return False  # no eigenvalue of V exceeds its trace
+    total *= ridge
+    for i in range(theta.size):
+        off = estimate.theta[i] - theta[i]
+        for j in range(theta.size):
+            entry = state.own.gram[i, j] + pooled.gram[i, j]
+            total += entry * off * (estimate.theta[j] - theta[j])
+    return total > beta * beta
+
+
+@kernel
+def _pruned(state, pooled, terms, task, offer, desk, outcome, best):
+    """Tell whether the gate was open and the best action not in the pruned set."""
+    if terms.rule not in (KNOWN, UNKNOWN) or outcome.reason not in (LEARNED, EMPTY):
+        return False
+    if outcome.reason == LEARNED and outcome.action == best:
+        return False
+    floor = floor_of(terms, task.alpha, offer, desk[1])
+    return not is_kept(state, pooled, terms, outcome.beta, floor, desk, best)
 
 
 @kernel

@@ -37,7 +37,8 @@ class Metric(IntEnum):
     BASELINE_REWARD = 6
     VIOLATIONS_POLICY = 7  # the randomised choice was worth less than the floor, in expectation
     STUCK = 8  # no certified action taught enough about the most promising one
-    OUTSIDE = 9  # theta was not in the confidence set (known to the simulator alone)
+    OUTSIDE = 9  # theta was not in the set (of Guard-UCB, or of the paper's common loop)
+    OPTIMUM_PRUNED = 10  # the gate was open, but the pruned set lacked the best action by psi
 
 
 class Squad(NamedTuple):

@@ -53,12 +53,12 @@ pre { background: var(--card); padding: .9rem 1.1rem; overflow-x: auto; font-siz
 """
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """Return the whole file; parts are HTML, the title is text."""
+def page(title: str, parts: Iterable[str], *, style: str = "") -> str:
+    """Return the whole file; parts are HTML, the title is text, `style` adds to the style sheet."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n"
         + "\n".join(parts)
         + "\n</body>\n</html>\n"
     )

@@ -23,7 +23,8 @@ from guardband.sim.stats import interval_half_width
 if TYPE_CHECKING:
     from guardband.sim.results import Results, Series
 
-__all__ = ["METRICS", "draw_curves"]
+__all__ = ["METRICS", "Curve", "Metric", "draw_curves"]
+__all__ += ["draw_curve", "end_label", "frame", "label_ends"]
 
 INK, GREY, FAINT = "#222222", "#6b6b6b", "#dddddd"
 
@@ -70,6 +71,8 @@ class Curve(NamedTuple):
     colour: str
     dash: Any
     width: float = 2.2
+    marker: str = ""  # beside colour and dash, a third way to tell curves apart
+    shift: float = 0.0  # where markers begin, in [0, 1) of their distance: so equal curves show
 
 
 def draw_curves(results: Results, metric: str = "regret") -> Figure:
@@ -95,7 +98,7 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
             "call simulate(..., alpha=0.1), or compare with a constrained algorithm."
         )
     curves = [*_references(results, metric), *_curves(results, metric, look.kind)]
-    labels = [_label(curve, look.kind) for curve in curves]
+    labels = [end_label(curve, look.kind) for curve in curves]
     lines = sum(label.count("\n") + 1 for label in labels)
     height = max(4.6, 1.4 + LINE_INCHES * lines)
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
@@ -103,12 +106,14 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for curve in curves:
-        _draw(axes, results.rounds, curve)
+        draw_curve(axes, results.rounds, curve)
     if look.kind == "count" and not any(curve.mean.any() for curve in curves):
         style: dict[str, Any] = {"ha": "center", "color": GREY, "fontsize": 13}
         axes.text(0.5, 0.5, "not once, in any trial", transform=axes.transAxes, **style)
-    _frame(axes, results, look, curves)
-    _label_ends(axes, curves, labels, LINE_INCHES / (height - 1.2))
+    title = look.title.format(floor=f"{_share(results.settings['alpha'])} the baseline's")
+    named = look._replace(title=title)
+    frame(axes, named, curves, subtitle=_subtitle(results), last=int(results.rounds[-1]))
+    label_ends(axes, curves, labels, LINE_INCHES / (height - 1.2))
     return figure
 
 
@@ -150,7 +155,9 @@ def _references(results: Results, metric: str) -> Iterator[Curve]:
         yield Curve(label, mean, np.full_like(mean, np.nan), GREY, dash, 1.0)
 
 
-def _draw(axes: Axes, rounds: Ints, curve: Curve) -> None:
+def draw_curve(axes: Axes, rounds: Ints, curve: Curve) -> None:
+    """Draw one line and its band."""
+    step = max(len(rounds) // 8, 1)
     # Not clipped: a line along the edge, such as a count that stays 0, keeps its full width.
     axes.plot(
         rounds,
@@ -158,7 +165,9 @@ def _draw(axes: Axes, rounds: Ints, curve: Curve) -> None:
         color=curve.colour,
         linestyle=curve.dash,
         linewidth=curve.width,
-        marker="o" if len(rounds) == 1 else None,
+        marker="o" if len(rounds) == 1 else curve.marker,
+        markevery=(int(curve.shift * step), step),
+        markersize=5.5,
         clip_on=False,
         zorder=3,
     )
@@ -167,13 +176,11 @@ def _draw(axes: Axes, rounds: Ints, curve: Curve) -> None:
         axes.fill_between(rounds, low, high, color=curve.colour, alpha=0.2, linewidth=0)
 
 
-def _frame(axes: Axes, results: Results, look: Metric, curves: Sequence[Curve]) -> None:
-    """Set title, limits, ticks and grid."""
-    alpha = results.settings["alpha"]
-    title = look.title.format(floor=f"{_share(alpha)} the baseline's")
-    axes.set_title(title, loc="left", pad=24, color=INK, fontsize=14, fontweight="bold")
+def frame(axes: Axes, look: Metric, curves: Sequence[Curve], *, subtitle: str, last: int) -> None:
+    """Set title, limits, ticks and grid; `last` is the last round."""
+    axes.set_title(look.title, loc="left", pad=24, color=INK, fontsize=14, fontweight="bold")
     axes.annotate(
-        _subtitle(results),
+        subtitle,
         (0, 1),
         xytext=(0, 9),
         xycoords="axes fraction",
@@ -184,7 +191,7 @@ def _frame(axes: Axes, results: Results, look: Metric, curves: Sequence[Curve]) 
     )
     axes.set_xlabel("round", color=INK, fontsize=11)
     axes.set_ylabel(look.axis, color=INK, fontsize=11)
-    axes.set_xlim(0, results.rounds[-1])
+    axes.set_xlim(0, last)
     axes.set_ylim(*_limits(look.kind, curves))
     _tick(axes.xaxis, whole=True)
     _tick(axes.yaxis, whole=look.kind == "count", unit=" %" if look.kind == "percent" else "")
@@ -216,7 +223,7 @@ def _limits(kind: str, curves: Sequence[Curve]) -> tuple[float, float]:
     return low, low + max((high - low) * 1.04, 1.0 if kind == "count" else 1e-9)
 
 
-def _label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line: float) -> None:
+def label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line: float) -> None:
     """Write every curve's name and last value beside its end, each on a line of its own."""
     low, high = axes.get_ylim()
     ends = [(float(curve.mean[-1]) - low) / (high - low) for curve in curves]
@@ -227,6 +234,8 @@ def _label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line
         axes.plot([1.005, 1.035], [end, place], **leader)
         sample = leader | {"linewidth": curve.width, "linestyle": curve.dash}
         axes.plot([1.035, 1.095], [place, place], **sample)
+        if curve.marker:
+            axes.plot([1.065], [place], **sample, marker=curve.marker, markersize=5.5)
         words = {"va": "center", "color": INK, "fontsize": 10, "parse_math": False, **beside}
         axes.text(1.105, place, label, **words)
 
@@ -255,7 +264,7 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     return places
 
 
-def _label(curve: Curve, kind: str) -> str:
+def end_label(curve: Curve, kind: str) -> str:
     """Return name and last value, wrapped, never with the value on a line of its own."""
     last = float(curve.mean[-1])
     if kind == "percent" and last < 100:

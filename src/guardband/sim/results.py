@@ -22,7 +22,7 @@ from guardband.sim.trial import checkpoints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Results", "Series"]
+__all__ = ["Results", "Series", "stack"]
 
 COUNTED = ("violations_expected", "violations_realised")
 
@@ -129,28 +129,17 @@ class Results:
     ) -> Results:
         """Stack the records of all trials."""
         agents = len(world.tasks)
-        series = []
-        for i, (algorithm, label) in enumerate(zip(algorithms, _labels(algorithms), strict=True)):
-            mine = [trial[i] for trial in records]
-            totals = np.array([record.totals for record in mine])
-            curves = np.array([record.curves for record in mine])
-            syncs = np.array([record.syncs for record in mine])
-            if settings["alpha"] is None:
-                for metric in (m for m in Metric if m.name.startswith("VIOLATIONS")):
-                    totals[..., metric] = curves[..., metric] = np.nan
-            series.append(
-                Series(
-                    algorithm=algorithm.name,
-                    label=label,
-                    settings=_settings_of(algorithm),
-                    totals={m.name.lower(): totals[:, :, m] for m in Metric},
-                    curves={m.name.lower(): curves[:, :, :, m] for m in Metric},
-                    sync_rounds=syncs[:, -1],
-                    sync_curve=syncs,
-                    messages_sent=syncs[:, -1] * mine[0].traffic.messages,
-                    numbers_sent=syncs[:, -1] * mine[0].traffic.numbers,
-                )
+        series = [
+            stack(
+                algorithm,
+                label,
+                [trial[i] for trial in records],
+                judged=settings["alpha"] is not None,
             )
+            for i, (algorithm, label) in enumerate(
+                zip(algorithms, _labels(algorithms), strict=True)
+            )
+        ]
         settings = {"problem": _settings_of(problem), "agents": agents, **settings}
         marks = checkpoints(settings["rounds"])
         return cls(problem.name, settings, series, marks, records[0][0].trace)
@@ -250,6 +239,30 @@ class Results:
         from guardband.sim.plots import draw_curves  # noqa: PLC0415 - matplotlib is slow to import
 
         return draw_curves(self, metric)
+
+
+def stack(algorithm: Algorithm, label: str, records: Sequence[Record], *, judged: bool) -> Series:
+    """Return one algorithm's records of all trials as a series.
+
+    Without an alpha to judge by, violations were not counted and are NaN.
+    """
+    totals = np.array([record.totals for record in records])
+    curves = np.array([record.curves for record in records])
+    syncs = np.array([record.syncs for record in records])
+    if not judged:
+        for metric in (m for m in Metric if m.name.startswith("VIOLATIONS")):
+            totals[..., metric] = curves[..., metric] = np.nan
+    return Series(
+        algorithm=algorithm.name,
+        label=label,
+        settings=_settings_of(algorithm),
+        totals={m.name.lower(): totals[:, :, m] for m in Metric},
+        curves={m.name.lower(): curves[:, :, :, m] for m in Metric},
+        sync_rounds=syncs[:, -1],
+        sync_curve=syncs,
+        messages_sent=syncs[:, -1] * records[0].traffic.messages,
+        numbers_sent=syncs[:, -1] * records[0].traffic.numbers,
+    )
 
 
 def _labels(algorithms: Sequence[Algorithm]) -> list[str]:
