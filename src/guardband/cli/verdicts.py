@@ -1,0 +1,131 @@
+"""How `guardband reproduce` shows panels, verdicts and speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from guardband.lab.costs import agent_rounds, authors_seconds, seconds_of
+from guardband.lab.jobs import jobs_of
+from guardband.lab.outcome import VERDICTS, Outcome
+from guardband.lab.panel import Order, Panel, Run
+
+__all__ = ["cost_table", "duration", "finished", "list_table", "speed", "verdict_table"]
+
+STYLES = {True: "green", False: "red", None: "yellow"}
+FEW = 4  # panels up to which the table has room for numbers
+
+
+def list_table(order: Order, panels: Iterable[Panel], workers: int) -> Table:
+    """Return the panels with their question, size and estimated time."""
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    table.title = f"scale {order.scale}, settings {order.settings}, {_counted(workers, 'core')}"
+    for heading in ("panel", "time", "size", "question"):
+        table.add_column(heading, no_wrap=heading in ("panel", "time"))
+    everything: dict[str, float] = {}
+    for panel in panels:
+        runs = panel.runs(order)
+        costs = {
+            job.key: seconds_of(job.problem, job.algorithm, job.rounds)
+            for run in runs
+            for job in jobs_of(run)
+        }
+        everything |= costs
+        time = duration(sum(costs.values()) / workers)
+        table.add_row(panel.name, time, _size(runs), escape(panel.question))
+    total = duration(sum(everything.values()) / workers)
+    table.add_row("all", total, f"{len(everything):,} trials", "trials that panels share run once")
+    return table
+
+
+def finished(outcome: Outcome) -> str:
+    """Return the line that tells of a finished panel."""
+    said = ", ".join(f"{words}: {count}" for words, count in outcome.verdicts().items() if count)
+    return (
+        f"{outcome.panel.name}: {said or 'no claims'} · {duration(outcome.seconds)} · "
+        f"{_rate(outcome.agent_rounds, outcome.seconds)}"
+    )
+
+
+def verdict_table(outcomes: Sequence[Outcome]) -> Table:
+    """Return a row for each claim; with the numbers, where panels are few."""
+    table = Table(box=None, pad_edge=False, title="claims", title_justify="left")
+    for heading in ("panel", "verdict", "claim"):
+        table.add_column(heading, no_wrap=heading != "claim")
+    for outcome in outcomes:
+        for claim in outcome.claims:
+            style, words = STYLES[claim.holds], VERDICTS[claim.holds]
+            text = escape(claim.text)
+            if len(outcomes) < FEW and claim.detail:
+                text += f"\n[dim]{escape(claim.detail)}[/dim]"
+            table.add_row(outcome.panel.name, f"[{style}]{words}[/{style}]", text)
+    return table
+
+
+def cost_table(outcomes: Sequence[Outcome]) -> Table:
+    """Return a row for each panel: verdicts, seconds of one core, agent-rounds per second."""
+    table = Table(box=None, pad_edge=False, title="\npanels", title_justify="left")
+    for heading in ("panel", *VERDICTS.values(), "core seconds", "agent-rounds", "per core second"):
+        whole = heading in ("panel", "agent-rounds")  # others have headings to break
+        table.add_column(heading, justify="left" if heading == "panel" else "right", no_wrap=whole)
+    for outcome in outcomes:
+        table.add_row(
+            outcome.panel.name,
+            *(str(count) for count in outcome.verdicts().values()),
+            f"{outcome.seconds:,.1f}",
+            f"{outcome.agent_rounds:,}",
+            f"{outcome.agent_rounds / max(outcome.seconds, 1e-9):,.0f}",
+        )
+    return table
+
+
+def speed(outcomes: Sequence[Outcome], seconds: float, ran: int, trials: int, rounds: int) -> str:
+    """Return what was done in which time, and what the authors' code would need for it."""
+    shares = [
+        (agent_rounds(shown.run), float(shown.series.conservative.mean()) / shown.run.rounds)
+        for outcome in outcomes
+        for shown in outcome.found.values()
+    ]
+    done = f"{ran:,} of {trials:,} trials were run, judged and drawn in {duration(seconds)}"
+    done += f", {_rate(rounds, seconds)}" if ran else ""
+    kept = f"; {trials - ran:,} were kept from before" if ran < trials else ""
+    theirs = duration(authors_seconds(shares))
+    return (
+        f"\n{done}{kept}.\nFor all {sum(count for count, _ in shares):,} agent-rounds the paper's "
+        f"authors' code would need about {theirs}\n(92 ms per optimistic round at K = 40, d = 2, "
+        "and 0.25 ms per conservative one)."
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words of the right size."""
+    for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _rate(rounds: int, seconds: float) -> str:
+    rate = rounds / max(seconds, 1e-9)
+    return (
+        f"{rate / 1e6:.2f} million agent-rounds/s" if rate >= 1e5 else f"{rate:,.0f} agent-rounds/s"
+    )
+
+
+def _size(runs: Sequence[Run]) -> str:
+    """Return runs x trials x rounds; ranges where they differ."""
+    if not runs:
+        return "no runs"
+    trials, rounds = ([getattr(run, name) for run in runs] for name in ("trials", "rounds"))
+    return f"{len(runs)} × {_range(trials)} × {_range(rounds)}"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,45 @@
+"""What an engine is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Protocol, TypeVar
+
+__all__ = ["Engine", "Step", "StoppedError", "Tick", "Work", "no_tick"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Step = Callable[[float], None]  # "I have done this share more of my item"; raises StoppedError
+Tick = Callable[[int, float], None]  # "item number i has advanced by this share"
+Work = Callable[[Item, Step], Result]
+
+
+class StoppedError(Exception):
+    """Nobody waits for this work any more."""
+
+
+class Engine(Protocol):
+    """Something that does the same work on many items."""
+
+    def map(
+        self, work: Work[Item, Result], items: Iterable[Item], tick: Tick = ...
+    ) -> Generator[tuple[int, Result], None, None]:
+        """Yield the number of each item and its result, as they finish.
+
+        Parameters
+        ----------
+        work
+            Called as work(item, step). It may run twice, so it must give the same result again,
+            and it should call step(share) now and then: that is where it can be stopped.
+        items
+            Taken as there is room for them, in the order given: the longest first is best.
+        tick
+            Told of the progress of every item; shares add up to 1.
+
+        Closing the iterator stops what still runs and leaves nothing behind.
+        """
+
+
+def no_tick(index: int, share: float) -> None:
+    """Do nothing."""

@@ -1,0 +1,144 @@
+"""Finished results on disk, each under a key that says everything it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+__all__ = ["FORMAT", "Parcel", "Shelf"]
+
+FORMAT = 1
+ABOUT = "about"  # the name under which an entry describes itself
+
+# What reading a damaged file may raise, from the zip archive to the JSON text inside.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    TypeError,
+    KeyError,
+    EOFError,
+    OSError,
+    RuntimeError,  # of an archive whose flags say that it is encrypted
+    MemoryError,  # of an array whose header says that it is huge
+)
+
+
+class Parcel(NamedTuple):
+    """What is kept of a result: arrays, and notes that JSON can hold."""
+
+    arrays: Mapping[str, Any]
+    notes: Mapping[str, Any]
+
+
+class Shelf:
+    """Results by content key, in a folder; several processes may use it at once.
+
+    An entry appears under its name only when complete. It holds its full key and a checksum, so
+    that what is damaged, or was put under another key, or has another format, is never returned.
+
+    Parameters
+    ----------
+    folder
+        Where entries lie; it is made when the first is put.
+
+    Attributes
+    ----------
+    spoilt
+        How many entries were found damaged or foreign, and were treated as missing.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder, self.spoilt = Path(folder), 0
+        self._counting = threading.Lock()
+
+    def get(self, key: str) -> Parcel | None:
+        """Return the result under a key, or None."""
+        path = self._path(key)
+        if not path.is_file():
+            return None
+        try:
+            parcel = _read(path, key)
+        except FileNotFoundError:  # another process has just forgotten it
+            return None
+        except DAMAGE:
+            with self._counting:
+                self.spoilt += 1
+            return None
+        with suppress(OSError):  # the shelf may be somebody else's
+            os.utime(path)  # for `forget`
+        return parcel
+
+    def put(self, key: str, parcel: Parcel) -> None:
+        """Keep a result; what was there before is replaced."""
+        arrays = {name: np.asarray(array) for name, array in parcel.arrays.items()}
+        about = {"format": FORMAT, "key": key, "notes": dict(parcel.notes)}
+        about["checksum"] = _checksum(about, arrays)
+        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        with _appearing(self._path(key)) as file:
+            np.savez_compressed(file, allow_pickle=False, **{ABOUT: text}, **arrays)
+
+    def forget(self, days: float) -> int:
+        """Remove what was neither put nor asked for in so many days; return how much it was."""
+        last, count = time.time() - days * 86_400, 0
+        for path in self.folder.glob("??/*"):
+            with suppress(OSError):  # another process may have removed it, or own it
+                if path.stat().st_mtime < last:
+                    path.unlink()
+                    count += 1
+        return count
+
+    def __contains__(self, key: str) -> bool:
+        """Tell whether there is an entry; it may still turn out to be damaged."""
+        return self._path(key).is_file()
+
+    def _path(self, key: str) -> Path:
+        name = hashlib.sha256(key.encode()).hexdigest()
+        return self.folder / name[:2] / f"{name[2:40]}.npz"
+
+
+def _read(path: Path, key: str) -> Parcel:
+    """Return an entry, or raise one of `DAMAGE`."""
+    with path.open("rb") as source, np.load(source, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    about = json.loads(arrays.pop(ABOUT).tobytes())
+    if about["format"] != FORMAT or about["key"] != key:
+        raise ValueError("an entry of another format, or of another key")
+    checksum = about.pop("checksum")
+    if checksum != _checksum(about, arrays):
+        raise ValueError("the content does not match its checksum")
+    return Parcel(arrays, about["notes"])
+
+
+def _checksum(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that appears under its name only when complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(draft).replace(path)
+    finally:
+        Path(draft).unlink(missing_ok=True)

@@ -1,0 +1,42 @@
+"""Algorithms for a problem of any kind, told what may be assumed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.facts import Facts
+from guardband.lab.settings import shown_name
+
+__all__ = ["field_of", "joined"]
+
+
+def field_of(told: Mapping[str, Any], facts: Facts) -> list[Algorithm]:
+    """Return all algorithms that the problem allows, each in a form that it allows."""
+    made = [_fitting(ALGORITHMS[name].informed(told), facts) for name in ALGORITHMS]
+    return [algorithm for algorithm in made if algorithm is not None]
+
+
+def joined(
+    own: Mapping[str, Algorithm], names: Iterable[str], told: Mapping[str, Any], facts: Facts
+) -> dict[str, Algorithm]:
+    """Return a panel's own algorithms by label, and those of the names that the problem allows."""
+    made = [_fitting(ALGORITHMS[name].informed(told), facts) for name in names]
+    asked = {shown_name(each.name): each for each in made if each is not None}
+    return {**own, **{label: each for label, each in asked.items() if label not in own}}
+
+
+def _fitting(rival: Any, facts: Facts) -> Algorithm | None:
+    """Return the rival, in its second form where it has one and the first does not fit."""
+    forms: list[Algorithm] = [rival]
+    if hasattr(rival, "option"):
+        forms.append(replace(rival, option="B"))
+    for form in forms:
+        try:
+            form.plan(facts)
+        except ValueError:
+            continue
+        return form
+    return None

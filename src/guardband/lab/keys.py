@@ -1,0 +1,96 @@
+"""Content keys: texts that say everything a trial's numbers depend on, the source included."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["content", "origin", "text_of"]
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+# Everything that a trial runs through; a file more costs a recomputation, a file less would serve
+# stale numbers.
+ROOMS = ("core", "algorithms", "problems", "sim", "data")
+FILES = ("checks.py", "contexts.py", "facts.py", "seeds.py", "spreads.py", "lab/jobs.py")
+COVERED = tuple(
+    f"guardband.{name.removesuffix('.py').replace('/', '.')}" for name in (*ROOMS, *FILES)
+)
+SUFFIXES = (".py", ".npz", ".json")
+
+
+@cache
+def origin() -> str:
+    """Return a digest of the code and embedded data that make the numbers, and of what runs it."""
+    digest = hashlib.sha256()
+    inside = (path for room in ROOMS for path in (PACKAGE / room).rglob("*"))
+    paths = [*(PACKAGE / name for name in FILES), *inside]
+    for path in sorted(path for path in paths if path.suffix in SUFFIXES):
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    runners = [f"{name} {version(name)}" for name in ("numpy", "numba", "llvmlite")]
+    digest.update(" ".join([*runners, platform.machine()]).encode())
+    return digest.hexdigest()[:32]
+
+
+def text_of(**parts: Any) -> str:
+    """Return the key of a trial with these parts, as canonical JSON."""
+    described = {name: content(part) for name, part in parts.items()}
+    return json.dumps({"origin": origin(), **described}, sort_keys=True, separators=(",", ":"))
+
+
+def content(thing: Any) -> Any:
+    """Describe a value by its content, in terms of JSON: equal descriptions give equal numbers.
+
+    Settings objects are described by class and fields, arrays by a digest. A class that is not
+    covered by `origin` brings a digest of its own source file; one that has no file is refused.
+    """
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing.value if isinstance(thing, Enum) else thing
+    if isinstance(thing, np.generic):
+        return thing.item()
+    if isinstance(thing, np.ndarray):
+        data = np.ascontiguousarray(thing)
+        told = f"{data.dtype.str} {data.shape}".encode() + data.tobytes()
+        return {"array": hashlib.sha256(told).hexdigest()}
+    if isinstance(thing, list | tuple):
+        return [content(each) for each in thing]
+    if isinstance(thing, dict):
+        return {str(name): content(value) for name, value in thing.items()}
+    if is_dataclass(thing):
+        inside = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    elif hasattr(thing, "__dict__") and not callable(thing):
+        inside = vars(thing)
+    else:
+        raise TypeError(
+            f"{thing!r} cannot be told apart from others by its content: describe problems and "
+            "algorithms by dataclasses of numbers, texts and arrays."
+        )
+    kind = type(thing)
+    described = {name: content(value) for name, value in inside.items()}
+    return {"class": _class_of(kind.__module__, kind.__qualname__), **described}
+
+
+@cache
+def _class_of(module: str, name: str) -> str:
+    """Return a class's name, and what its code is where `origin` does not cover it."""
+    full = f"{module}.{name}"
+    if any(full.startswith(f"{room}.") for room in COVERED):
+        return full
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        raise TypeError(
+            f"{full} has no source file, so that a later one of the same name could not be told "
+            "apart from it: write the class to a file and import it."
+        )
+    return f"{full} {hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]}"

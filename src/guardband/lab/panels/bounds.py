@@ -1,0 +1,339 @@
+"""Bounds: the paper's bounds on regret and conservative rounds, over what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guardband import theory
+from guardband.algorithms import ALGORITHMS
+from guardband.core.types import Floats
+from guardband.lab import judge, plots
+from guardband.lab.entrants import joined
+from guardband.lab.loglog import Line, draw_lines, looks_of
+from guardband.lab.panel import Claim, Findings, Order, Run, Shown
+from guardband.lab.panels.lemmas import QUICK
+from guardband.lab.truths import setting_of
+from guardband.problems import NamedProblem, problem
+from guardband.report.words import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["PANEL"]
+
+ALPHA, DELTA, BASELINE, WORLD = 0.8, 1e-3, 3, 0
+DECLARED, TOLD, FREE, GUARD = "DiSC-UCB", "DiSC-UCB, told the spread", "DisLinUCB", "Guard-UCB"
+LOOKS = {DECLARED: 0, TOLD: 5, FREE: 3, GUARD: 1}
+FAR = 10**15  # where the search for a bound that says something ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelBounds:
+    """Measured curves and the bounds, each taken at T = t."""
+
+    name: str = "bounds"
+    title: str = "What do the paper's bounds say?"
+    question: str = "Where do the bounds lie, and where do they say anything?"
+    source: str = "sec:reg"
+    rounds: int = 20_000
+    trials: int = 20
+
+    def runs(self, order: Order) -> Sequence[Run]:
+        """Return DiSC-UCB twice (as the paper assumes, and told the truth), and its rivals."""
+        made, told = _problem(), _told(tight=False)
+        facts = made.build(WORLD).facts(self._rounds(order))
+        own = {
+            DECLARED: ALGORITHMS["disc-ucb"].informed(told),
+            TOLD: ALGORITHMS["disc-ucb"].informed(_told(tight=True)),
+            FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
+            GUARD: ALGORITHMS["guard-ucb"].informed(told),
+        }
+        return [
+            Run(
+                label=label,
+                problem=made,
+                algorithm=algorithm,
+                rounds=self._rounds(order),
+                trials=order.trials(self.trials),
+                seed=order.seed,
+                alpha=ALPHA,
+            )
+            for label, algorithm in joined(own, order.extra, told, facts).items()
+        ]
+
+    def _rounds(self, order: Order) -> int:
+        """Return the horizon; "quick" saves trials only, because shorter runs open no gate."""
+        return order.rounds(self.rounds) if order.scale == "smoke" else self.rounds
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        """Judge whether the bounds hold, and whether they say anything."""
+        return [
+            *_regret_claims(found),
+            _t1(found),
+            *(_l7(found[label], tight=label == TOLD) for label in (DECLARED, TOLD)),
+            _l5(found[TOLD]),
+            _earliest(found),
+        ]
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw regret and conservative rounds, with their bounds, on logarithmic axes."""
+        figure = plots.new_figure(15.0, 6.4)
+        figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
+        _draw_regret(figure.add_subplot(1, 2, 1), found)
+        _draw_conservative(figure.add_subplot(1, 2, 2), found)
+        return figure
+
+    def remarks(self, order: Order) -> Sequence[str]:
+        """Say which problem this is, and how the bounds were evaluated."""
+        given = _given(self._rounds(order), tight=False)
+        return [
+            f"forecast with the {BASELINE}rd best action for a baseline, α = {ALPHA}, δ = {DELTA}: "
+            f"M = {given.agents}, d = {given.dim}, r_b from {given.reward_low:.3g} to "
+            f"{given.reward_high:.3g} in the one world of all trials, which the bounds are told.",
+            "Bounds are for all agents together and taken at T = t, β_T at its largest. 'Told the "
+            "spread': noise and context as small as they are, not the paper's √(1 + R²), and "
+            "λ = 0.05, so that the gate opens.",
+            "A regret of M t is true of everything, because rewards lie in [0, 1].",
+            QUICK,
+        ]
+
+
+def _problem() -> NamedProblem:
+    return problem("forecast", baseline=BASELINE, seed=WORLD)
+
+
+def _told(*, tight: bool) -> dict[str, Any]:
+    made = _problem()
+    told: dict[str, Any] = {**made.assumptions(), "alpha": ALPHA, "delta": DELTA}
+    if tight:
+        told |= {"constant": "tight", "ridge": 0.05}
+        told["context_noise"] = made.build(WORLD).context_spread
+    return told
+
+
+def _given(horizon: int, *, tight: bool) -> theory.Setting:
+    told = _told(tight=tight)
+    return setting_of(_problem().build(WORLD), told, horizon=horizon, alpha=ALPHA, delta=DELTA)
+
+
+def _together(shown: Shown) -> Floats:
+    """Return (P,): regret of all agents so far, mean over trials."""
+    agents = shown.series.regret.shape[1]
+    total: Floats = agents * shown.series.curves["regret"].mean(axis=(0, 2))
+    return total
+
+
+def _careful(shown: Shown) -> Floats:
+    """Return (P,): conservative rounds so far, mean over agents and trials."""
+    mean: Floats = shown.series.curves["conservative"].mean(axis=(0, 2))
+    return mean
+
+
+def _over(
+    given: theory.Setting, shown: Shown, bound: Callable[[theory.Setting, float], theory.Bound]
+) -> Floats:
+    """Return (P,): a bound at T = t and the conservative rounds that were measured by then."""
+    counts = np.minimum(_careful(shown), shown.rounds)
+    return np.array(
+        [
+            bound(replace(given, horizon=int(t)), float(n)).value
+            for t, n in zip(shown.rounds, counts, strict=True)
+        ]
+    )
+
+
+def _statement(given: theory.Setting, n: float) -> theory.Bound:
+    return theory.prop1(given, conservative=n, form="statement")
+
+
+def _proof(given: theory.Setting, n: float) -> theory.Bound:
+    return theory.prop1(given, conservative=n, form="proof")
+
+
+def _free(given: theory.Setting, _: float) -> theory.Bound:
+    return theory.ECC(given)
+
+
+def _useful_from(given: theory.Setting) -> float:
+    """Return the least horizon at which the bound without a constraint is below M T."""
+    low, high = 2, FAR
+    if theory.ECC(replace(given, horizon=high)).vacuous:
+        return math.inf
+    while high - low > max(1, low // 1000):
+        middle = (low + high) // 2
+        if theory.ECC(replace(given, horizon=middle)).vacuous:
+            low = middle
+        else:
+            high = middle
+    return float(high)
+
+
+def _regret_claims(found: Findings) -> list[Claim]:
+    claims = []
+    last = int(next(iter(found.values())).rounds[-1])
+    for label, tight, name, bound in (
+        (TOLD, True, "prop1-statement", _statement),
+        (TOLD, True, "prop1-proof", _proof),
+        (FREE, False, "ECC", _free),
+    ):
+        given, shown = _given(last, tight=tight), found[label]
+        measured, limit = _together(shown), _over(given, shown, bound)
+        claims.append(
+            Claim(
+                f"bounds-{name}",
+                f"The regret of {label} stays below {name.replace('-', ', ')}",
+                bool((measured <= limit).all()),
+                f"{number(measured[-1])} for all agents, bound {number(limit[-1])}: "
+                f"{number(limit[-1] / max(measured[-1], 1e-9))} times as much",
+            )
+        )
+    given = _given(last, tight=True)
+    limit, most = _over(given, found[TOLD], _statement), given.agents * found[TOLD].rounds
+    start, idle = _useful_from(given), judge.never_left(found[TOLD])
+    claims.append(
+        Claim(
+            "bounds-says-something",
+            "prop1, statement, says more than what is true of everything at this horizon",
+            bool(limit[-1] < most[-1]),
+            f"at T = {last:,} it is {number(limit[-1] / most[-1])} times M T"
+            + (", its third term alone: no round was of its own choice" if idle else "")
+            + "; without any "
+            "conservative round (ECC) "
+            + (f"it falls below M T from T = {start:.2g} on" if start < FAR else "it never does"),
+        )
+    )
+    return claims
+
+
+def _t1(found: Findings) -> Claim:
+    shown = found[TOLD]
+    last = int(shown.rounds[-1])
+    given = _given(last, tight=True)
+    bounds = [theory.T1(replace(given, horizon=int(t))) for t in shown.rounds]
+    numbers = [bound for bound in bounds if not math.isnan(bound.value)]
+    met = [bound.holds for bound in bounds]
+    kept = [
+        regret <= bound.value
+        for regret, bound in zip(_together(shown), bounds, strict=True)
+        if bound.holds
+    ]
+    parts, span = bounds[-1].terms, theory.window(given)
+    own, careful = number(parts["c'"]), number(parts["c''"])
+    return Claim(
+        "bounds-T1",
+        "T1 applies to DiSC-UCB at some t, and bounds its regret there",
+        bool(kept) and all(kept),
+        f"its condition is met at {sum(met)} of {len(bounds)} "
+        f"checkpoints, and it is a number at {len(numbers)}; at T = {last:,} c' = {own}, "
+        f"c'' = {careful}. L7, on which it rests, has a proof for {span.value:.2g} rounds, from "
+        f"T = {number(span.terms['first'])} on",
+    )
+
+
+def _l7(shown: Shown, *, tight: bool) -> Claim:
+    last = int(shown.rounds[-1])
+    given = _given(last, tight=tight)
+    low, high = theory.L7_lower(given), theory.L7_upper(given)
+    counts = judge.per_trial(shown, "conservative")
+    inside = bool(low.value <= counts.min() and counts.max() <= high.value)
+    return Claim(
+        "bounds-L7" + ("-told" if tight else ""),
+        f"The conservative rounds of {shown.run.label} lie between the bounds of L7",
+        inside,
+        f"{number(float(counts.mean()))} of {last:,} rounds per agent; L7: at least "
+        f"{_told_number(low.value)}, at most {_told_number(high.value)}; its condition is "
+        + ("met" if high.holds else "not met"),
+    )
+
+
+def _l5(shown: Shown) -> Claim:
+    last = int(shown.rounds[-1])
+    given = _given(last, tight=True)
+    bound = theory.L5(given, conservative=min(float(_careful(shown)[-1]), last))
+    return Claim(
+        "bounds-L5",
+        "L5 says more about λ_min(V) than its trace does",
+        not bound.vacuous,
+        f"L5: at most {number(bound.value)}; the trace: at most {number(bound.trivial)}",
+    )
+
+
+def _earliest(found: Findings) -> Claim:
+    verdicts, told = [], []
+    for label, tight in ((DECLARED, False), (TOLD, True)):
+        shown = found[label]
+        last = int(shown.rounds[-1])
+        first = theory.L2(_given(last, tight=tight)).terms["earliest round"]
+        least = float(shown.series.conservative.min())
+        verdicts.append(least >= min(math.floor(first) - 1, last))
+        told.append(f"{label}: not before round {number(first)}, was {number(least)}")
+    return Claim(
+        "bounds-earliest",
+        "No gate opens before the trace of V lets it (not in the paper)",
+        all(verdicts),
+        "; ".join(told),
+    )
+
+
+def _told_number(value: float) -> str:
+    return "not a number" if math.isnan(value) else number(value)
+
+
+def _draw_regret(axes: Axes, found: Findings) -> None:
+    rounds = found[TOLD].rounds.astype(float)
+    given = _given(int(rounds[-1]), tight=True)
+    lines = [
+        Line(label, rounds, _together(found[label]), look=look)
+        for label, look in looks_of(found, LOOKS).items()
+    ]
+    for label, values in (
+        ("prop1, statement", _over(given, found[TOLD], _statement)),
+        ("prop1, proof", _over(given, found[TOLD], _proof)),
+        ("ECC, no constraint", _over(given, found[FREE], _free)),
+        ("M t, true of everything", given.agents * rounds),
+    ):
+        lines.append(Line(label, rounds, values, bound=True))
+    draw_lines(axes, lines)
+    bounds = [theory.T1(replace(given, horizon=int(t))).value for t in rounds]
+    missing = "T1 is not a number at any t shown" if np.isnan(bounds).all() else ""
+    _finish(axes, "Regret of all agents so far", missing)
+
+
+def _draw_conservative(axes: Axes, found: Findings) -> None:
+    rounds = found[TOLD].rounds.astype(float)
+    lines = [
+        Line(label, rounds, _careful(found[label]), look=look)
+        for label, look in looks_of(found, LOOKS).items()
+        if found[label].series.conservative.any()
+    ]
+    met = False
+    for label, tight in ((DECLARED, False), (TOLD, True)):
+        given = _given(int(rounds[-1]), tight=tight)
+        for name, bound in (("at most", theory.L7_upper), ("at least", theory.L7_lower)):
+            at = [bound(replace(given, horizon=int(t))) for t in rounds]
+            met = met or any(each.holds for each in at)
+            values = np.array([each.value for each in at])
+            short = label.removeprefix("DiSC-UCB, ") if tight else "as declared"
+            lines.append(Line(f"L7, {name}, {short}", rounds, values, bound=True))
+    lines.append(Line("t, true of everything", rounds, rounds, bound=True))
+    draw_lines(axes, lines)
+    _finish(
+        axes,
+        "Conservative rounds per agent so far",
+        "" if met else "The condition of L7 is met at no t shown",
+    )
+
+
+def _finish(axes: Axes, title: str, note: str) -> None:
+    axes.set_title(title, loc="left", fontsize=13)
+    axes.set_xlabel("round t", fontsize=11)
+    axes.text(0.98, 0.03, note, ha="right", transform=axes.transAxes, fontsize=11, style="italic")
+
+
+PANEL = PanelBounds()

@@ -1,0 +1,69 @@
+"""Fig. 1b: who falls below the floor, one agent; the runs are those of Fig. 1a.
+
+The notebooks' picture is not a count of violations; here they are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from guardband.lab import judge, plots
+from guardband.lab.kinds import Contest
+from guardband.lab.panel import Claim, Findings, Order
+from guardband.lab.panels import fig_1a
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PANEL"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel1b(Contest):
+    """Violations of DiSC-UCB, a safe rival and a free one."""
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        """Judge DiSC-UCB = 0 <= SCLTS <= DisLinUCB."""
+        disc, safe, free = (
+            self.found_as(found, name) for name in ("disc-ucb", "sclts", "dis-lin-ucb")
+        )
+        return [
+            judge.never(self._id("disc-ucb-zero"), "DiSC-UCB never falls below the floor", disc),
+            judge.at_most(
+                self._id("disc-ucb-sclts"),
+                "DiSC-UCB falls below the floor no more often than SCLTS",
+                disc,
+                safe,
+            ),
+            judge.at_most(
+                self._id("sclts-dis-lin-ucb"),
+                "SCLTS falls below the floor no more often than DisLinUCB",
+                safe,
+                free,
+            ),
+        ]
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw both counts."""
+        return self._drawn(
+            found,
+            plots.violations(found, "realised", "As realised"),
+            plots.violations(found, "expected", "By expectation"),
+        )
+
+    def remarks(self, order: Order) -> Sequence[str]:
+        """Add what the notebooks draw."""
+        drawn = "The notebooks' plot of Fig. 1b is not a count of violations; this one is."
+        return [drawn, *super().remarks(order)]
+
+
+PANEL = Panel1b(
+    name="1b",
+    title="Who falls below the floor?",
+    question="Does DiSC-UCB never earn less than (1 − α) of the baseline, unlike its rivals?",
+    source="fig:2",
+    row=fig_1a.ROW,
+    entrants=fig_1a.PANEL.entrants,
+)

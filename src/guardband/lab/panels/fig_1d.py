@@ -1,0 +1,69 @@
+"""Fig. 1d: who falls below the floor, three agents; the runs are those of Fig. 1c."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from guardband.lab import judge, plots
+from guardband.lab.kinds import Contest
+from guardband.lab.panel import Claim, Findings, Order
+from guardband.lab.panels import fig_1c
+from guardband.lab.settings import shown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PANEL"]
+
+LARGE = 0.01  # of the rounds; the paper says "large" and no number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel1d(Contest):
+    """Violations of DiSC-UCB and of three free rivals."""
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        """Judge DiSC-UCB = 0, and the others large: above it, and by a number of ours."""
+        disc = self.found_as(found, "disc-ucb")
+        return [
+            judge.never(self._id("disc-ucb-zero"), "DiSC-UCB never falls below the floor", disc),
+            *(
+                judge.exceeds(
+                    self._id(f"{name}-above"),
+                    f"{shown_name(name)} falls below the floor more often than DiSC-UCB",
+                    self.found_as(found, name),
+                    disc,
+                    judge.REALISED,
+                )
+                for name in self.entrants[1:]
+            ),
+            *(
+                judge.at_least(
+                    self._id(f"{name}-large"),
+                    f"{shown_name(name)} falls below the floor often (here: in 1 % of the rounds)",
+                    self.found_as(found, name),
+                    LARGE,
+                )
+                for name in self.entrants[1:]
+            ),
+        ]
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw both counts."""
+        return self._drawn(
+            found,
+            plots.violations(found, "realised", "As realised"),
+            plots.violations(found, "expected", "By expectation"),
+        )
+
+
+PANEL = Panel1d(
+    name="1d",
+    title="Who falls below the floor, among three agents?",
+    question="Does DiSC-UCB never earn less than (1 − α) of the baseline, and free rivals often?",
+    source="fig:2b",
+    row=fig_1c.ROW,
+    entrants=fig_1c.PANEL.entrants,
+)

@@ -1,0 +1,59 @@
+"""Fig. 3a: what not knowing the baseline's reward costs, synthetic data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from guardband.lab import judge, plots
+from guardband.lab.kinds import Contest
+from guardband.lab.panel import Claim, Findings, Order
+from guardband.lab.settings import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PANEL", "Panel3a"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel3a(Contest):
+    """Regret with a known and with an unknown baseline."""
+
+    entrants: tuple[str, ...] = ("disc-ucb", "disc-ucb-unknown")
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        """Judge that not knowing costs regret."""
+        return [
+            judge.exceeds(
+                self._id("unknown-costs"),
+                "DiSC-UCB-UB, which does not know the baseline's reward, has more regret",
+                self.found_as(found, "disc-ucb-unknown"),
+                self.found_as(found, "disc-ucb"),
+            )
+        ]
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw the regret, and its average over the rounds so far."""
+        return self._drawn(found, plots.regret(found), plots.average_regret(found))
+
+
+PANEL = Panel3a(
+    name="3a",
+    title="What does not knowing the baseline cost? (synthetic data)",
+    question="Has DiSC-UCB-UB, which does not know the baseline's reward, more regret?",
+    source="fig:11",
+    row=Row(
+        problem="synthetic-c",
+        agents=1,
+        alpha=0.5,
+        baseline=80,
+        ridge=0.1,
+        noise=0.1,
+        psi_variance=1e-2,
+        psi_std=0.1,
+        rounds=50_000,
+        trials=50,
+    ),
+)

@@ -1,0 +1,289 @@
+"""Lemmas: what the paper proves about safety, measured, and where an assumption of it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.lab import judge, plots
+from guardband.lab.counts import share_interval
+from guardband.lab.panel import Claim, Findings, Order, Run, Shown
+from guardband.lab.settings import shown_name
+from guardband.problems import NamedProblem, problem
+from guardband.report.words import number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PANEL", "QUICK"]
+
+MISSES = 0.1  # M delta: in how many trials theta may leave the set
+RIDGE = 0.05
+KNOWN, UNKNOWN, GUARD = "disc-ucb", "disc-ucb-unknown", "guard-ucb"
+QUICK = "The scale 'quick' has a tenth of the trials, and all rounds: shorter runs open no gate."
+TELLING = ("outside", "violations_expected")  # what a broken assumption may break
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, and which assumption of the paper it breaks, if any."""
+
+    name: str
+    kind: str
+    rounds: int
+    alpha: float
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    breaks: str = ""
+
+    @property
+    def problem(self) -> NamedProblem:
+        """The problem itself."""
+        return problem(self.kind, **self.settings)
+
+    def entrants(self) -> Iterator[Algorithm]:
+        """Yield the algorithms, told the true spread of noise and context: gates open."""
+        made = self.problem
+        noise = made.build(0).noise.std
+        told: dict[str, Any] = {**made.assumptions(), "alpha": self.alpha, "ridge": RIDGE}
+        told |= {"noise": noise, "constant": "tight", "spread": made.spread}
+        # Guard-UCB's delta is for all agents together, the paper's for each of them.
+        for name in (KNOWN, UNKNOWN):
+            yield ALGORITHMS[name].informed(told | {"delta": MISSES / made.agents})
+        yield ALGORITHMS[GUARD].informed(told | {"delta": MISSES})
+
+
+CASES = (
+    Case("fresh", "synthetic-b", 10_000, 0.5, {"nature": "fresh"}),
+    Case("forecast", "forecast", 10_000, 0.8, {"baseline": 3}),
+    Case("forecast 2", "forecast-formal2", 20_000, 0.5, {"baseline": 3}),
+    Case(
+        "crowd",
+        "synthetic-b",
+        2_000,
+        0.5,
+        {"nature": "fresh", "agents": 50},
+        "50 agents share each hidden context, whose errors the proof takes for independent",
+    ),
+    Case(
+        "frozen",
+        "synthetic-b",
+        10_000,
+        0.5,
+        {},
+        "ψ is φ plus noise that is drawn once, not the mean of φ",
+    ),
+)
+
+
+class Lemma(NamedTuple):
+    """A statement that can be counted."""
+
+    id: str
+    algorithm: str
+    text: str
+    metric: str
+
+
+LEMMAS = (
+    Lemma("confidence", KNOWN, "θ never leaves B, in all but Mδ of the trials", "outside"),
+    Lemma("L4", KNOWN, "behind the gate x* is in the pruned set", "optimum_pruned"),
+    Lemma("L2", KNOWN, "no reward is below the floor", "violations_realised"),
+    Lemma(
+        "L2 in expectation", KNOWN, "no expected reward is below the floor", "violations_expected"
+    ),
+    Lemma("L4_2", UNKNOWN, "behind the gate x* is in the pruned set", "optimum_pruned"),
+    Lemma("L2_2_", UNKNOWN, "no reward is below the floor", "violations_realised"),
+    Lemma(
+        "L2_2_ in expectation",
+        UNKNOWN,
+        "no expected reward is below the floor",
+        "violations_expected",
+    ),
+    Lemma("guard-set", GUARD, "θ never leaves the set, in all but δ of the trials", "outside"),
+    Lemma("guard-mean", GUARD, "no expected reward is below the floor", "violations_expected"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelLemmas:
+    """Counts of what must never, or seldom, happen."""
+
+    name: str = "lemmas"
+    title: str = "Does what is proved happen?"
+    question: str = "Is θ in its set, x* in the pruned set, and every reward above the floor?"
+    source: str = "app:sup"
+    trials: int = 50
+
+    def runs(self, order: Order) -> Sequence[Run]:
+        """Return three algorithms on every problem."""
+        return [
+            Run(
+                label=_label(case, algorithm.name),
+                problem=case.problem,
+                algorithm=algorithm,
+                rounds=_rounds(order, case),
+                trials=order.trials(self.trials),
+                seed=order.seed,
+                alpha=case.alpha,
+            )
+            for case in CASES
+            for algorithm in case.entrants()
+        ]
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        """Judge every lemma where the theory applies, and the main ones where it does not."""
+        inside = [case for case in CASES if not case.breaks]
+        claims = [_inside(lemma, inside, found) for lemma in LEMMAS]
+        for case in CASES:
+            for lemma in LEMMAS:
+                if case.breaks and lemma.algorithm != UNKNOWN and lemma.metric in TELLING:
+                    shown = found[_label(case, lemma.algorithm)]
+                    claims.append(
+                        Claim(
+                            f"lemmas-{lemma.id}-{case.name}".replace(" ", "-"),
+                            f"{_name(lemma)}: {lemma.text}, although {case.breaks}",
+                            _holds(lemma, shown),
+                            _detail(lemma, shown),
+                        )
+                    )
+        return claims
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw a table: a verdict and a count for every lemma and problem."""
+        figure = plots.new_figure(13.2, 1.7 + 0.62 * len(LEMMAS))
+        figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
+        axes = figure.add_subplot()
+        shade = np.zeros((len(LEMMAS), len(CASES)))
+        words = {True: "holds", False: "FAILS", None: "cannot be told"}
+        for row, lemma in enumerate(LEMMAS):
+            for column, case in enumerate(CASES):
+                shown = found[_label(case, lemma.algorithm)]
+                holds = _holds(lemma, shown)
+                shade[row, column] = {True: 0.0, None: 0.12, False: 0.42}[holds]
+                weight = "bold" if holds is False else "normal"
+                style: dict[str, Any] = {"ha": "center", "fontsize": 11, "fontweight": weight}
+                axes.text(column, row, words[holds], va="bottom", **style)
+                axes.text(
+                    column, row + 0.06, _count(lemma, shown), ha="center", va="top", fontsize=9
+                )
+        axes.imshow(shade, cmap="Greys", vmin=0, vmax=1, aspect="auto")
+        heads = [
+            f"{case.name}\n{case.problem.agents} agents\n"
+            f"{found[_label(case, KNOWN)].run.rounds:,} rounds"
+            + ("\noutside the theory" if case.breaks else "")
+            for case in CASES
+        ]
+        axes.set_xticks(range(len(CASES)), heads, fontsize=11)
+        names = [f"{_name(lemma)}\n{lemma.text}" for lemma in LEMMAS]
+        axes.set_yticks(range(len(LEMMAS)), names, fontsize=10)
+        axes.xaxis.tick_top()
+        axes.set_xticks(np.arange(len(CASES) + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(len(LEMMAS) + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="#999999", linewidth=0.8)
+        axes.set_xlabel("Counts are agent-rounds of all trials.", loc="left", fontsize=10)
+        axes.tick_params(which="both", length=0)
+        return figure
+
+    def remarks(self, order: Order) -> Sequence[str]:
+        """Say what algorithms were told, and what breaks an assumption."""
+        return [
+            "DiSC-UCB has the printed gate. It is told the true spread of noise and context "
+            f"(constant='tight') and λ = {RIDGE}, so that the gate opens; both columns of settings "
+            "are the same here.",
+            f"The paper's δ is {MISSES} / M, so that θ may leave the set in {100 * MISSES:g} % of "
+            f"the trials; Guard-UCB's δ is {MISSES}, for all agents together.",
+            "x* is the best action by ψ'θ. The simulator looks for it in the pruned set in every "
+            "round with an open gate, and for θ in the set in every round.",
+            *(f"{case.name}: {case.breaks}." for case in CASES if case.breaks),
+            QUICK,
+        ]
+
+
+def _rounds(order: Order, case: Case) -> int:
+    """Return the horizon; "quick" saves trials only, because shorter runs open no gate."""
+    return order.rounds(case.rounds) if order.scale == "smoke" else case.rounds
+
+
+def _label(case: Case, name: str) -> str:
+    return f"{case.name}: {shown_name(name)}"
+
+
+def _name(lemma: Lemma) -> str:
+    own = lemma.algorithm == GUARD
+    return shown_name(lemma.algorithm) if own else f"{lemma.id}, {shown_name(lemma.algorithm)}"
+
+
+def _inside(lemma: Lemma, cases: Sequence[Case], found: Findings) -> Claim:
+    shown = {case.name: found[_label(case, lemma.algorithm)] for case in cases}
+    return Claim(
+        f"lemmas-{lemma.id}".replace(" ", "-"),
+        f"{_name(lemma)}: {lemma.text}",
+        _together(lemma, list(shown.values())),
+        "; ".join(f"{name}: {_detail(lemma, each)}" for name, each in shown.items()),
+    )
+
+
+def _together(lemma: Lemma, runs: Sequence[Shown]) -> bool | None:
+    """Judge one lemma on all problems but those where nobody ever came to where it speaks."""
+    told = [_holds(lemma, shown) for shown in runs if not _idle(lemma, shown)]
+    return judge.together(told) if told else None
+
+
+def _holds(lemma: Lemma, shown: Shown) -> bool | None:
+    """Judge one lemma on one problem; all of them may fail in a share of the trials."""
+    bad, trials = _bad_trials(lemma, shown), len(shown.series.regret)
+    low, high = share_interval(bad, trials)
+    if low > MISSES:
+        return False
+    if lemma.metric == "outside":
+        return True if high <= MISSES else None
+    return True if bad == 0 and not _idle(lemma, shown) else None
+
+
+def _detail(lemma: Lemma, shown: Shown) -> str:
+    bad, trials = _bad_trials(lemma, shown), len(shown.series.regret)
+    low, high = share_interval(bad, trials)
+    if lemma.metric == "outside":
+        return f"{_count(lemma, shown)} [{low:.2f}, {high:.2f}], said: at most {MISSES:g}"
+    detail = _count(lemma, shown) + (f", in {bad} of {trials} trials" if bad else "")
+    if lemma.algorithm == GUARD or _open_rounds(shown) == 0:
+        return detail
+    return f"{detail}, gate open in {number(_open_rounds(shown))} rounds per agent"
+
+
+def _idle(lemma: Lemma, shown: Shown) -> bool:
+    """Tell whether nothing happened that could break a lemma on what is behind the gate."""
+    behind = lemma.algorithm != GUARD and lemma.metric != "outside"
+    return behind and _open_rounds(shown) == 0 and _bad_trials(lemma, shown) == 0
+
+
+def _bad_trials(lemma: Lemma, shown: Shown) -> int:
+    return int((shown.series.totals[lemma.metric].sum(axis=1) > 0).sum())
+
+
+def _count(lemma: Lemma, shown: Shown) -> str:
+    counts = shown.series.totals[lemma.metric]
+    if lemma.metric == "outside":
+        return f"left in {_bad_trials(lemma, shown)} of {len(counts)} trials"
+    if _idle(lemma, shown):
+        return "the gate never opened"
+    whole = counts.size * shown.run.rounds
+    many = f"{whole / 1e6:.3g} million" if whole >= 1e6 else f"{whole:,}"
+    return f"{counts.sum():,.0f} of {many}"
+
+
+def _open_rounds(shown: Shown) -> float:
+    """Return in how many rounds per agent the gate was open, at most.
+
+    A conservative round has a closed gate, or an empty set, which lacks x* too.
+    """
+    totals = shown.series.totals
+    closed = totals["conservative"] - totals["optimum_pruned"]
+    return float(np.maximum(shown.run.rounds - closed, 0).mean())
+
+
+PANEL = PanelLemmas()

@@ -1,0 +1,193 @@
+"""Separate: what sharing is worth, against M learners that keep their data to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.core.types import Floats
+from guardband.lab import judge, plots
+from guardband.lab.counts import growth
+from guardband.lab.entrants import joined
+from guardband.lab.loglog import Line, draw_lines, looks_of
+from guardband.lab.panel import Claim, Findings, Order, Run
+from guardband.problems import problem
+from guardband.report.words import number
+from guardband.sim.stats import interval_half_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["PANEL"]
+
+FLEETS = (2, 4, 8, 16, 32)
+ALPHA, BASELINE, RIDGE = 0.8, 3, 0.05
+PRINTED, OPEN, GUARD, FREE = "DiSC-UCB", "DiSC-UCB, told the spread", "Guard-UCB", "DisLinUCB"
+LOOKS = {PRINTED: 0, OPEN: 5, FREE: 3, GUARD: 1}
+SAID = 0.5  # d M sqrt(T) for separate learners, d sqrt(M T) for the paper's
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelSeparate:
+    """Every algorithm twice: sharing, and not."""
+
+    name: str = "separate"
+    title: str = "What is sharing worth?"
+    question: str = "How many times the regret do M separate learners have?"
+    source: str = "T1"
+    rounds: int = 10_000
+    trials: int = 6
+
+    def runs(self, order: Order) -> Sequence[Run]:
+        """Return every algorithm, sharing and not, for every number of agents."""
+        return [
+            Run(
+                label=_label(who, M, share=share),
+                problem=problem("forecast", agents=M, baseline=BASELINE),
+                algorithm=_sharing(algorithm, share=share),
+                rounds=order.rounds(self.rounds),
+                trials=order.trials(self.trials),
+                seed=order.seed,
+                alpha=ALPHA,
+            )
+            for M in FLEETS
+            for who, algorithm in _entrants(order).items()
+            for share in (True, False)
+        ]
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        """Judge that sharing lowers regret, and how its worth grows with M."""
+        most = FLEETS[-1]
+        gains = [
+            judge.exceeds(
+                f"separate-{_id(who)}",
+                f"{most} separate learners of {who} have more regret than {most} that share",
+                found[_label(who, most, share=False)],
+                found[_label(who, most, share=True)],
+                "regret_expected",
+            )
+            for who in _entrants(order)
+        ]
+        return [*gains, *(_power(found, who) for who in _entrants(order))]
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw regret per agent by M, sharing and not, and their ratio."""
+        figure = plots.new_figure(15.0, 5.8)
+        figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
+        axes = figure.add_subplot(1, 2, 1)
+        _draw_regret(axes, found, list(_entrants(order)))
+        shown = next(iter(found.values()))
+        axes.set_title(
+            f"Regret per agent, {shown.run.rounds:,} rounds, {shown.run.trials} trials",
+            loc="left",
+            fontsize=13,
+        )
+        other = figure.add_subplot(1, 2, 2)
+        _draw_ratio(other, found, list(_entrants(order)))
+        other.set_title("Regret of separate learners / sharing", loc="left", fontsize=13)
+        for each in (axes, other):
+            each.set_xlabel("agents, M", fontsize=11)
+        return figure
+
+    def remarks(self, order: Order) -> Sequence[str]:
+        """Say which problem this is, and which gates open."""
+        return [
+            f"forecast, the {BASELINE}rd best action for a baseline, α = {ALPHA}. All agents act "
+            "under one hidden context. Regret is in expected rewards.",
+            "DiSC-UCB has the printed gate and the paper's √(1 + R²); 'told the spread' has the "
+            f"same gate, the true spread of noise and context, and λ = {RIDGE}: its gate opens.",
+            "Guard-UCB that shares allows for the context that all agents have in common; one that "
+            "does not share need not.",
+            "`--with` adds algorithms that can do both: share, and not.",
+        ]
+
+
+def _entrants(order: Order) -> dict[str, Algorithm]:
+    task = problem("forecast", baseline=BASELINE)
+    told: dict[str, Any] = {**task.assumptions(), "alpha": ALPHA}
+    own = {
+        PRINTED: ALGORITHMS["disc-ucb"].informed(told),
+        OPEN: ALGORITHMS["disc-ucb"].informed(told | {"constant": "tight", "ridge": RIDGE}),
+        FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
+        GUARD: ALGORITHMS["guard-ucb"].informed(told),
+    }
+    both = [name for name in order.extra if hasattr(ALGORITHMS[name].make(), "share")]
+    return joined(own, both, told, task.build(0).facts(1))
+
+
+def _sharing(algorithm: Any, *, share: bool) -> Algorithm:
+    made: Algorithm = replace(algorithm, share=share)
+    return made
+
+
+def _label(who: str, agents: int, *, share: bool) -> str:
+    return f"{who}, M = {agents}, {'sharing' if share else 'separate'}"
+
+
+def _id(who: str) -> str:
+    return who.lower().replace(",", "").replace(" ", "-")
+
+
+def _regret(found: Findings, who: str, *, share: bool) -> Floats:
+    """Return (trials, fleets): regret per agent."""
+    return np.array(
+        [judge.per_trial(found[_label(who, M, share=share)], "regret_expected") for M in FLEETS]
+    ).T
+
+
+def _ratio(found: Findings, who: str) -> Floats:
+    apart, together = (_regret(found, who, share=share) for share in (False, True))
+    return apart / np.maximum(together, 1e-9)
+
+
+def _power(found: Findings, who: str) -> Claim:
+    ratios = _ratio(found, who)
+    power, low, high = growth(np.array(FLEETS, float), ratios)
+    return Claim(
+        f"separate-{_id(who)}-root",
+        f"What sharing is worth to {who} grows at least like the root of M, as d M √T against "
+        "d √(M T) says",
+        True if low >= SAID else False if high < SAID else None,
+        f"separate / sharing: {number(ratios[:, 0].mean())} at M = {FLEETS[0]}, "
+        f"{number(ratios[:, -1].mean())} at M = {FLEETS[-1]}; like M^{power:.2f} "
+        f"[{low:.2f}, {high:.2f}]",
+    )
+
+
+def _draw_regret(axes: Axes, found: Findings, names: Sequence[str]) -> None:
+    sizes, lines = np.array(FLEETS, float), []
+    for share in (True, False):
+        for who, look in looks_of(names, LOOKS).items():
+            samples = _regret(found, who, share=share)
+            words = "sharing" if share else "separate"
+            half = interval_half_width(samples)
+            lines.append(
+                Line(
+                    f"{who}, {words}",
+                    sizes,
+                    samples.mean(axis=0),
+                    half,
+                    look=look,
+                    dashed=not share,
+                )
+            )
+    draw_lines(axes, lines, at=FLEETS)
+
+
+def _draw_ratio(axes: Axes, found: Findings, names: Sequence[str]) -> None:
+    sizes = np.array(FLEETS, float)
+    lines = []
+    for who, look in looks_of(names, LOOKS).items():
+        samples = _ratio(found, who)
+        half = interval_half_width(samples)
+        lines.append(Line(who, sizes, samples.mean(axis=0), half, look=look))
+    lines.append(Line("root of M", sizes, np.sqrt(sizes), bound=True))
+    draw_lines(axes, lines, at=FLEETS)
+
+
+PANEL = PanelSeparate()

@@ -1,0 +1,199 @@
+"""Pictures of panels: mean and band over the rounds, names beside the lines, no legend to look up.
+
+Colour tells algorithms apart; dash and marker tell apart what colour does not, so that a picture
+survives a printer without colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter
+
+from guardband.core.types import Floats, Ints
+from guardband.lab.panel import Findings, Shown
+from guardband.sim.plots import (
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    LINE_INCHES,
+    YARDSTICK,
+    Curve,
+    Metric,
+    draw_curve,
+    end_label,
+    frame,
+    label_ends,
+)
+from guardband.sim.stats import interval_half_width
+
+__all__ = [
+    "View",
+    "average_regret",
+    "curves_of",
+    "draw_views",
+    "new_figure",
+    "regret",
+    "rewards",
+    "subtitle_of",
+    "violations",
+]
+
+# The dark ones for the paper's own algorithm and for Guard-UCB: they are in every picture.
+FAMILIES = {
+    "disc-ucb": "#0072B2",
+    "disc-ucb-gap-oracle": "#0072B2",
+    "disc-ucb-unknown": "#56B4E9",
+    "guard-ucb": "#D55E00",
+    "guard-ucb-policy": "#E69F00",
+    "sclts": "#009E73",
+    "sclts-gap-oracle": "#009E73",
+    "dis-lin-ucb": "#CC79A7",
+    "dis-lsb": "#8C6D31",
+    "fed-pe-cd": "#444444",
+}
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+WIDTH, HEIGHT = 8.4, 4.6
+MILLIONS = 1_500_000  # from here on, ticks with all their zeros would meet
+
+
+class View(NamedTuple):
+    """One pair of axes."""
+
+    look: Metric
+    rounds: Ints
+    curves: Sequence[Curve]
+
+
+def regret(found: Findings, title: str = "Regret per agent") -> View:
+    """Return the regret so far."""
+    look = Metric(title, "regret per agent so far (reward)")
+    return View(look, _rounds(found), list(curves_of(found, "regret")))
+
+
+def average_regret(found: Findings) -> View:
+    """Return the regret so far, divided by the rounds so far."""
+    look = Metric("Average regret R_t / t", "regret per agent and round so far", "average")
+    return View(look, _rounds(found), list(curves_of(found, "regret", per_round=True)))
+
+
+def violations(found: Findings, kind: str, title: str) -> View:
+    """Return the rounds below the floor so far; `kind` is "realised" or "expected"."""
+    look = Metric(title, "rounds below the floor so far, per agent", "count")
+    return View(look, _rounds(found), list(curves_of(found, f"violations_{kind}")))
+
+
+def rewards(found: Findings, title: str) -> View:
+    """Return the reward per round, averaged between checkpoints, with baseline and floor."""
+    rounds = _rounds(found)
+    first = next(iter(found.values()))
+    baseline = _steps(first.series.curves["baseline_reward"].mean(axis=2), rounds).mean(axis=0)
+    missing = np.full_like(baseline, np.nan)
+    share = 1.0 - float(first.run.alpha or 0.0)
+    curves = [
+        Curve("the baseline", baseline, missing, GREY, YARDSTICK[1], 1.2),
+        Curve(f"the floor, {100 * share:.4g} % of it", share * baseline, missing, GREY, "-", 1.2),
+    ]
+    for shown, style in _styled(found):
+        samples = _steps(shown.series.curves["reward"].mean(axis=2), rounds)
+        curves.append(Curve(shown.run.label, *_band(samples), **style))
+    look = Metric(title, "reward per round and agent", "average")
+    return View(look, rounds, curves)
+
+
+def curves_of(found: Findings, metric: str, *, per_round: bool = False) -> Iterator[Curve]:
+    """Yield one curve per run: the mean over agents and trials, with its 95 % interval."""
+    for shown, style in _styled(found):
+        samples = shown.series.curves[metric].mean(axis=2)
+        if per_round:
+            samples = samples / shown.rounds
+        yield Curve(shown.run.label, *_band(samples), **style)
+
+
+def draw_views(title: str, subtitle: str, views: Sequence[View]) -> Figure:
+    """Draw views side by side; a single one bears the title itself."""
+    labels = [[_label(curve, view.look.kind) for curve in view.curves] for view in views]
+    lines = max(sum(label.count("\n") + 1 for label in column) for column in labels)
+    height = max(HEIGHT, 1.5 + LINE_INCHES * lines) + 0.4 * (len(views) > 1)
+    figure = new_figure(WIDTH if len(views) == 1 else 7.6 * len(views), height)
+    for i, (view, names) in enumerate(zip(views, labels, strict=True)):
+        axes = figure.add_subplot(1, len(views), i + 1)
+        for curve in view.curves:
+            draw_curve(axes, view.rounds, curve)
+        if view.look.kind == "count" and not any(curve.mean.any() for curve in view.curves):
+            style: dict[str, Any] = {"ha": "center", "color": GREY, "fontsize": 13}
+            axes.text(0.5, 0.5, "not once, in any trial", transform=axes.transAxes, **style)
+        look = view.look._replace(title=title) if len(views) == 1 else view.look
+        frame(axes, look, view.curves, subtitle=subtitle if i == 0 else "", last=view.rounds[-1])
+        if view.rounds[-1] >= MILLIONS:
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1e6:g}"))
+            axes.set_xlabel("round, in millions")
+        label_ends(axes, view.curves, names, LINE_INCHES / (height - 1.3))
+    if len(views) > 1:
+        heading: dict[str, Any] = {"x": 0.012, "ha": "left", "fontweight": "bold"}
+        figure.suptitle(title, **heading, color=INK, fontsize=15)
+    return figure
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure that needs no display."""
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def subtitle_of(found: Findings) -> str:
+    """Return problem, agents, rounds and trials in one line."""
+    runs = [shown.run for shown in found.values()]
+    agents = sorted({shown.series.regret.shape[1] for shown in found.values()})
+    trials = sorted({run.trials for run in runs})
+    many = " to ".join(f"{n:,}" for n in dict.fromkeys((agents[0], agents[-1])))
+    often = " to ".join(f"{n:,}" for n in dict.fromkeys((trials[0], trials[-1])))
+    return (
+        f"{runs[0].problem.name}, {many} agent{'' if agents == [1] else 's'}  ·  "
+        f"{runs[0].rounds:,} rounds  ·  mean of {often} trials, shaded: 95 % interval"
+    )
+
+
+def _styled(found: Findings) -> Iterator[tuple[Shown, Mapping[str, Any]]]:
+    """Yield every run with its colour, dash and marker; of one colour, no two dashes are alike."""
+    others = cycle(COLOURS[::-1])
+    seen: dict[str, int] = {}
+    for place, shown in enumerate(found.values()):
+        name = shown.series.algorithm
+        if name == "baseline":
+            yield shown, {"colour": YARDSTICK[0], "dash": YARDSTICK[1]}
+            continue
+        colour = FAMILIES.get(name) or next(others)
+        turn = seen.get(colour, 0)
+        seen[colour] = turn + 1
+        dash = DASHES[(turn + 2 * name.startswith("guard")) % len(DASHES)]
+        marker = MARKERS[place % len(MARKERS)]
+        shift = (place + 0.5) / len(found)
+        yield shown, {"colour": colour, "dash": dash, "marker": marker, "shift": shift}
+
+
+def _label(curve: Curve, kind: str) -> str:
+    """Return name and last value; a line never breaks within "α = 0.1"."""
+    tied = curve.label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    return end_label(curve._replace(label=tied), kind)
+
+
+def _band(samples: Floats) -> tuple[Floats, Floats]:
+    return samples.mean(axis=0), interval_half_width(samples)
+
+
+def _steps(sums: Floats, rounds: Ints) -> Floats:
+    """Return (trials, P): running sums as averages over the rounds since the last checkpoint."""
+    return np.diff(sums, axis=1, prepend=0.0) / np.diff(rounds, prepend=0)
+
+
+def _rounds(found: Findings) -> Ints:
+    return next(iter(found.values())).rounds

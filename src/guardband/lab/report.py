@@ -1,0 +1,178 @@
+"""The report: one page that needs no network, and each panel as PNG, SVG and CSV beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from guardband.core.types import Floats, Ints
+from guardband.lab.costs import authors_seconds
+from guardband.lab.outcome import VERDICTS, Outcome
+from guardband.lab.panel import Findings, Shown
+from guardband.lab.parts import STYLE, navigation, panel_section, verdict_table
+from guardband.report.page import code, page, section, tabulate
+from guardband.report.pictures import save_png
+from guardband.sim.provenance import commit, versions
+from guardband.sim.stats import interval_half_width
+
+__all__ = ["curves_table", "write_panel", "write_report"]
+
+# What has a curve in the CSV file, of running sums per agent; all else has its sum at the end.
+DRAWN = (
+    "regret",
+    "violations_realised",
+    "violations_expected",
+    "conservative",
+    "reward",
+    "baseline_reward",
+)
+CSV_POINTS = 50  # rounds of a curve, at most
+CSV_ROUNDS = 1000  # of all runs together: panels of hundreds of runs are tables, not curves
+
+
+def write_panel(outcome: Outcome, folder: str | Path) -> None:
+    """Write one panel as PNG, SVG and CSV.
+
+    Parameters
+    ----------
+    outcome
+        The finished panel.
+    folder
+        Where to; made if need be.
+    """
+    place, name = Path(folder), outcome.panel.name
+    place.mkdir(parents=True, exist_ok=True)
+    figure = outcome.panel.draw(outcome.order, outcome.found)
+    save_png(figure, place / f"{name}.png")
+    figure.savefig(place / f"{name}.svg", metadata={"Date": None})
+    curves_table(outcome.found).to_csv(place / f"{name}.csv", index=False, float_format="%.8g")
+
+
+def write_report(outcomes: Sequence[Outcome], folder: str | Path, *, command: str) -> Path:
+    """Write index.html: the verdicts on all claims first, then every panel.
+
+    Parameters
+    ----------
+    outcomes
+        The finished panels, in the order of the page; at least one.
+    folder
+        Where to; the files of `write_panel` belong beside it.
+    command
+        The command line that asked for them.
+
+    Returns
+    -------
+    Path
+        The page. It is complete in itself and can be sent or moved alone.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    heading, order = "The paper's evaluation, run again", outcomes[0].order
+    parts = [
+        f"<header><h1>{heading}</h1>",
+        '<p class="run">Lin and Moothedath, Distributed Multi-Task Learning for Stochastic Bandits '
+        "with Context Distribution and Stage-wise Constraints</p>",
+        f'<p class="run">scale {order.scale} · settings {order.settings} · seed {order.seed} · '
+        f"{escape(_total(outcomes))}</p>",
+        _counts(outcomes),
+        navigation(outcomes),
+        "</header>",
+        section("Verdicts", verdict_table(outcomes), _meaning()),
+        *(panel_section(outcome) for outcome in outcomes),
+        section("Run it again", code(command), tabulate([], _origin(outcomes))),
+    ]
+    file = place / "index.html"
+    file.write_text(page(heading, parts, style=STYLE), encoding="utf-8")
+    return file
+
+
+def curves_table(found: Findings) -> pd.DataFrame:
+    """Return one row per run, metric and round: mean over agents and trials, interval.
+
+    Metrics that are drawn have at most 50 rounds, fewer where runs are many; others the last one.
+    """
+    columns = ["label", "round", "metric", "mean", "low", "high"]
+    points = min(CSV_POINTS, max(1, CSV_ROUNDS // max(len(found), 1)))
+    frames = [
+        pd.DataFrame(
+            {
+                "label": label,
+                "round": rounds,
+                "metric": metric,
+                "mean": samples.mean(axis=0),
+                "low": samples.mean(axis=0) - interval_half_width(samples),
+                "high": samples.mean(axis=0) + interval_half_width(samples),
+            }
+        )
+        for label, shown in found.items()
+        for metric, rounds, samples in _samples(shown, points)
+    ]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def _samples(shown: Shown, points: int) -> Iterator[tuple[str, Ints, Floats]]:
+    """Yield each metric with the rounds of its samples, and these as (trials, rounds)."""
+    series, last = shown.series, shown.rounds[-1:]
+    # From the end, which is always there.
+    some = np.unique(np.linspace(len(shown.rounds) - 1, 0, points).round().astype(np.intp))
+    for metric in DRAWN:
+        yield metric, shown.rounds[some], series.curves[metric].mean(axis=2)[:, some]
+    for metric, totals in series.totals.items():
+        if metric not in DRAWN:
+            yield metric, last, totals.mean(axis=1, keepdims=True)
+    for metric in ("sync_rounds", "messages_sent", "numbers_sent"):
+        yield metric, last, getattr(series, metric)[:, None].astype(np.float64)
+
+
+def _counts(outcomes: Sequence[Outcome]) -> str:
+    said = [VERDICTS[claim.holds] for outcome in outcomes for claim in outcome.claims]
+    many = {"holds": "hold", "does not hold": "do not hold"}
+    blocks = "".join(
+        f"<div><b>{said.count(words)}</b>{many.get(words, words)}</div>"
+        for words in VERDICTS.values()
+    )
+    return f'<div class="counts"><div><b>{len(said)}</b>claims</div>{blocks}</div>'
+
+
+def _meaning() -> str:
+    return (
+        '<p class="note">A comparison holds if the 95 % interval of the mean difference over '
+        "trials lies wholly on the claimed side; it does not hold if the interval lies wholly on "
+        "the other, or if there is no difference in any trial; else it cannot be told at this "
+        "scale. Trials are pairs: the same world and the same draws. A claim of never is settled "
+        "by counting. What is said to improve by learning alone does not where no agent ever left "
+        "the baseline. Brackets are 95 % intervals. Nothing was tuned to make a claim hold.</p>"
+    )
+
+
+def _total(outcomes: Sequence[Outcome]) -> str:
+    rounds = sum(outcome.agent_rounds for outcome in outcomes)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    return f"{rounds:,} agent-rounds, {seconds:,.0f} seconds of one core"
+
+
+def _origin(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str]]:
+    yield "versions", ", ".join(f"{what} {name}" for what, name in versions().items())
+    named = commit()
+    if named is not None:
+        edited = ", with changes that were not committed" if named.endswith("+") else ""
+        yield "commit", named.removesuffix("+") + edited
+    runs = [
+        (shown.series.conservative.size * shown.run.rounds, _conservative(shown))
+        for outcome in outcomes
+        for shown in outcome.found.values()
+    ]
+    yield (
+        "the authors' code",
+        f"{authors_seconds(runs) / 86400:,.0f} days for as many rounds, at 92 ms per optimistic "
+        "one (K = 40, d = 2) and 0.25 ms per conservative one",
+    )
+    yield "same numbers", "the same seed gives the same, whatever the number of cores"
+
+
+def _conservative(shown: Shown) -> float:
+    return float(shown.series.conservative.mean()) / shown.run.rounds

@@ -1,0 +1,279 @@
+"""The two columns of settings, printed and notebook, and what a panel takes from either.
+
+The paper's text and its authors' notebooks disagree in many points. A `Row` is one line of the
+table of experiments with both columns; `Row.read` takes one of them and makes a `Setting`: the
+problem, and all that algorithms are told about it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.lab.panel import Order, Run
+from guardband.problems import RewardNoise, problem
+from guardband.problems.base import NoisyFeatures
+
+__all__ = ["NAMES", "ZERO", "Row", "Setting", "remarks_of", "shown_name"]
+
+# The longest features that the notebooks multiply in as L; the bound of our own generator for
+# synthetic B, whose features are not public. Printed formulas have no L: it is 1 there.
+NOTEBOOK_FEATURE_BOUND = {
+    "synthetic-a": 1.0,
+    "synthetic-b": 2.5,
+    "synthetic-c": 1.0,
+    "movielens": 2.06,
+    "lastfm": 1.95,
+}
+
+ZERO = (
+    "With a masked task the 5th best artist is worth 0 to some users. r_l is the smallest positive "
+    "baseline reward; where r_b is 0 an agent that knows it stays with the baseline."
+)
+
+# How algorithms are written in pictures and claims.
+NAMES = {
+    "disc-ucb": "DiSC-UCB",
+    "disc-ucb-gap-oracle": "DiSC-UCB-gap-oracle",
+    "disc-ucb-unknown": "DiSC-UCB-UB",
+    "guard-ucb": "Guard-UCB",
+    "guard-ucb-policy": "Guard-UCB-policy",
+    "sclts": "SCLTS",
+    "sclts-gap-oracle": "SCLTS-gap-oracle",
+    "dis-lin-ucb": "DisLinUCB",
+    "dis-lsb": "DisLSB",
+    "fed-pe-cd": "Fed-PECD",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One experiment of the paper, in both columns.
+
+    Attributes
+    ----------
+    problem, agents, alpha, baseline, ridge, noise
+        As printed: the problem's name, M, alpha, the baseline's rank (1 = best), lambda and R.
+    psi_variance
+        The variance of psi - phi, as printed.
+    psi_std
+        Its standard deviation in the notebooks; None: not public, so as printed.
+    actions
+        K, where the problem leaves it open.
+    rounds, trials
+        The horizon and the number of trials; of the notebooks, because the text has no horizons.
+    rewards
+        The reward noise; None: normal with deviation 0.001, as in the notebooks.
+    notebook
+        What the notebooks have in place of the above. Their baseline is an index after sorting,
+        so that theirs is the next worse action; this is taken care of.
+    untold
+        Names of settings that only the notebooks tell.
+    chosen
+        Sentences on what was chosen here because nothing about it is public.
+    """
+
+    problem: str
+    agents: int
+    alpha: float
+    baseline: int
+    ridge: float
+    noise: float
+    psi_variance: float
+    rounds: int
+    trials: int
+    psi_std: float | None = None
+    actions: int | None = None
+    rewards: RewardNoise | None = None
+    notebook: Mapping[str, Any] = field(default_factory=dict)
+    untold: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+    def column(self, order: Order) -> Row:
+        """Return the row with the settings of one column in all places."""
+        if order.printed:
+            return self
+        theirs = replace(self, **self.notebook)
+        return replace(theirs, baseline=theirs.baseline + 1)
+
+    def read(self, order: Order, **changes: Any) -> Setting:
+        """Return the settings of one column at one scale; `changes` vary alpha or agents."""
+        row = replace(self.column(order), **changes)
+        noise = math.sqrt(row.psi_variance)
+        if not order.printed and row.psi_std is not None:
+            noise = row.psi_std
+        given: dict[str, Any] = {
+            "agents": row.agents,
+            "baseline": row.baseline,
+            "psi_noise": noise,
+        }
+        if row.actions is not None:
+            given["actions"] = row.actions
+        if row.rewards is not None:
+            given["noise"] = row.rewards
+        made = cast(NoisyFeatures, problem(row.problem, **given))
+        return Setting(
+            problem=made,
+            alpha=row.alpha,
+            gate="printed" if order.printed or row.problem == "lastfm" else "gap",
+            ridge=row.ridge,
+            noise=row.noise,
+            theta_bound=1.0 if order.printed else length_of_theta(made),
+            feature_bound=1.0 if order.printed else NOTEBOOK_FEATURE_BOUND[row.problem],
+            rounds=order.rounds(row.rounds),
+            trials=order.trials(row.trials),
+            seed=order.seed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A problem, what algorithms are told about it, and how long they run."""
+
+    problem: NoisyFeatures
+    alpha: float
+    gate: str
+    ridge: float
+    noise: float
+    theta_bound: float
+    feature_bound: float
+    rounds: int
+    trials: int
+    seed: int
+
+    def make(self, name: str, **more: Any) -> Algorithm:
+        """Return the algorithm of this name, told the panel's alpha, bounds and noise."""
+        told: dict[str, Any] = {
+            "alpha": self.alpha,
+            "ridge": self.ridge,
+            "noise": self.noise,
+            "theta_bound": self.theta_bound,
+            "feature_bound": self.feature_bound,
+            "spread": self.problem.spread,
+        }
+        made: Algorithm = ALGORITHMS[name].informed(told, **more)
+        return made
+
+    def run(self, algorithm: Algorithm, label: str | None = None) -> Run:
+        """Return one curve."""
+        return Run(
+            label=shown_name(algorithm.name) if label is None else label,
+            problem=self.problem,
+            algorithm=algorithm,
+            rounds=self.rounds,
+            trials=self.trials,
+            seed=self.seed,
+            alpha=self.alpha,
+        )
+
+
+def shown_name(name: str) -> str:
+    """Return how an algorithm is written in pictures and claims."""
+    return NAMES.get(name, name)
+
+
+def length_of_theta(made: NoisyFeatures) -> float:
+    """Return the problem's own norm(theta)."""
+    return float(np.linalg.norm(made.theta))
+
+
+def remarks_of(row: Row, order: Order) -> list[str]:
+    """Return which column was used, what differs from print, and what was chosen."""
+    setting = row.read(order)
+    lines = [*_gate(setting, order), *_bounds(setting, order), *_differences(row, order)]
+    if row.untold:
+        told = " and ".join(f"{what} = {getattr(row, what):g}" for what in row.untold)
+        lines.append(f"The text does not tell {told}: this is the notebooks'.")
+    if row.psi_std is not None and "rounds" not in row.notebook:
+        lines.append(
+            f"The text has no horizon; the notebooks have {row.rounds:,} rounds, as the scale "
+            "`paper` here."
+        )
+    lines += row.chosen
+    lines.append(
+        "ψ = φ + noise that is drawn once is nobody's expectation. Violations are counted twice: "
+        "as realised, φ_x'θ < (1 − α) φ_b'θ, and by expectation, with ψ for φ. Claims use the "
+        "first, which is the paper's constraint."
+    )
+    lines.append(
+        "Guard-UCB is told the same α, R and bound on ‖θ‖, the spread of ψ − φ "
+        f"({setting.problem.spread:.3g}), and not the baseline's reward."
+    )
+    return lines
+
+
+def _gate(setting: Setting, order: Order) -> list[str]:
+    if order.printed:
+        return ["Gate as printed: λ_min(V) ≥ (2β / (α r_b))²."]
+    if setting.gate == "printed":
+        gate = "Gate of the notebooks on LastFM: λ_min(V) ≥ (2Lβ / (α r_b))², the printed one."
+    else:
+        gate = (
+            "Gate of the notebooks: λ_min(V) ≥ (2Lβ / ((r_opt − r_h) + α r_b))². It is told the "
+            "true optimum, which no learner knows; hence the name gap-oracle."
+        )
+    return [
+        gate,
+        "ρ is the constant α r_l / (S + r_h) and ζ uniform on the sphere, as printed; the "
+        "notebooks draw ρ below that in each round, and in the plane their ζ is ±(1, −1)/√2.",
+    ]
+
+
+def _bounds(setting: Setting, order: Order) -> list[str]:
+    length, longest = length_of_theta(setting.problem), setting.problem.assumptions()
+    reach = longest["feature_bound"]
+    if not order.printed:
+        return [
+            f"S = ‖θ‖ = {length:.4g} and L = {setting.feature_bound:g}, the problem's own, as in "
+            "the notebooks."
+        ]
+    theta = f"S = 1 bounds ‖θ‖, as the text assumes; here ‖θ‖ = {length:.4g}"
+    wrong = length > 1 + 1e-9
+    lines = [theta + (": 1 is wrong, and no promise holds." if wrong else ".")]
+    if reach > 1 + 1e-9:
+        lines.append(
+            f"L = 1 bounds expected features, as the text assumes; here they may reach {reach:.3g}:"
+            " 1 is wrong. The notebooks multiply L in."
+        )
+    return lines
+
+
+def _differences(row: Row, order: Order) -> list[str]:
+    lines = []
+    theirs, used = row.column(replace(order, settings="notebook")), row.column(order)
+    std = row.read(order).problem.psi_noise
+    if row.psi_std is None:
+        lines.append(f"ψ − φ has standard deviation {std:.3g}; the notebook is not public.")
+    elif abs(math.sqrt(row.psi_variance) - row.psi_std) > 1e-9:
+        lines.append(
+            f"The text calls {row.psi_variance:g} the variance of ψ − φ, the notebooks "
+            f"{row.psi_std:g} its standard deviation; used: {std:.3g} as standard deviation."
+        )
+    for what, name in (("alpha", "α"), ("actions", "K")):
+        if getattr(row, what) != getattr(theirs, what):
+            mine = getattr(used, what)
+            lines.append(
+                f"{name} = {getattr(row, what):g} in the text, {getattr(theirs, what):g} in the "
+                f"notebooks; used: {mine:g}."
+            )
+    lines.append(
+        f"The baseline is the {_nth(used.baseline)} best action"
+        + (
+            f" (notebooks: the {_nth(theirs.baseline)})."
+            if order.printed
+            else f", index {used.baseline - 1} of a sort that counts from 0 (text: the "
+            f"{_nth(row.baseline)})."
+        )
+    )
+    return lines
+
+
+def _nth(rank: int) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    ending = "th" if rank % 100 in (11, 12, 13) else endings.get(rank % 10, "th")
+    return f"{rank}{ending}"

@@ -1,0 +1,417 @@
+"""`guardband reproduce`: what it prints, what it keeps, how it stops and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import guardband as gb
+from guardband.algorithms import ALGORITHMS
+from guardband.cli import reproduce as module
+from guardband.cli.app import app, main
+from guardband.cli.verdicts import duration
+from guardband.lab.costs import authors_seconds, seconds_of
+from guardband.lab.jobs import run_job
+from guardband.lab.outcome import Outcome
+from guardband.lab.panel import Claim, Findings, Order, Run
+
+FIELDS = ["panel", "scale", "settings", "series", "claims", "seconds"]
+SERIES_FIELDS = [
+    "algorithm",
+    "label",
+    "agents",
+    "alpha",
+    "regret_per_agent",
+    "regret_expected_per_agent",
+    "regret_ci",
+    "violations_expected",
+    "violations_realised",
+    "conservative_share",
+    "sync_rounds",
+    "numbers_sent",
+]
+
+
+class Small:
+    """A panel of seconds, whose claims have every verdict."""
+
+    title, source = "A small panel", ""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.question = name, f"What does {name} ask?"
+        self.asked: list[Order] = []
+
+    def runs(self, order: Order) -> Sequence[Run]:
+        self.asked.append(order)
+        names = ("baseline", "dis-lin-ucb", *order.extra)
+        return [
+            Run(
+                label=f"the {name}",
+                problem=gb.problem("synthetic-b"),
+                algorithm=ALGORITHMS[name].make(),
+                rounds=order.rounds(400),
+                trials=order.trials(4),
+                seed=order.seed,
+                alpha=None if name == "baseline" else 0.25,
+            )
+            for name in names
+        ]
+
+    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+        regret = found["the baseline"].series.regret.mean()
+        return [
+            Claim(f"{self.name}-a", "A true sentence", True, f"regret {regret:.3g}"),
+            Claim(f"{self.name}-b", "A false one", False, "1 of [2]"),
+            Claim(f"{self.name}-c", "Who knows", None, ""),
+        ]
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        return Figure()
+
+    def remarks(self, order: Order) -> Sequence[str]:
+        return []
+
+
+class Shown:
+    """What the report was given."""
+
+    def __init__(self) -> None:
+        self.panels: list[str] = []
+        self.commands: list[str] = []
+
+    def write_panel(self, outcome: Outcome, place: Path) -> None:
+        self.panels.append(outcome.panel.name)
+
+    def write_report(self, outcomes: Sequence[Outcome], place: Path, command: str) -> Path:
+        self.commands.append(command)
+        (place / "index.html").write_text("all of it")
+        return place / "index.html"
+
+
+@pytest.fixture
+def panels() -> dict[str, Small]:
+    return {name: Small(name) for name in ("1a", "2b", "lemmas")}
+
+
+@pytest.fixture(autouse=True)
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, panels: dict[str, Small]) -> Shown:
+    shown = Shown()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("GUARDBAND_TRIALS", str(tmp_path / "trials"))
+    monkeypatch.setattr(module, "_panels", lambda: dict(panels))
+    monkeypatch.setattr(module, "_write_panel", shown.write_panel)
+    monkeypatch.setattr(module, "_write_report", shown.write_report)
+    return shown
+
+
+def answer(*words: str) -> str:
+    """Return standard output of a command that succeeds."""
+    result = CliRunner().invoke(app, ["reproduce", *words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return standard error of a command that fails with exit code 2, and without a traceback."""
+    monkeypatch.setattr(sys, "argv", ["guardband", "reproduce", *words])
+    monkeypatch.setattr("warnings.showwarning", None)  # main sets it; this sets it back
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+# ---- what it prints ----------------------------------------------------------------------------
+
+
+def test_json_of_one_panel_is_one_object(report: Shown) -> None:
+    text = answer("1a", "--json", "--seed", "3")
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    assert list(found) == FIELDS
+    assert (found["panel"], found["scale"], found["settings"]) == ("1a", "quick", "printed")
+    assert [list(row) for row in found["series"]] == [SERIES_FIELDS] * 2
+    assert [claim["holds"] for claim in found["claims"]] == [True, False, None]
+    assert [list(claim) for claim in found["claims"]] == [["id", "text", "holds", "detail"]] * 3
+    assert found["seconds"] > 0
+    assert not report.panels  # files only where they are asked for
+    assert not Path("report").exists()
+
+
+@pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
+def test_json_has_the_numbers_of_a_simulation() -> None:
+    found = json.loads(answer("1a", "--json", "--scale", "paper", "--seed", "3"))
+    problem, settings = gb.problem("synthetic-b"), {"rounds": 400, "trials": 4, "seed": 3}
+    series = gb.simulate(problem, gb.DisLinUcb(), alpha=0.25, **settings).series[0]
+    row = found["series"][1]
+    assert row["algorithm"] == "dis-lin-ucb"
+    assert row["label"] == "the dis-lin-ucb"
+    assert (row["agents"], row["alpha"]) == (3, 0.25)
+    mine = series.regret.mean(axis=1)
+    half = 3.182446 * mine.std(ddof=1) / 2  # Student's t, three degrees of freedom, four trials
+    assert row["regret_per_agent"] == pytest.approx(mine.mean())
+    assert row["regret_ci"] == pytest.approx([mine.mean() - half, mine.mean() + half])
+    assert row["violations_realised"] == series.violations_realised.mean()
+    assert row["conservative_share"] == 0.0
+    assert row["numbers_sent"] == row["sync_rounds"] * 2 * 3 * (3 + 2)
+    yardstick = found["series"][0]
+    assert yardstick["alpha"] is None
+    assert yardstick["violations_expected"] is None  # not counted: NaN is no JSON
+    assert yardstick["conservative_share"] == 1.0
+
+
+def test_json_of_several_panels_is_a_list() -> None:
+    assert [each["panel"] for each in json.loads(answer("2b", "1a", "--json"))] == ["2b", "1a"]
+    assert [each["panel"] for each in json.loads(answer("all", "--json"))] == ["1a", "2b", "lemmas"]
+
+
+def test_json_with_a_place_writes_the_report_too(report: Shown) -> None:
+    json.loads(answer("1a", "--json", "--out", "here"))
+    assert Path("here/index.html").exists()
+    assert report.panels == ["1a"]
+
+
+def test_tables_of_verdicts_and_costs_and_where_the_report_is(report: Shown) -> None:
+    text = answer("1a", "2b", "--scale", "smoke")
+    lines = [line.split() for line in text.splitlines()]
+    assert ["1a", "holds", "A", "true", "sentence"] in lines
+    assert ["2b", "does", "not", "hold", "A", "false", "one"] in lines
+    assert ["2b", "cannot", "be", "told", "Who", "knows"] in lines
+    assert ["1", "of", "[2]"] in lines  # details, of few panels
+    costs = [line for line in lines if line[:4] in (["1a", "1", "1", "1"], ["2b", "1", "1", "1"])]
+    assert [line[5] for line in costs] == ["3,600", "3,600"]  # 2 runs, 2 trials, 300 rounds, 3
+    assert "4 of 4 trials were run" in text
+    assert "authors' code would need" in text
+    assert str(Path("report") / "index.html") in text
+    assert report.panels == ["1a", "2b"]
+
+
+def test_panels_are_told_of_as_they_finish() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "1a", "2b", "--json"])
+    told = [line for line in result.stderr.splitlines() if line.startswith(("1a:", "2b:"))]
+    assert [line.split(":")[0] for line in told] == ["1a", "2b"]
+    assert all("holds: 1, does not hold: 1, cannot be told: 1" in line for line in told)
+    assert all("agent-rounds/s" in line for line in told)
+
+
+def test_the_order_reaches_the_panels(panels: dict[str, Small], report: Shown) -> None:
+    words = ("--settings", "notebook", "--with", "lin-ucb, oracle,lin-ucb", "--seed", "7")
+    text = answer("1a", "--scale", "smoke", *words)
+    assert panels["1a"].asked == [
+        Order(scale="smoke", settings="notebook", extra=("lin-ucb", "oracle"), seed=7)
+    ]
+    (command,) = report.commands
+    assert command == (
+        "guardband reproduce 1a --scale smoke --settings notebook --with lin-ucb,oracle --seed 7"
+    )
+    assert "8 of 8 trials were run" in text
+
+
+def test_algorithms_without_a_place_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(Small):
+        def runs(self, order: Order) -> Sequence[Run]:
+            return super().runs(Order(scale=order.scale))
+
+    monkeypatch.setattr(module, "_panels", lambda: {"1a": Small("1a"), "toy": Closed("toy")})
+    words = ["reproduce", "all", "--scale", "smoke", "--with", "lin-ucb,oracle"]
+    result = CliRunner().invoke(app, words)
+    notes = [line for line in result.stderr.splitlines() if line.startswith("note:")]
+    assert notes == ["note: toy has no place for lin-ucb, oracle."]
+
+
+def test_kept_trials_are_used_unless_they_may_not_be() -> None:
+    assert "6 of 6 trials were run" in answer("1a")
+    assert "0 of 6 trials were run" in answer("2b")  # another panel, the same trials
+    assert "6 of 6 trials were run" in answer("1a", "--no-cache")
+    assert "0 of 6 trials were run" in answer("1a")
+
+
+def test_damaged_trials_are_told_of(tmp_path: Path) -> None:
+    answer("1a")
+    for path in (tmp_path / "trials").rglob("*.npz"):
+        path.write_bytes(b"nothing")
+    result = CliRunner().invoke(app, ["reproduce", "1a"])
+    assert "note: 6 kept trials were damaged or foreign; they were run again." in result.stderr
+
+
+def test_a_list_of_panels_with_question_size_and_time(panels: dict[str, Small]) -> None:
+    text = answer("--list", "--scale", "paper")
+    for name in panels:
+        assert f"What does {name} ask?" in text
+    assert text.count("2 × 4 × 400") == 3
+    assert text.count(" s ") >= 4
+    assert "8 trials" in text  # of all: panels share them
+
+
+def test_help_teaches() -> None:
+    text = answer("--help")
+    for words in ("reproduce --list", "all --scale paper", "--address auto", "--no-cache", "smoke"):
+        assert words in text
+
+
+# ---- how it fails ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name a panel, or several, or all"),
+        (("lemma",), "there is no panel 'lemma'; there are 1a, 2b, lemmas and all. Did you mean"),
+        (("1a", "--scale", "papr"), "scale must be one of 'smoke', 'quick', 'paper', not 'papr'."),
+        (("1a", "--settings", "text"), "settings must be one of 'printed', 'notebook'"),
+        (("1a", "--with", "guard"), "an algorithm after --with must be one of"),
+        (("1a", "--engine", "rey"), "engine must be one of 'local', 'ray', not 'rey'. Did you"),
+        (("1a", "--address", "auto"), "add --engine ray"),
+        (("1a", "--workers", "0"), "workers must be at least 1, not 0"),
+        (("1a", "--seed", "-1"), "seed must be at least 0, not -1"),
+        (("1a", "--out", "file/inside"), "cannot be written to file/inside (Not a directory)"),
+    ],
+)
+def test_mistakes_get_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    Path("file").write_text("in the way")
+    assert told in refuse(monkeypatch, capsys, *words)
+
+
+def test_without_ray_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    told = refuse(monkeypatch, capsys, "1a", "--engine", "ray")
+    assert "pip install 'guardband[ray]'" in told
+
+
+# ---- Ctrl-C ------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from dataclasses import replace
+import guardband as gb
+from guardband.cli import app, reproduce
+from guardband.cli.app import main
+from tests_reproduce import Small, Shown
+
+class Long(Small):
+    def runs(self, order):
+        runs = super().runs(order)
+        return [*runs, replace(runs[1], label="long", rounds={rounds})]
+
+shown = Shown()
+reproduce._panels = lambda: {{"1a": Small("1a"), "long": Long("long")}}
+reproduce._write_panel, reproduce._write_report = shown.write_panel, shown.write_report
+sys.argv = ["guardband", "reproduce", "1a", "long"]
+main()
+"""
+
+
+def started(tmp_path: Path, rounds: int) -> subprocess.Popen[str]:
+    folder = tmp_path / "code"
+    folder.mkdir(exist_ok=True)
+    (folder / "tests_reproduce.py").write_text(Path(__file__).read_text())
+    (folder / "script.py").write_text(textwrap.dedent(SCRIPT).format(rounds=rounds))
+    return subprocess.Popen(
+        [sys.executable, str(folder / "script.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "GUARDBAND_TRIALS": str(tmp_path / "trials")},
+    )
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """The first panel is done, the second would take hours."""
+    process = started(tmp_path, rounds=10**10)
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "trials").rglob("*.npz"))) < 6:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(1.0)
+    interrupted = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - interrupted < 10
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert "stopped: 6 of 9 trials are kept; the same command goes on from there." in err
+    assert "Finished panels are in report." in err
+    assert err.count("stopped") == 1
+
+    again = started(tmp_path, rounds=50)
+    out, err = again.communicate(timeout=120)
+    assert again.returncode == 0, err
+    assert "3 of 9 trials were run" in out
+
+
+# ---- costs -------------------------------------------------------------------------------------
+
+
+def test_times_are_told_in_words() -> None:
+    told = [duration(seconds) for seconds in (0.04, 3.0, 75.0, 150.0, 9_000.0, 3e6)]
+    assert told == ["0.0 s", "3.0 s", "75 s", "2 min", "2 h", "35 days"]
+
+
+def test_what_the_authors_code_would_need() -> None:
+    """By hand: 1,000 rounds, of which a tenth is optimistic, and 1,000 that all are."""
+    assert authors_seconds([(1_000, 0.9), (1_000, 0.0)]) == pytest.approx(
+        900 * 0.25e-3 + 100 * 92e-3 + 1_000 * 92e-3
+    )
+
+
+def test_more_of_anything_costs_more() -> None:
+    algorithm = gb.GuardUcb(alpha=0.1)
+    small = seconds_of(gb.problem("movielens"), algorithm, 1_000)
+    assert seconds_of(gb.problem("movielens"), algorithm, 2_000) > small
+    assert seconds_of(gb.problem("movielens", agents=5), algorithm, 1_000) > small
+    assert seconds_of(gb.problem("movielens", actions=60), algorithm, 1_000) > small
+    assert seconds_of(gb.problem("movielens", nature="fresh"), algorithm, 1_000) > small
+    assert seconds_of(gb.problem("movielens"), gb.Baseline(), 1_000) < small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["synthetic-a", "movielens", "forecast"])
+def test_estimates_are_of_the_right_size(name: str) -> None:
+    """Within a factor of three where they were measured; of six here, on a machine that is busy."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from guardband.lab.jobs import jobs_of  # noqa: PLC0415
+
+    for algorithm in (gb.GuardUcb(alpha=0.1), gb.DisLinUcb(), gb.LinUcb()):
+        problem = gb.problem(name)
+        run = Run(label="x", problem=problem, algorithm=algorithm, rounds=30_000, trials=1)
+        (job,) = jobs_of(run)
+        run_job(replace(job, rounds=2), lambda _: None)
+        measured = min(run_job(job, lambda _: None).seconds for _ in range(2))
+        assert 1 / 6 < seconds_of(problem, algorithm, 30_000) / measured < 6
+
+
+def test_outcomes_count_their_verdicts() -> None:
+    panel = Small("1a")
+    claims = tuple(Claim(str(i), "", holds, "") for i, holds in enumerate([True, None, True]))
+    outcome: Any = Outcome(
+        panel=panel, order=Order(), found={}, claims=claims, seconds=np.nan, agent_rounds=0
+    )
+    assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "cannot be told": 1}

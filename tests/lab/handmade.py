@@ -1,0 +1,79 @@
+"""Findings made by hand, and real ones made by the plain simulator."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+import guardband as gb
+from guardband.algorithms import Baseline
+from guardband.lab.panel import Order, Run, Shown
+from guardband.problems import SyntheticA
+from guardband.sim import BoundWarning, Series
+from guardband.sim.trial import checkpoints
+
+METRICS = (
+    "regret",
+    "regret_expected",
+    "violations_expected",
+    "violations_realised",
+    "conservative",
+    "reward",
+    "baseline_reward",
+)
+
+
+def shown(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **totals):
+    """Return a run with given totals: one number per trial, or (trials, agents)."""
+    made = {}
+    trials = max((len(values) for values in totals.values()), default=2)
+    for metric in METRICS:
+        values = np.array(totals.get(metric, np.zeros(trials)), float)
+        made[metric] = np.tile(values[:, None], agents) if values.ndim == 1 else values
+    marks = checkpoints(rounds)
+    lines = {m: values[:, None, :] * (marks / rounds)[None, :, None] for m, values in made.items()}
+    lines |= {m: np.asarray(v, float)[:, :, None] for m, v in (curves or {}).items()}
+    series = Series(
+        algorithm=name,
+        label=label,
+        settings={"alpha": 0.3},
+        totals=made,
+        curves=lines,
+        sync_rounds=np.zeros(trials, np.int64),
+        sync_curve=np.zeros((trials, marks.size), np.int64),
+        numbers_sent=np.zeros(trials, np.int64),
+        messages_sent=np.zeros(trials, np.int64),
+    )
+    run = Run(
+        label=label,
+        problem=SyntheticA(agents=agents),
+        algorithm=Baseline(),
+        rounds=rounds,
+        trials=trials,
+        alpha=0.3,
+    )
+    return Shown(run, series, marks)
+
+
+def gathered(runs):
+    """Return findings from one call of the simulator per run; the draws follow from the seed."""
+    found = {}
+    for run in runs:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoundWarning)  # printed bounds are wrong, and said so
+            results = gb.simulate(
+                run.problem,
+                [run.algorithm],
+                rounds=run.rounds,
+                trials=run.trials,
+                seed=run.seed,
+                alpha=run.alpha,
+                progress=False,
+            )
+        found[run.label] = Shown(run, results.series[0], results.rounds)
+    return found
+
+
+def smoke(settings="printed", **more):
+    return Order(scale="smoke", settings=settings, **more)

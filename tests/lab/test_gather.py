@@ -1,0 +1,392 @@
+"""Gathering: the numbers of `gb.simulate`, each trial once, and nothing lost by an interrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import guardband as gb
+from guardband.algorithms import Algorithm
+from guardband.engines import LocalEngine, Shelf, Step, Tick
+from guardband.engines.base import no_tick
+from guardband.lab import gather as module
+from guardband.lab import jobs
+from guardband.lab.gather import Gathering, gather, shelf_folder
+from guardband.lab.jobs import Job, Trial, run_job
+from guardband.lab.panel import Findings, Run
+from guardband.problems import Problem
+from guardband.sim import Series
+
+PROBLEM = gb.problem("synthetic-b")
+ALGORITHMS: list[Algorithm] = [
+    gb.DiscUcb(alpha=0.25, noise=0.1),
+    gb.GuardUcb(alpha=0.25, noise=0.1),
+    gb.GuardUcb(alpha=0.25, noise=0.1, mode="policy"),
+    gb.DisLinUcb(),
+    gb.Sclts(alpha=0.25),
+    gb.FedLinUcb(),
+    gb.DisLsb(),
+    gb.Baseline(),
+]
+
+
+def run_of(algorithm: Algorithm, problem: Problem = PROBLEM, **changes: Any) -> Run:
+    run = Run(
+        label=algorithm.name,
+        problem=problem,
+        algorithm=algorithm,
+        rounds=300,
+        trials=3,
+        seed=5,
+        alpha=0.25,
+    )
+    return replace(run, **changes)
+
+
+def assert_same(one: Series, other: Series) -> None:
+    for kind in ("totals", "curves"):
+        mine, yours = getattr(one, kind), getattr(other, kind)
+        assert list(mine) == list(yours)
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], yours[name], err_msg=name)
+    for name in ("sync_rounds", "sync_curve", "numbers_sent", "messages_sent"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def as_kept(series: Series) -> Series:
+    """Return what the lab keeps of a series: curves are means over the agents."""
+    means = {name: curve.mean(axis=2, keepdims=True) for name, curve in series.curves.items()}
+    return replace(series, curves=means)
+
+
+def assert_same_findings(one: Findings, other: Findings) -> None:
+    assert list(one) == list(other)
+    for label, shown in one.items():
+        assert_same(shown.series, other[label].series)
+
+
+class Counting(LocalEngine):
+    """A local engine that counts what it is asked to do, and may be interrupted."""
+
+    def __init__(self, workers: int = 2, stop_after: int | None = None) -> None:
+        super().__init__(workers)
+        self.asked: list[Job] = []
+        self.stop_after = stop_after
+
+    def map(
+        self, work: Any, items: Iterable[Any], tick: Tick = no_tick
+    ) -> Generator[tuple[int, Any], None, None]:
+        def seen() -> Iterable[Job]:
+            for item in items:
+                self.asked.append(item)
+                yield item
+
+        for done, pair in enumerate(super().map(work, seen(), tick)):
+            if done == self.stop_after:
+                raise KeyboardInterrupt
+            yield pair
+
+
+@pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
+@pytest.mark.parametrize(
+    "problem",
+    [
+        PROBLEM,
+        gb.problem("movielens", contexts=10, actions=12, baseline=5),
+        gb.problem("synthetic-b", nature="fresh"),
+    ],
+    ids=["frozen", "ratings", "fresh"],
+)
+def test_the_same_numbers_as_algorithms_simulated_together(problem: Problem) -> None:
+    """Draws follow from the trial's seed alone: nobody's depend on who else is there."""
+    together = gb.simulate(problem, ALGORITHMS, rounds=300, trials=3, seed=5, alpha=0.25)
+    found = gather([run_of(a, problem) for a in ALGORITHMS], engine=LocalEngine(2))
+    assert list(found) == [a.name for a in ALGORITHMS]
+    for algorithm, series in zip(ALGORITHMS, together.series, strict=True):
+        assert_same(found[algorithm.name].series, as_kept(series))
+        np.testing.assert_array_equal(found[algorithm.name].rounds, together.rounds)
+
+
+@pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
+def test_the_same_numbers_where_nature_announces_a_forecast() -> None:
+    problem = gb.problem("forecast", contexts=30, support=5)
+    algorithms: list[Algorithm] = [gb.GuardUcb(alpha=0.2), gb.DisLinUcb(), gb.LinUcb()]
+    together = gb.simulate(problem, algorithms, rounds=200, trials=2, seed=1, alpha=0.2)
+    runs = [run_of(a, problem, rounds=200, trials=2, seed=1, alpha=0.2) for a in algorithms]
+    found = gather(runs, engine=LocalEngine(2))
+    for series in together.series:
+        assert_same(found[series.label].series, as_kept(series))
+
+
+def test_results_do_not_depend_on_the_number_of_workers() -> None:
+    runs = [run_of(a) for a in ALGORITHMS]
+    assert_same_findings(gather(runs, engine=LocalEngine(1)), gather(runs, engine=LocalEngine(3)))
+
+
+def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -> None:
+    """Their own curves would take two hundred times as much."""
+    shelf = Shelf(tmp_path)
+    run = run_of(gb.LinUcb(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200)
+    series = gather([run], engine=LocalEngine(1), shelf=shelf)["lin-ucb"].series
+    assert series.totals["regret"].shape == (1, 1000)
+    assert series.curves["regret"].shape == (1, 200, 1)
+    np.testing.assert_allclose(series.curves["regret"][0, -1, 0], series.regret.mean())
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.npz")) < 1_000_000
+
+
+def test_labels_are_the_runs_own_and_must_differ() -> None:
+    found = gather([run_of(gb.DisLinUcb(), label="rival", trials=1)], engine=LocalEngine(1))
+    assert found["rival"].series.label == "rival"
+    assert found["rival"].series.algorithm == "dis-lin-ucb"
+    with pytest.raises(ValueError, match="two runs labelled 'dis-lin-ucb'"):
+        gather([run_of(gb.DisLinUcb()), run_of(gb.DisLinUcb())], engine=LocalEngine(1))
+
+
+def test_without_alpha_violations_are_not_counted() -> None:
+    found = gather([run_of(gb.DisLinUcb(), alpha=None)], engine=LocalEngine(1))
+    series = found["dis-lin-ucb"].series
+    assert np.isnan(series.violations_expected).all()
+    assert np.isnan(series.violations_realised).all()
+    assert np.isfinite(series.regret).all()
+
+
+def test_a_trial_that_several_need_runs_once() -> None:
+    """Across labels, and across panels; nine trials of the first run are ten of the other."""
+    engine = Counting()
+    short, long = run_of(gb.DisLinUcb(), trials=9), run_of(gb.DisLinUcb(), trials=10, label="long")
+    gathering = Gathering({"one": [short, long], "two": [long], "three": []})
+    harvests = dict(gathering.harvests(engine=engine))
+    assert list(harvests) == ["one", "two", "three"]
+    assert len(engine.asked) == len(gathering.jobs) == gathering.ran == 10
+    assert gathering.rounds == 10 * 300 * 3
+    assert harvests["one"].agent_rounds == 19 * 300 * 3
+    assert harvests["two"].agent_rounds == 10 * 300 * 3
+    assert harvests["one"].seconds == pytest.approx(harvests["two"].seconds)
+    assert dict(harvests["three"].found) == {}
+    first = harvests["one"].found["dis-lin-ucb"].series.regret
+    np.testing.assert_array_equal(first, harvests["two"].found["long"].series.regret[:9])
+
+
+def test_panels_come_as_soon_as_they_are_complete() -> None:
+    engine = Counting(workers=1)
+    groups = {str(i): [run_of(gb.DisLinUcb(), seed=i, trials=40)] for i in range(4)}
+    harvests = Gathering(groups).harvests(engine=engine)
+    assert next(harvests)[0] == "0"
+    assert len(engine.asked) < 100  # the last panel was not begun
+    assert [name for name, _ in harvests] == ["1", "2", "3"]
+
+
+def test_kept_trials_are_not_run_again(tmp_path: Path) -> None:
+    runs = [run_of(a) for a in ALGORITHMS]
+    shelf, first, second = Shelf(tmp_path), Counting(), Counting()
+    before = gather(runs, engine=first, shelf=shelf)
+    after = gather(runs, engine=second, shelf=shelf)
+    assert len(first.asked) == 3 * len(ALGORITHMS)
+    assert second.asked == []
+    assert_same_findings(before, after)
+
+
+def test_an_interrupt_loses_no_finished_trial(tmp_path: Path) -> None:
+    runs = [run_of(a) for a in ALGORITHMS]
+    shelf, gathering = Shelf(tmp_path), Gathering({"": runs})
+    with pytest.raises(KeyboardInterrupt):
+        list(gathering.harvests(engine=Counting(stop_after=7), shelf=shelf))
+    assert gathering.kept(shelf) == 7
+    rest = Counting()
+    found = gather(runs, engine=rest, shelf=shelf)
+    assert len(rest.asked) == 3 * len(ALGORITHMS) - 7
+    assert_same_findings(found, gather(runs, engine=LocalEngine(2)))
+
+
+def test_damaged_trials_run_again(tmp_path: Path) -> None:
+    runs = [run_of(gb.DisLinUcb(), trials=4)]
+    shelf = Shelf(tmp_path)
+    good = gather(runs, engine=LocalEngine(2), shelf=shelf)
+    paths = sorted(tmp_path.rglob("*.npz"))
+    paths[0].write_bytes(paths[0].read_bytes()[:100])
+    swapped = paths[2].read_bytes()
+    paths[2].write_bytes(paths[1].read_bytes())
+    paths[1].write_bytes(swapped)
+    engine = Counting()
+    again = gather(runs, engine=engine, shelf=shelf)
+    assert len(engine.asked) == shelf.spoilt == 3
+    assert_same_findings(good, again)
+    engine = Counting()
+    gather(runs, engine=engine, shelf=shelf)
+    assert engine.asked == []
+
+
+def test_a_full_disk_is_no_reason_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Shelf, key: str, parcel: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Shelf, "put", full)
+    gathering = Gathering({"": [run_of(gb.DisLinUcb())]})
+    ((_, harvest),) = gathering.harvests(engine=LocalEngine(1), shelf=Shelf(tmp_path))
+    assert harvest.found["dis-lin-ucb"].series.regret.shape == (3, 3)
+    assert "No space" in gathering.unkept
+
+
+def test_a_mistake_names_the_run() -> None:
+    run = run_of(gb.FedPe(), gb.problem("forecast"))
+    with pytest.raises(ValueError, match=r"^fed-pe on forecast: "):
+        gather([run], engine=LocalEngine(1))
+
+
+# ---- content keys ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mine:
+    """An algorithm of a user's own."""
+
+    name: str = "mine"
+    constrained: bool = False
+
+    def plan(self, facts: Any) -> Any:
+        return gb.LinUcb().plan(facts)
+
+
+def keys_of(run: Run) -> set[str]:
+    return set(Gathering({"": [run]}).jobs)
+
+
+def test_whatever_changes_numbers_changes_the_key() -> None:
+    phi = np.linspace(0.0, 0.5, 24).reshape(4, 3, 2)
+    base = run_of(gb.DisLinUcb(), trials=1)
+    others = [
+        replace(base, rounds=301),
+        replace(base, seed=6),
+        replace(base, alpha=0.3),
+        replace(base, alpha=None),
+        replace(base, algorithm=gb.DisLinUcb(ridge=2.0)),
+        replace(base, algorithm=gb.LinUcb()),
+        replace(base, algorithm=gb.GuardUcb(alpha=(0.1, 0.2, 0.3))),
+        replace(base, algorithm=gb.Guarded(gb.LinUcb(), 0.1)),
+        replace(base, algorithm=gb.Guarded(gb.LinUcb(ridge=2.0), 0.1)),
+        replace(base, algorithm=Mine()),
+        replace(base, problem=gb.problem("synthetic-b", baseline=3)),
+        replace(base, problem=gb.problem("synthetic-b", noise=gb.StudentNoise(1e-3))),
+        replace(base, problem=gb.problem("synthetic-c")),
+        replace(base, problem=gb.Tabular(phi, phi, [1.0, 0.5])),
+        replace(base, problem=gb.Tabular(phi, phi + 1e-9, [1.0, 0.5])),
+    ]
+    keys = [key for run in [base, *others] for key in keys_of(run)]
+    assert len(set(keys)) == len(keys) == 1 + len(others)
+
+
+def test_nothing_else_does() -> None:
+    phi = np.linspace(0.0, 0.5, 24).reshape(4, 3, 2)
+    base = run_of(gb.DisLinUcb(), gb.Tabular(phi, phi, [1.0, 0.5]))
+    again = run_of(gb.DisLinUcb(), gb.Tabular(phi.copy(), phi.copy(), [1.0, 0.5]), label="other")
+    assert keys_of(base) == keys_of(again)
+    assert keys_of(base) < keys_of(replace(again, trials=4))
+
+
+def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from guardband.lab import keys  # noqa: PLC0415
+
+    run = run_of(gb.DisLinUcb())
+    before = keys_of(run)
+    for name in (*keys.ROOMS, *keys.FILES):
+        source = keys.PACKAGE / name
+        target = tmp_path / name
+        if source.is_dir():
+            target.mkdir()
+            for path in [*source.rglob("*.py"), *source.rglob("*.npz")]:
+                copy = target / path.relative_to(source)
+                copy.parent.mkdir(exist_ok=True)
+                copy.write_bytes(path.read_bytes())
+        else:
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(source.read_bytes())
+    monkeypatch.setattr(keys, "PACKAGE", tmp_path)
+    seen = set()
+    edits = ("core/sync.py", "sim/tape.py", "seeds.py", "lab/jobs.py", "data/embedded/lastfm.npz")
+    for edited in edits:
+        with (tmp_path / edited).open("ab") as file:
+            file.write(b"\n")
+        keys.origin.cache_clear()
+        seen.add(keys.origin())
+    keys.origin.cache_clear()
+    monkeypatch.undo()
+    assert len(seen) == len(edits)
+    assert keys_of(run) == before
+
+
+def test_what_cannot_be_told_apart_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Odd(Mine):
+        rule: Any = min
+
+    with pytest.raises(TypeError, match="cannot be told apart from others by its content"):
+        keys_of(run_of(Odd()))
+
+
+def test_a_class_without_a_file_is_refused() -> None:
+    """One of the same name and fields, made at a prompt tomorrow, would get today's numbers."""
+    space: dict[str, Any] = {"__name__": "nowhere", "Mine": Mine, "dataclass": dataclass}
+    exec("@dataclass(frozen=True)\nclass Typed(Mine): pass", space)
+    with pytest.raises(TypeError, match=r"nowhere\.Typed has no source file"):
+        keys_of(run_of(space["Typed"]()))
+
+
+def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GUARDBAND_TRIALS", str(tmp_path / "here"))
+    assert shelf_folder() == tmp_path / "here"
+    monkeypatch.delenv("GUARDBAND_TRIALS")
+    assert shelf_folder().name == "trials"
+
+
+# ---- worlds ------------------------------------------------------------------------------------
+
+
+def test_a_world_is_built_once_for_the_algorithms_that_share_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[int] = []
+    kind = type(PROBLEM)
+    build = kind.build
+
+    def counted(self: Any, seed: int) -> Any:
+        built.append(seed)
+        return build(self, seed)
+
+    monkeypatch.setattr(kind, "build", counted)
+    monkeypatch.setattr(jobs, "_worlds", jobs._Worlds())
+    gather([run_of(a, trials=20) for a in ALGORITHMS], engine=LocalEngine(3))
+    assert len(built) == len(set(built)) == 20
+    assert len(jobs._worlds._slots) == jobs.WORLDS_KEPT
+
+
+def test_a_worker_with_other_code_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    (job,) = jobs.jobs_of(run_of(gb.DisLinUcb(), trials=1))
+    steps: list[float] = []
+    step: Step = steps.append
+    assert isinstance(run_job(job, step), Trial)
+    assert sum(steps) == pytest.approx(1.0)
+    with pytest.raises(RuntimeError, match="another version of guardband"):
+        run_job(replace(job, origin="another"), step)
+
+
+def test_the_progress_adds_up() -> None:
+    class Told(module.Bar):
+        def __init__(self) -> None:
+            super().__init__(show=False)
+            self.total = self.done = 0.0
+
+        def expect(self, total: float) -> None:
+            self.total = total
+
+        def advance(self, amount: float) -> None:
+            self.done += amount
+
+    bar = Told()
+    gather([run_of(a) for a in ALGORITHMS], engine=LocalEngine(1), bar=bar)
+    assert bar.done == pytest.approx(bar.total)
+    assert bar.total > 0

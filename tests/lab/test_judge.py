@@ -1,0 +1,176 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lab.handmade import shown
+
+from guardband.lab import judge
+
+
+class TestDifference:
+    def test_interval_of_paired_differences_by_hand(self):
+        """Differences 1, 2, 3: mean 2, deviation 1, half-width 4.302653 / sqrt(3) = 2.484."""
+        apart = judge.difference(np.array([11.0, 22.0, 33.0]), np.array([10.0, 20.0, 30.0]))
+        assert apart.mean == 2
+        assert apart.low == pytest.approx(2 - 2.48414, abs=1e-4)
+        assert apart.high == pytest.approx(2 + 2.48414, abs=1e-4)
+        assert apart.above is None
+        assert "2 [-0.484, 4.48]" in str(apart)
+
+    def test_only_common_trials_are_pairs(self):
+        apart = judge.difference(np.array([5.0, 5.0, 900.0]), np.array([1.0, 1.0]))
+        assert (apart.mean, apart.low, apart.high, apart.trials) == (4, 4, 4, 2)
+
+    def test_one_trial_tells_nothing(self):
+        apart = judge.difference(np.array([5.0]), np.array([1.0]))
+        assert apart.above is None
+        assert apart.not_below is None
+        assert "no interval" in str(apart)
+
+    @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=8))
+    def test_turning_the_difference_turns_the_verdict(self, values):
+        one, zero = np.array(values), np.zeros(len(values))
+        there, back = judge.difference(one, zero), judge.difference(zero, one)
+        if there.above is True:
+            assert back.above is False
+        if there.above is None:
+            assert back.above is None
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "holds"),
+    [
+        ([10, 11, 12], [1, 2, 3], True),
+        ([1, 2, 3], [10, 11, 12], False),
+        ([1, 9, 1], [2, 2, 2], None),
+        ([4, 5, 6], [4, 5, 6], False),  # no difference in any trial
+    ],
+)
+def test_exceeds_has_three_verdicts(more, less, holds):
+    claim = judge.exceeds("i", "t", shown("a", regret=more), shown("b", regret=less))
+    assert claim.holds is holds
+    assert "a" in claim.detail
+    assert "difference" in claim.detail
+
+
+@pytest.mark.parametrize(
+    ("less", "more", "holds"),
+    [
+        ([0, 0], [0, 0], True),
+        ([0, 0], [5, 5.1], True),
+        ([5, 5.1], [0, 0], False),
+        ([0, 1], [1, 0], None),
+    ],
+)
+def test_at_most_is_content_with_equality(less, more, holds):
+    one, other = (shown(n, violations_realised=v) for n, v in (("a", less), ("b", more)))
+    assert judge.at_most("i", "t", one, other).holds is holds
+
+
+def test_never_is_a_count():
+    """One round of one trial is enough, however many trials there are."""
+    clean = shown("a", violations_realised=np.zeros(50), violations_expected=np.ones(50))
+    claim = judge.never("i", "t", clean)
+    assert claim.holds is True
+    assert "0 of 5,000 agent-rounds" in claim.detail
+    assert "by expectation 1 rounds" in claim.detail
+    once = shown("a", violations_realised=[0] * 49 + [1])
+    claim = judge.never("i", "t", once)
+    assert claim.holds is False
+    assert "1 of 5,000 agent-rounds" in claim.detail
+    assert "in 1 of 50 trials" in claim.detail
+
+
+@pytest.mark.parametrize(
+    ("counts", "holds"), [([10, 11, 12], True), ([0, 0, 0.1], False), ([0, 1, 2], None)]
+)
+def test_at_least_compares_with_a_share_of_the_rounds(counts, holds):
+    claim = judge.at_least("i", "t", shown("a", violations_realised=counts), 0.01)
+    assert claim.holds is holds  # one of a hundred rounds
+    assert "asked for: 1" in claim.detail
+
+
+class TestFalls:
+    def steps(self, *levels, conservative=0.0):
+        return [
+            shown(f"c{i}", regret=level, conservative=np.full(len(level), conservative))
+            for i, level in enumerate(levels)
+        ]
+
+    @pytest.mark.parametrize(
+        ("levels", "holds"),
+        [
+            (([9, 9.1], [5, 5.1], [1, 1.1]), True),
+            (([9, 9.1], [5, 5.1], [7, 7.1]), False),
+            (([9, 9.1], [5, 5.1], [1, 9]), None),
+        ],
+    )
+    def test_every_step_counts(self, levels, holds):
+        assert judge.falls("i", "t", self.steps(*levels)).holds is holds
+
+    def test_nobody_left_the_baseline(self):
+        """The draws fall, but nobody learned."""
+        claim = judge.falls("i", "t", self.steps([9, 9.1], [5, 5.1], conservative=100.0))
+        assert claim.holds is False
+        assert "100 %" in claim.detail
+        assert "never left the baseline" in claim.detail
+
+    def test_what_falls_without_learning(self):
+        """A larger alpha changes the conservative rounds themselves."""
+        steps = self.steps([9, 9.1], [5, 5.1], conservative=100.0)
+        claim = judge.falls("i", "t", steps, learning=False)
+        assert claim.holds is True
+        assert "never left the baseline" in claim.detail
+
+    def test_agents_that_all_have_are_compared(self):
+        """The new agent's task is easy: that lowers the mean, but nobody gained."""
+        few = shown("few", regret=np.array([[8.0, 8.0], [9.0, 9.0]]))
+        many = shown("many", regret=np.array([[8.0, 8.0, 0.0], [9.0, 9.0, 0.0]]))
+        claim = judge.falls("i", "t", [few, many])
+        assert claim.holds is False
+        assert "first 2 agents" in claim.detail
+
+
+class TestCourse:
+    rounds = 1000
+
+    def course(self, metric, early, late, trials=3, **more):
+        """Return a run whose rate changes at half-time."""
+        marks = np.arange(5, 1001, 5)
+        sums = np.where(marks <= 500, early * marks, early * 500 + late * (marks - 500))
+        lines = sums[None, :] + 1e-6 * marks * np.arange(trials)[:, None]
+        return shown("a", rounds=self.rounds, curves={metric: lines}, regret=[0] * trials, **more)
+
+    def test_shares_of_the_rounds(self):
+        run = self.course("reward", 0.2, 0.8)
+        early, late = judge.early_and_late(run, "reward", first=0.1, last=0.1)
+        np.testing.assert_allclose(early, 0.2, atol=1e-5)
+        np.testing.assert_allclose(late, 0.8, atol=1e-5)
+
+    @pytest.mark.parametrize(("early", "late", "holds"), [(0.2, 0.8, True), (0.8, 0.2, False)])
+    def test_rising_and_slower_are_opposites(self, early, late, holds):
+        assert judge.rising("i", "t", self.course("reward", early, late)).holds is holds
+        assert judge.slower("i", "t", self.course("regret", early, late)).holds is not holds
+
+    def test_a_baseline_does_not_rise(self):
+        idle = self.course("reward", 0.2, 0.8, conservative=[1000] * 3)
+        assert judge.rising("i", "t", idle).holds is False
+
+
+@pytest.mark.parametrize(
+    ("others", "holds"),
+    [
+        ([[100, 101], [100.1, 100.9]], True),
+        ([[120, 121], [100, 101]], False),
+        ([[90, 110]] * 2, None),
+    ],
+)
+def test_alike_is_a_test_of_equivalence(others, holds):
+    runs = [shown(f"n{i}", regret=v) for i, v in enumerate([*others, [100, 101]])]
+    assert judge.alike("i", "t", runs, 0.05).holds is holds
+
+
+def test_together():
+    assert judge.together([True, True]) is True
+    assert judge.together([True, None]) is None
+    assert judge.together([None, False]) is False

@@ -1,0 +1,288 @@
+"""Our own panels: verdicts on findings made by hand, and every panel once, small."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+
+import numpy as np
+import pytest
+from lab.handmade import gathered, shown, smoke
+
+import guardband as gb
+from guardband import theory
+from guardband.lab.outcome import Outcome
+from guardband.lab.panel import Order
+from guardband.lab.panels import better, bounds, communication, lemmas, separate
+from guardband.lab.settings import shown_name
+from guardband.lab.truths import gap_range, setting_of
+
+PANELS = {panel.PANEL.name: panel.PANEL for panel in (lemmas, bounds, communication, separate)}
+
+
+@cache
+def findings(name):
+    return gathered(PANELS[name].runs(smoke()))
+
+
+def check(panel, found):
+    for each in found.values():
+        for metric, values in each.series.totals.items():
+            assert np.isfinite(values).all(), (each.run.label, metric)
+    claims = panel.claims(smoke(), found)
+    assert len({claim.id for claim in claims}) == len(claims) > 0
+    assert all(claim.text and claim.detail for claim in claims)
+    assert all(claim.holds is None or type(claim.holds) is bool for claim in claims)  # JSON
+    file = io.BytesIO()
+    panel.draw(smoke(), found).savefig(file, format="png", dpi=40)
+    assert file.tell() > 5000
+    assert all(isinstance(line, str) and line for line in panel.remarks(smoke()))
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_small(name):
+    check(PANELS[name], findings(name))
+
+
+@pytest.mark.slow
+def test_better_small():
+    check(better.PANEL, gathered(better.PANEL.runs(smoke())))
+
+
+@pytest.mark.parametrize("panel", [*PANELS.values(), better.PANEL], ids=lambda panel: panel.name)
+def test_labels_differ_at_every_scale(panel):
+    for scale in ("smoke", "quick", "paper"):
+        runs = panel.runs(Order(scale=scale))
+        assert len({run.label for run in runs}) == len(runs)
+
+
+# ---- lemmas ------------------------------------------------------------------------------------
+
+
+def counted(lemma_id, bad, trials=50, conservative=10.0):
+    """Return a lemma and a run in which so many trials break it."""
+    (lemma,) = [each for each in lemmas.LEMMAS if each.id == lemma_id]
+    found = shown("x", name=lemma.algorithm, conservative=np.full(trials, conservative))
+    totals = {"outside": np.zeros((trials, 1)), "optimum_pruned": np.zeros((trials, 1))}
+    found.series.totals.update(totals)
+    found.series.totals[lemma.metric] = (np.arange(trials) < bad).astype(float)[:, None]
+    return lemma, found
+
+
+@pytest.mark.parametrize(
+    ("lemma", "bad", "holds"),
+    [
+        ("confidence", 0, True),  # at most 7.1 % of the trials
+        ("confidence", 2, None),  # up to 13.7 %
+        ("confidence", 11, False),  # at least 11.5 %
+        ("L4", 0, True),
+        ("L4", 1, None),
+        ("L4", 20, False),
+        ("L2", 0, True),
+        ("L2", 49, False),
+        ("guard-mean", 0, True),
+    ],
+)
+def test_lemmas_are_judged_by_counting(lemma, bad, holds):
+    assert lemmas._holds(*counted(lemma, bad)) is holds
+
+
+def test_a_gate_that_never_opened_tells_nothing():
+    lemma, found = counted("L4", 0, conservative=100.0)
+    assert lemmas._holds(lemma, found) is None
+    assert "never opened" in lemmas._detail(lemma, found)
+
+
+@pytest.mark.parametrize(
+    ("bad", "conservative", "holds"),
+    [
+        ([0, 0], [10.0, 10.0], True),
+        ([0, 0], [10.0, 100.0], True),  # where the gate stayed shut there is nothing to see
+        ([0, 0], [100.0, 100.0], None),
+        ([0, 2], [10.0, 10.0], None),  # broken in two trials: that is no proof, and no success
+        ([0, 2], [10.0, 100.0], None),
+        ([0, 49], [10.0, 10.0], False),
+    ],
+)
+def test_a_lemma_is_judged_on_all_problems_where_it_speaks(bad, conservative, holds):
+    pairs = [counted("L2", b, conservative=c) for b, c in zip(bad, conservative, strict=True)]
+    assert lemmas._together(pairs[0][0], [run for _, run in pairs]) is holds
+
+
+def test_few_trials_cannot_tell_the_coverage():
+    assert lemmas._holds(*counted("confidence", 0, trials=5)) is None
+
+
+# ---- better ------------------------------------------------------------------------------------
+
+
+def field(**regrets):
+    """Return findings on every problem; every trial of an algorithm has the same regret."""
+    found = {}
+    for place in better.PLACES:
+        for name in ("guard-ucb", "guard-ucb-policy", "disc-ucb", "dis-lin-ucb", "sege"):
+            label = f"{place.name}: {shown_name(name)}"
+            regret = regrets.get(name.replace("-", "_"), 10.0)
+            found[label] = shown(label, name=name, regret_expected=[regret, regret, regret])
+            found[label].series.totals["violations_policy"] = np.zeros((3, 1))
+    return found
+
+
+def claim(found, id):
+    (only,) = [each for each in better.PANEL.claims(smoke(), found) if each.id == id]
+    return only
+
+
+@pytest.mark.parametrize(("free", "holds"), [(6.0, True), (5.0, True), (4.0, False)])
+def test_factors_are_judged_on_every_problem(free, holds):
+    found = field(dis_lin_ucb=free)
+    assert claim(found, "better-guard-ucb-policy-dis-lin-ucb").holds is holds
+    assert claim(found, "better-guard-ucb-dis-lin-ucb").holds is True
+
+
+def test_one_play_below_the_floor_breaks_the_promise_where_there_is_one():
+    found = field()
+    assert claim(found, "better-guard-ucb-safe").holds is True
+    found["forecast: Guard-UCB"].series.totals["violations_expected"][1, 0] = 1.0
+    assert claim(found, "better-guard-ucb-safe").holds is False
+    outside = field()
+    outside["LastFM: Guard-UCB"].series.totals["violations_expected"][1, 0] = 1.0
+    assert claim(outside, "better-guard-ucb-safe").holds is True
+    assert "promised, 1" in claim(outside, "better-guard-ucb-safe").detail
+
+
+def test_a_safe_rival_with_less_regret_is_named():
+    found = field(sege=9.0, disc_ucb=20.0)
+    best = claim(found, "better-best-safe")
+    assert best.holds is False
+    assert "sege 9" in best.detail
+    for each in found.values():  # an unsafe one does not count
+        if each.series.algorithm == "sege":
+            each.series.totals["violations_expected"][0, 0] = 1.0
+    assert claim(found, "better-best-safe").holds is True
+
+
+def test_nobody_is_asked_for_what_a_problem_does_not_allow():
+    """All that fit are there already; others would end the whole run."""
+    order = smoke(extra=("fed-pe", "fed-pe-cd"))
+    assert better.PANEL.runs(order) == better.PANEL.runs(smoke())
+
+
+# ---- communication, separate -------------------------------------------------------------------
+
+
+def test_the_ball_is_what_the_paper_assumes():
+    world = communication.Ball(agents=5, features=3).build(1)
+    assert (np.linalg.norm(world.phi, axis=2) <= 1).all()
+    assert np.linalg.norm(world.theta) == pytest.approx(1.0)
+    assert world.tasks == ((0, 1, 2), (0, 2), (0, 1), (1, 2), (0, 2))
+    assert (world.phi == world.psi).all()
+
+
+def test_numbers_are_counted_by_hand():
+    found = findings("communication")
+    label = "DiSC-UCB, T = 1,000, M = 3, d = 8"
+    series = found[label].series
+    assert (series.sync_rounds > 0).all()
+    assert (series.numbers_sent == series.sync_rounds * 264).all()  # 2 * 3 * (36 + 8)
+    guard = found[label.replace("DiSC-UCB", "Guard-UCB")].series
+    assert (guard.numbers_sent == guard.sync_rounds * 276).all()  # 2 * 3 * (36 + 8 + 2)
+
+
+def fleets(power):
+    """Return findings in which sharing is worth M^power to everybody."""
+    found = {}
+    for who in separate._entrants(smoke()):
+        for M in separate.FLEETS:
+            for share in (True, False):
+                label = separate._label(who, M, share=share)
+                regret = 5.0 if share else 5.0 * M**power
+                found[label] = shown(label, regret_expected=[regret, regret])
+    return found
+
+
+@pytest.mark.parametrize(("power", "holds"), [(1.0, True), (0.4, False), (0.0, False)])
+def test_what_sharing_is_worth(power, holds):
+    claims = {each.id: each for each in separate.PANEL.claims(smoke(), fleets(power))}
+    assert claims["separate-guard-ucb-root"].holds is holds
+    assert claims["separate-guard-ucb"].holds is (power > 0)
+    assert f"M^{power:.2f}" in claims["separate-guard-ucb-root"].detail
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "there"),
+    [
+        ("bounds", ("lin-ucb", "fed-pe", "guard-ucb"), {"lin-ucb"}),
+        ("separate", ("guard-ucb-policy", "sege"), {"guard-ucb-policy"}),
+        ("communication", ("dis-lin-ucb", "lin-ucb"), {"dis-lin-ucb", "lin-ucb"}),
+        ("lemmas", ("lin-ucb",), set()),
+    ],
+)
+def test_algorithms_can_be_added_where_they_fit(name, extra, there):
+    panel, order = PANELS[name], smoke(extra=extra)
+    own = {run.label for run in panel.runs(smoke())}
+    new = [run for run in panel.runs(order) if run.label not in own]
+    assert {run.algorithm.name for run in new} == there
+    found = findings(name) | gathered(new)
+    claims = panel.claims(order, found)
+    assert len({claim.id for claim in claims}) == len(claims)
+    text = "\n".join(t.get_text() for axes in panel.draw(order, found).axes for t in axes.texts)
+    drawn = there - {"lin-ucb"} if name == "communication" else there  # it sends nothing
+    assert all(shown_name(each) in text for each in drawn)
+    outcome = Outcome(panel=panel, order=order, found=found, claims=(), seconds=0.0, agent_rounds=0)
+    run_names = {each.run.algorithm.name for each in found.values()}
+    assert outcome.left_out == [each for each in extra if each not in run_names]
+    assert set(outcome.left_out) == set(extra) - there - {"guard-ucb"}
+
+
+# ---- bounds, and what a theorist knows ----------------------------------------------------------
+
+
+def test_regret_is_that_of_all_agents():
+    found = findings("bounds")["DisLinUCB"]
+    whole = found.series.regret.sum(axis=1).mean()
+    assert bounds._together(found)[-1] == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(
+    ("value", "met", "holds"), [(1e9, True, True), (0.0, True, False), (1e9, False, False)]
+)
+def test_t1_holds_only_where_it_applies(monkeypatch, value, met, holds):
+    given = theory.T1(bounds._given(300, tight=True))
+    made = theory.Bound("T1", "regret", value, met, "", terms=given.terms)
+    monkeypatch.setattr(theory, "T1", lambda _: made)
+    assert bounds._t1(findings("bounds")).holds is holds
+
+
+def test_where_a_bound_begins_to_say_something():
+    given = theory.Setting(agents=5, horizon=100, dim=5, alpha=0.2, reward_low=0.1, noise=0.1)
+    given = theory.Setting(**{**vars(given), "delta": 1e-3})
+    start = int(bounds._useful_from(given))
+    at = [
+        theory.ECC(theory.Setting(**{**vars(given), "horizon": int(start * by)})).vacuous
+        for by in (0.99, 1.0, 1.01)
+    ]
+    assert at == [True, False, False]
+
+
+def test_what_a_theorist_knows_of_a_table():
+    # Rewards of two contexts: (.9, .5) and (.4, .8); the baseline is worth .5 and .4.
+    phi = np.array([[[0.9], [0.5]], [[0.4], [0.8]]])
+    problem = gb.Tabular(phi, phi, [1.0], baseline=2)
+    world = problem.build(0)
+    assert gap_range(world) == (pytest.approx(0.4), pytest.approx(0.4))
+    given = setting_of(world, problem.assumptions(), horizon=50, alpha=0.3)
+    assert (given.reward_low, given.reward_high) == (pytest.approx(0.4), pytest.approx(0.5))
+    assert (given.agents, given.dim, given.level) == (1, 1, pytest.approx(1 / 50))
+
+
+def test_a_forecast_has_a_range_that_holds_every_gap():
+    world = gb.problem("forecast", seed=3).build(0)
+    low, high = gap_range(world)
+    rng = np.random.default_rng(0)
+    for _ in range(200):  # whatever is announced, kappa lies in the range
+        expected = np.tensordot(rng.dirichlet(np.ones(100)), world.realised, axes=1)
+        ranked = np.sort(expected, axis=1)
+        gap = ranked[:, -1] - ranked[:, -10]
+        assert (low <= gap).all()
+        assert (gap <= high).all()
