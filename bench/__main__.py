@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import guardband as gb
-from bench import workloads
+from bench import live, replicas, workloads
 from bench.clock import best_of, limit, matrix_rate, root_rate
 from guardband.algorithms import ALGORITHMS
 from guardband.problems import PROBLEMS
@@ -134,6 +134,16 @@ def main() -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+    beside = Table(*live.HEADINGS, box=None, title="The live system, beside what it rests on")
+    lived = [row.cells() for row in live.measure(notes)]
+    for row in lived:
+        beside.add_row(*row)
+    Console().print(beside)
+    stores = replicas.measure(notes)
+    several = Table(*replicas.HEADINGS, box=None, title="64 agents, SQLite and PostgreSQL")
+    for row in stores:
+        several.add_row(*row)
+    Console().print(several)
     built, whole = builds(notes), everything(notes)
     Console().print(f"synthetic-b, 20,000 rounds, 20 trials, {whole}")
     lines = [
@@ -149,6 +159,18 @@ def main() -> None:
         "| " + " | ".join(headings) + " |",
         "|" + "---|" * len(headings),
         *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "The live system beside what it rests on, in turns; everything on this machine:",
+        "",
+        "| " + " | ".join(live.HEADINGS) + " |",
+        "|" + "---|" * len(live.HEADINGS),
+        *("| " + " | ".join(row) + " |" for row in lived),
+        "",
+        "Durable uploads of 64 agents and the time of an epoch, by store and number of replicas:",
+        "",
+        "| " + " | ".join(replicas.HEADINGS) + " |",
+        "|" + "---|" * len(replicas.HEADINGS),
+        *("| " + " | ".join(row) + " |" for row in stores),
         "",
         "Building each problem:",
         "",

@@ -30,6 +30,7 @@ from guardband.contexts import (
     feature_support,
 )
 from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
+from guardband.live import LiveAgent as _LiveAgent  # noqa: F401 - what a coordinator makes of Agent
 from guardband.problems import (
     GaussianNoise,
     StudentNoise,

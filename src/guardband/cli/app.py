@@ -10,7 +10,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from guardband.cli import data, lists
+from guardband.cli.agent import agent
+from guardband.cli.audit import audit
+from guardband.cli.backup import backup, restore
+from guardband.cli.bounds import bounds
+from guardband.cli.demo import demo
+from guardband.cli.export import export
+from guardband.cli.live import token_app
+from guardband.cli.reproduce import InterruptedRun, reproduce
 from guardband.cli.run import run
+from guardband.cli.serve import serve
+from guardband.cli.spaces import space_app
 from guardband.sim import BoundWarning
 
 __all__ = ["app", "main"]
@@ -26,8 +36,19 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(run)
+app.command()(bounds)
+app.command()(reproduce)
 app.command()(lists.problems)
 app.command()(lists.algorithms)
+app.command()(demo)
+app.command()(serve)
+app.command()(agent)
+app.command()(audit)
+app.command()(export)
+app.command()(backup)
+app.command()(restore)
+app.add_typer(space_app, name="space")
+app.add_typer(token_app, name="token")
 app.add_typer(data.app, name="data")
 
 
@@ -45,7 +66,7 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        if end.code == STOPPED:
+        if end.code == STOPPED and not isinstance(end, InterruptedRun):
             notes.print("stopped.")
         raise
     except (ValueError, TypeError, OSError) as error:

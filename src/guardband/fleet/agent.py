@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ SLACK = 1.0 + 1e-9  # bounds are met up to rounding
 
 class Agent:
     """One task, learning alone; `gb.Fleet` has several that learn together.
+
+    With coordinator="local:FOLDER" or "https://..." it learns together with agents in other
+    processes, keeps a journal, and takes more settings: see `guardband.live.LiveAgent`.
 
     An agent is safe to use from several threads. Rewards may come late, in any order, or never;
     but whether one is lost must not depend on what it was, or the confidence set fails.
@@ -62,6 +65,13 @@ class Agent:
     >>> agent.observe(decision.id, reward=0.52)
     """
 
+    connected: ClassVar[type[Agent] | None] = None  # agents with a coordinator; a room above
+
+    def __new__(cls, *args: Any, **settings: Any) -> Agent:
+        """Return an agent of the kind that the settings ask for."""
+        asked = cls is Agent and settings.get("coordinator") is not None
+        return object.__new__(Agent.connected if asked and Agent.connected else cls)
+
     def __init__(
         self,
         dim: int,
@@ -73,6 +83,8 @@ class Agent:
         seed: int = 0,
         **bounds: Any,
     ) -> None:
+        if bounds.get("coordinator", "") is None:
+            del bounds["coordinator"]
         settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
         team = Team(
             {"agent": range(check_whole("dim", dim))},
@@ -183,11 +195,21 @@ class Agent:
         supports, weights, covariances
             What `decide` takes beside them, one for each request; None: for none.
         """
+        requests = self._requests(
+            features, baselines, baseline_rewards, supports, weights, covariances
+        )
+        with self._team.lock:
+            return [self._decide(request) for request in requests]
+
+    def _requests(
+        self,
+        features: Sequence[Any],
+        baselines: Sequence[int],
+        *columns_given: Any,
+    ) -> list[Request]:
+        """Check a batch; nothing is changed before all of it is found good."""
         count = len(features)
-        columns = [
-            [None] * count if column is None else list(column)
-            for column in (baseline_rewards, supports, weights, covariances)
-        ]
+        columns = [[None] * count if column is None else list(column) for column in columns_given]
         lengths = [count, len(baselines), *(len(column) for column in columns)]
         if len(set(lengths)) > 1:
             raise ValueError(
@@ -195,9 +217,7 @@ class Agent:
                 "goes with them do not fit together."
             )
         rows = zip(features, baselines, *columns, strict=True)
-        requests = [self._request(*row) for row in rows]
-        with self._team.lock:
-            return [self._decide(request) for request in requests]
+        return [self._request(*row) for row in rows]
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Learn the reward of a decision; once for each, in any order.
@@ -347,21 +367,7 @@ class Agent:
         team.rounds[m] = turn
         name = f"{self._prefix}{turn}"
         self._pending[name] = v.awaited
-        return Decision(
-            name,
-            v.action,
-            v.kind,
-            v.reason,
-            v.mean,
-            v.mean - v.width,
-            v.mean + v.width,
-            v.floor,
-            v.propensity,
-            v.margin,
-            v.promise,
-            v.certificate,
-            v.kept,
-        )
+        return v.named(name)
 
     def _awaited(self, decision_id: str) -> Awaited:
         found = self._pending.get(decision_id)

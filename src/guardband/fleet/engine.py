@@ -15,9 +15,18 @@ from guardband.core.guarded_loop import Reports, new_reports
 from guardband.core.serve import REPORT_SIZE, RHO, learn, pack_settings, serve
 from guardband.core.serve_guarded import GUARD_REPORT, guard_learn, pack_guard, serve_guarded
 from guardband.core.sync import add_statistic, clear_statistic
-from guardband.core.types import Certificate, Floats, Ints, State, Statistic, state_of
+from guardband.core.types import (
+    Certificate,
+    Floats,
+    GuardTerms,
+    Ints,
+    State,
+    Statistic,
+    Terms,
+    state_of,
+)
 from guardband.facts import Facts
-from guardband.fleet.decision import GUARD_REASONS, REASONS
+from guardband.fleet.decision import GUARD_REASONS, REASONS, Decision
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict", "make_engine"]
 
@@ -31,6 +40,8 @@ PAPER_CERTIFICATES = {
     "none": "none",
 }
 KINDS = ("learned", "baseline", "explored")
+GUARD_CONFIDENCE = GuardTerms._fields.index("confidence")
+PAPER_CONFIDENCE = Terms._fields.index("confidence")
 SENTENCES = [REASONS[reason] for reason in sorted(REASONS)]
 NO_PAGES, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
 
@@ -71,12 +82,31 @@ class Verdict(NamedTuple):
     kept: NDArray[np.bool_]
     awaited: Awaited
 
+    def named(self, name: str) -> Decision:
+        """Return the decision that the user sees, with its id."""
+        return Decision(
+            name,
+            self.action,
+            self.kind,
+            self.reason,
+            self.mean,
+            self.mean - self.width,
+            self.mean + self.width,
+            self.floor,
+            self.propensity,
+            self.margin,
+            self.promise,
+            self.certificate,
+            self.kept,
+        )
+
 
 class Engine(Protocol):
     """What an agent asks of its algorithm."""
 
     ridge: float
     reward_limit: float
+    terms: Any
 
     def check(self, request: Request) -> None:
         """Raise if the request lacks something; before anything is changed."""
@@ -91,6 +121,9 @@ class Engine(Protocol):
 
     def pool(self) -> None:
         """Pool whatever the engine keeps besides the common statistics."""
+
+    def set_confidence(self, confidence: float) -> None:
+        """Let `confidence` stand for 2 log(1 / delta) from now on, in what is called epoch 1."""
 
     def arrays(self) -> dict[str, Any]:
         """Return what the engine keeps, for files."""
@@ -108,7 +141,7 @@ class PaperEngine:
         known, unknown = _both_rules(algorithm)
         plans = known.plan(facts), unknown.plan(facts)
         self.known, self.unknown = (
-            [pack_settings(p.terms, a, r) for a, r in zip(p.alpha, p.rho, strict=True)]
+            [pack_settings(p.terms, p.alpha[m], p.rho[m]) for m in range(len(coords))]
             for p in plans
         )
         terms = plans[0].terms
@@ -120,7 +153,7 @@ class PaperEngine:
             )
         noise = math.hypot(*(float(getattr(algorithm, n, math.inf)) for n in NOISES))
         self.reward_limit = terms.feature_bound * terms.theta_bound + SURE * noise
-        self.states = [_flat(fleet, m) for m in range(facts.agents)]
+        self.states = [_flat(fleet, m) for m in range(len(coords))]
         self.desks = [(*state, *pooled) for state in self.states]
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
@@ -167,6 +200,11 @@ class PaperEngine:
     def pool(self) -> None:
         """Pool nothing more."""
 
+    def set_confidence(self, confidence: float) -> None:
+        """Let `confidence` stand for 2 log(1 / delta) from now on."""
+        for settings in (*self.known, *self.unknown):
+            settings[PAPER_CONFIDENCE] = confidence
+
     def arrays(self) -> dict[str, Any]:
         """Return nothing more."""
         return {}
@@ -198,12 +236,12 @@ class GuardEngine:
         self.terms, self.ridge, self.coords = plan.terms, plan.terms.ridge, coords
         self.realised = algorithm.realised
         self.alpha = plan.alpha
-        self.settings = [pack_guard(plan.terms, alpha) for alpha in plan.alpha]
+        self.settings = [pack_guard(plan.terms, alpha) for alpha in plan.alpha[: len(coords)]]
         noise = math.hypot(algorithm.noise, algorithm.spread or 0.0)
         self.reward_limit = max(1.0, algorithm.theta_bound * feature_bound) + SURE * noise
         self.pooled = pooled
-        self.reports: Reports = new_reports(facts.agents, facts.dim)
-        self.states = [_flat(fleet, m) for m in range(facts.agents)]
+        self.reports: Reports = new_reports(len(coords), facts.dim)
+        self.states = [_flat(fleet, m) for m in range(len(coords))]
         told, pooled_told, tied = self.reports
         self.desks = [
             (*state, *pooled, *(a[m] for a in told), *pooled_told, *(a[m] for a in tied))
@@ -306,6 +344,11 @@ class GuardEngine:
         for m in range(len(self.states)):
             add_statistic(self.reports.pooled, Statistic(*(a[m] for a in self.reports.own)))
         clear_statistic(self.reports.own)
+
+    def set_confidence(self, confidence: float) -> None:
+        """Let `confidence` stand for 2 log(1 / delta) from now on, in what is called epoch 1."""
+        for settings in self.settings:
+            settings[GUARD_CONFIDENCE] = confidence
 
     def arrays(self) -> dict[str, Any]:
         """Return the reports."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from guardband.algorithms import Algorithm
 from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
-from guardband.core.sync import pool
-from guardband.core.types import new_fleet, new_statistic, state_of
+from guardband.core.ridge import exact_eigenvalue, refresh
+from guardband.core.sync import add_statistic, clear_statistic, pool
+from guardband.core.types import Statistic, new_fleet, new_statistic, state_of
 from guardband.facts import Facts
 from guardband.fleet.engine import Awaited, make_engine
 from guardband.seeds import stream
@@ -26,6 +27,9 @@ class Team:
     rounds and never within one: no decision uses a reward that was earned under the same hidden
     context. Agents whose counts differ are not in step, and no count can tell their rounds apart:
     let them have contexts of their own (shared_context=False).
+
+    With `company` the team is a part of so many agents, whose data come from elsewhere: `adopt`
+    and `hand_in` take the place of `settle`.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Team:
         horizon: int | None,
         reward_floor: float | None,
         seed: int,
+        company: int | None = None,
     ) -> None:
         self.dim = check_whole("dim", dim)
         if not tasks:
@@ -56,7 +61,7 @@ class Team:
         self.seed = check_whole("seed", seed, 0)
 
         agents = len(self.names)
-        facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor)
+        facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, company=company)
         self.coords = [np.array(task, np.int64) for task in self.tasks]
         self.fleet = new_fleet(agents, self.dim, algorithm.plan(facts).terms.ridge)
         self.states = [state_of(self.fleet, m) for m in range(agents)]
@@ -91,3 +96,37 @@ class Team:
         if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
             # The earliest round counts: a fast agent that stops must not hold up the others.
             self.due_round = now if self.due_round is None else min(self.due_round, now)
+
+    def adopt(self, pooled: Statistic, handed_in: Statistic, own: Statistic) -> None:
+        """Take over sums from elsewhere; for a team of one.
+
+        Parameters
+        ----------
+        pooled
+            What all agents share.
+        handed_in
+            What this agent has handed in, beyond its part of `pooled`.
+        own
+            What it has learned since.
+        """
+        state, ridge = self.states[0], self.engine.ridge
+        _copy(pooled, self.pooled)
+        clear_statistic(state.own)
+        refresh(state, self.pooled, ridge)
+        self.logdet_pooled = float(state.estimate.scalars[0])
+        if handed_in.scalars[0] + own.scalars[0] > 0.0:
+            add_statistic(self.pooled, handed_in)
+            _copy(own, state.own)
+            refresh(state, self.pooled, ridge)
+        exact_eigenvalue(state, self.pooled, ridge)  # V may have shrunk: data can be withdrawn
+
+    def hand_in(self) -> None:
+        """Count what the only agent learned among the pooled data; its estimate stays as it is."""
+        own = self.states[0].own
+        add_statistic(self.pooled, own)
+        clear_statistic(own)
+
+
+def _copy(source: Statistic, target: Statistic) -> None:
+    for one, other in zip(source, target, strict=True):
+        other[...] = one

@@ -1,0 +1,253 @@
+"""The live system beside what it cannot do without: SQLite, one HTTP round trip, the library.
+
+`python -m bench.live` prints the table. Everything is measured in the same run, in turns, and on
+this machine: agents, coordinator and whatever else runs here share its cores.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import httpx
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import guardband as gb
+from bench.crowd import coordinator, crowded, free_port, process
+from bench.replicas import SPACE
+from bench.workloads import features
+from guardband.live.link.http import HttpLink
+from guardband.live.messages import Cut, Mark, Register, Upload
+from guardband.live.total import Total, difference, empty_total, packed_size
+
+__all__ = ["HEADINGS", "Row", "main", "measure"]
+
+HEADINGS = ["what", "measured", "beside", "ratio", "limit", ""]
+SIZES = ((20, 9), (50, 9))  # actions, features
+CALLS, TURNS = 400, 15
+UPLOADS = 90  # one token's burst
+CROWDS = (64, 200)
+ECHO = """
+import sys, uvicorn
+async def app(scope, receive, send):
+    while (await receive())["more_body"]:
+        pass
+    head = [(b"content-type", b"application/json"), (b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": b"{}"})
+port = int(sys.argv[1])
+uvicorn.run(app, host="127.0.0.1", port=port, lifespan="off", log_config=None, access_log=False)
+"""
+
+
+class Row(NamedTuple):
+    """One comparison; `limit` is for the ratio, or for the measured value where there is none."""
+
+    what: str
+    measured: str
+    beside: str
+    ratio: str
+    limit: str
+    kept: bool
+
+    def cells(self) -> list[str]:
+        """Return what the table shows."""
+        return [*self[:5], "" if self.kept else "MISSED"]
+
+
+# decide + observe
+
+
+def calls_of(agent: Any, actions: int, dim: int) -> Callable[[], None]:
+    """Return decide and observe, one request at a time."""
+    phi, theta = features(200, actions, dim)
+    rewards = (phi @ theta).tolist()
+
+    def work() -> None:
+        for i in range(CALLS):
+            c = i % 200
+            decision = agent.decide(phi[c], 0, rewards[c][0])
+            agent.observe(decision.id, rewards[c][decision.action])
+
+    return work
+
+
+def bare_transactions(path: Path, actions: int, dim: int) -> Callable[[], None]:
+    """Return two transactions with rows as large as a journal's, and nothing around them."""
+    db = apsw.Connection(str(path))
+    execute = db.cursor().execute
+    execute("PRAGMA journal_mode = WAL")
+    execute("PRAGMA synchronous = NORMAL")
+    execute("PRAGMA wal_autocheckpoint = 8000")
+    numbers = ", ".join(f"n{k} REAL" for k in range(22))
+    execute(f"CREATE TABLE decision (seq INTEGER PRIMARY KEY, {numbers}, x BLOB, menu BLOB)")
+    execute("CREATE TABLE outcome (seq INTEGER PRIMARY KEY, a INT, b REAL, c REAL, d INT, e INT)")
+    execute("CREATE TABLE head (id INTEGER PRIMARY KEY, n INT, own BLOB, tally BLOB)")
+    own, tally = bytes(8 * (dim * dim + dim + 4)), bytes(112)
+    execute("INSERT INTO head VALUES (1, 0, ?, ?)", (own, tally))
+    insert = f"INSERT INTO decision VALUES ({', '.join('?' * 25)})"
+    x, menu, row = bytes(8 * dim), bytes(8 * actions * dim), [0.5] * 22
+    count = 0
+
+    def work() -> None:
+        nonlocal count
+        for _ in range(CALLS):
+            count += 1
+            execute("BEGIN IMMEDIATE")
+            execute(insert, (count, *row, x, menu))
+            execute("COMMIT")
+            execute("BEGIN IMMEDIATE")
+            execute("INSERT INTO outcome VALUES (?, 1, 0.5, 0.5, 1, ?)", (count, count))
+            execute("UPDATE head SET n = ?, own = ?, tally = ?", (count, own, tally))
+            execute("COMMIT")
+
+    return work
+
+
+def in_turns(works: list[Callable[[], None]]) -> list[float]:
+    """Return microseconds per call of each, the best of several turns."""
+    best = [float("inf")] * len(works)
+    for _ in range(TURNS):
+        for k, work in enumerate(works):
+            started = time.perf_counter()
+            work()
+            best[k] = min(best[k], time.perf_counter() - started)
+    return [1e6 * each / CALLS for each in best]
+
+
+def deciding(actions: int, dim: int, folder: Path) -> Row:
+    """Compare a live agent's decide + observe with the library's and two bare transactions."""
+    rules: dict[str, Any] = {"noise": 0.1, "delta": 1e-3}
+    live: Any = gb.Agent(
+        dim,
+        alpha=0.5,
+        coordinator=f"local:{folder / 'gb'}",
+        task="bench",
+        agents=3,
+        contexts="per-request",
+        rewards={"order": "prompt"},
+        background=False,
+        **rules,
+    )
+    plain = gb.Agent(dim=dim, alpha=0.5, algorithm=gb.GuardUcb(0.5, shared_context=False, **rules))
+    bare = bare_transactions(folder / "bare.db", actions, dim)
+    ours, alone, rows = in_turns(
+        [calls_of(live, actions, dim), calls_of(plain, actions, dim), bare]
+    )
+    live.close()
+    ratio = ours / (alone + rows)
+    return Row(
+        f"decide + observe with journal, K={actions}, d={dim}",
+        f"{ours:.0f} us",
+        f"{rows:.0f} us two SQLite transactions + {alone:.0f} us library",
+        f"{ratio:.2f}",
+        "2",
+        ratio <= 2.0,
+    )
+
+
+# A durable upload
+
+
+def uploading(folder: Path) -> Row:
+    """Compare a durable upload with one durable commit and one HTTP round trip."""
+    dim = SPACE.dim
+    db = apsw.Connection(str(folder / "durable.db"))
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("CREATE TABLE total (k INTEGER PRIMARY KEY, raw BLOB)")
+    port, rng, times = free_port(), np.random.default_rng(0), np.zeros((UPLOADS, 3))
+    with (
+        process(["-c", ECHO, str(port)], port),
+        coordinator(folder / "gb", 1) as (url, tokens, _),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}") as echo,
+    ):
+        link, stream = HttpLink(url, tokens[0]), str(uuid.uuid4())
+        register = Register(
+            stream=stream,
+            task="task-0",
+            schema_hash=SPACE.schema_hash,
+            uses=tuple(range(dim)),
+            library="bench",
+        )
+        link.register(SPACE.name, register)
+        total, base = empty_total(dim), Mark(0, "")
+        raw = bytes(8 * (packed_size(dim) + 3))
+        for k in range(UPLOADS):
+            z = np.column_stack([rng.uniform(0.0, 0.3, (10, dim)), rng.uniform(0.0, 1.0, 10)])
+            gram = (z.T @ z)[np.triu_indices(dim + 1)]
+            total = difference(total, Total(-10, -gram, 0.0, -10.0))
+            cut = Cut(uuid.uuid4().hex, total, 0)
+            body = {**total.as_json(), "base": base._asdict(), "version": cut.version}
+            marks = [time.perf_counter()]
+            db.execute("INSERT INTO total VALUES (?, ?)", (k, raw))
+            marks.append(time.perf_counter())
+            echo.put("/total", json=body).raise_for_status()
+            marks.append(time.perf_counter())
+            link.upload(stream, Upload(base=base, cut=cut))
+            marks.append(time.perf_counter())
+            times[k], base = np.diff(marks), cut.mark
+        link.close()
+    db.close()
+    commit, trip, upload = 1e3 * np.median(times[5:], axis=0)
+    ratio = upload / (commit + trip)
+    return Row(
+        f"durable upload, d={dim}",
+        f"{upload:.2f} ms",
+        f"{commit:.2f} ms durable SQLite commit + {trip:.2f} ms HTTP round trip",
+        f"{ratio:.2f}",
+        "3",
+        bool(ratio <= 3.0),
+    )
+
+
+def crowding(agents: int, folder: Path) -> list[Row]:
+    """Measure an epoch over many agents, and what holding them takes."""
+    seen = crowded(agents, folder)
+    epoch = f"{seen.epoch_ms:.0f} ms"
+    if agents == CROWDS[0]:
+        kept = seen.epoch_ms < 1_000.0
+        return [Row(f"an epoch over {agents} agents", epoch, "", "", "1000 ms", kept)]
+    held = f"{100 * seen.cpu:.1f} % of a core, {seen.megabytes:.0f} MB"
+    return [
+        Row(f"{agents} agents waiting", held, "", "", "2 cores", seen.cpu < 2.0),
+        Row(f"an epoch over {agents} agents", epoch, "", "", "", True),
+    ]
+
+
+def measure(notes: Console) -> list[Row]:
+    """Return one row for each comparison."""
+    rows = []
+    with tempfile.TemporaryDirectory() as place:
+        for actions, dim in SIZES:
+            folder = Path(place) / f"decide-{actions}"
+            folder.mkdir()
+            with notes.status(f"decide + observe with journal, K={actions}"):
+                rows.append(deciding(actions, dim, folder))
+        folder = Path(place) / "upload"
+        folder.mkdir()
+        with notes.status("durable uploads"):
+            rows.append(uploading(folder))
+        for agents in CROWDS:
+            with notes.status(f"{agents} agents"):
+                rows += crowding(agents, Path(place) / f"crowd-{agents}")
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table(*HEADINGS, box=None, title="The live system, beside what it rests on")
+    for row in measure(Console(stderr=True)):
+        table.add_row(*row.cells())
+    Console(width=160).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""`guardband agent`: one task's agent on loopback, for programs in other languages."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from guardband.cli.live import plainly
+
+__all__ = ["agent"]
+
+PORT = 8711
+COORDINATOR = "http://127.0.0.1:8710"
+
+
+def agent(
+    space: Annotated[str, typer.Option(help="The space.")],
+    task: Annotated[str, typer.Option(help="The task.")],
+    coordinator: Annotated[
+        str, typer.Option(help="https://... of a server, or local:FOLDER.")
+    ] = COORDINATOR,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="The task's token; better given in the variable.", envvar="GUARDBAND_AGENT_TOKEN"
+        ),
+    ] = None,
+    state: Annotated[Path | None, typer.Option(help="Folder for the agent's journal.")] = None,
+    uses: Annotated[
+        str | None, typer.Option(help="Features that the task uses, with commas; else all.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = PORT,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Write decisions down, but play the baseline.")
+    ] = False,
+    space_file: Annotated[
+        Path | None, typer.Option(help="JSON of the space, to make it where it is local:.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log only what is wrong.")] = False,
+) -> None:
+    """Run one task's agent, for programs in any language on this machine, until Ctrl-C.
+
+    POST /v1/decide answers with the action to play, POST /v1/reward takes its reward:
+
+        curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json'
+        -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0}'
+
+        curl -s http://127.0.0.1:8711/v1/reward -H 'Content-Type: application/json'
+        -d '{"id": "ID", "reward": 0.4}'
+
+    The API is described in /openapi.json; /healthz says how the agent fares.
+    """
+    with plainly(), contextlib.ExitStack() as on_failure:
+        from guardband.live.agent import LiveAgent  # noqa: PLC0415 - an extra
+        from guardband.live.server.logs import set_up  # noqa: PLC0415
+        from guardband.live.server.run import bind, server_for  # noqa: PLC0415
+        from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar  # noqa: PLC0415
+
+        if not is_loopback(host):
+            raise ValueError(
+                f"{host} can be reached from other machines, and this agent asks nobody for a "
+                "token: listen on 127.0.0.1, and run one agent on every machine that decides."
+            )
+        given: dict[str, Any] = {} if space_file is None else json.loads(space_file.read_text())
+        given.pop("name", None)
+        sock = on_failure.enter_context(bind(host, port))
+        try:
+            live = LiveAgent(
+                coordinator=coordinator,
+                space=space,
+                task=task,
+                token=token,
+                state_dir=state,
+                uses=None if uses is None else _names(uses),
+                shadow=shadow,
+                **given,
+            )
+        except LookupError as error:
+            raise ValueError(str(error)) from None
+        on_failure.callback(live.close)
+        server = server_for(make_sidecar(live), settings=SETTINGS)
+        on_failure.pop_all()  # from here on the server closes them
+    set_up(quiet=quiet)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{sock.getsockname()[1]}"
+    typer.echo(f"agent      {address}/v1/decide    described in {address}/openapi.json")
+    typer.echo(f"journal in {live.state_dir}; stop with Ctrl-C")
+    sys.stdout.flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[sock])
+    typer.echo("stopped.")
+
+
+def _names(uses: str) -> list[int | str]:
+    parts = [part.strip() for part in uses.split(",")]
+    return [int(part) if part.isdecimal() else part for part in parts]

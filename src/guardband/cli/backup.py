@@ -1,0 +1,77 @@
+"""`guardband backup` and `guardband restore`: the coordinator's store, copied and put back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from guardband.cli.live import plainly
+
+if TYPE_CHECKING:
+    from guardband.live.backup import Backup
+
+__all__ = ["backup", "restore"]
+
+HERE = Path("gb")
+Data = Annotated[Path, typer.Option(help="The server's data folder.")]
+
+
+def backup(
+    out: Annotated[Path, typer.Option(help="The file to write; it must not exist.")],
+    data: Data = HERE,
+) -> None:
+    """Copy the coordinator's store, also while the server works on it.
+
+    The copy is one file, complete and checked. Agents' state folders are not in it and need no
+    copy: one that was put back would be noticed and given up.
+    """
+    _only_sqlite()
+    with plainly():
+        from guardband.live.backup import back_up  # noqa: PLC0415 - needs an extra
+        from guardband.live.server.setup import DATABASE  # noqa: PLC0415
+
+        holds = back_up(data / DATABASE, out)
+    typer.echo(f"{out}: {_words(holds)}.")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file from guardband backup.")],
+    data: Data = HERE,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a store that exists; it is kept beside.")
+    ] = False,
+) -> None:
+    """Put a copy of the coordinator's store back; the server must not run.
+
+    What agents have counted since comes back from them when they are next in touch: nothing that
+    was acknowledged is lost, and nothing counts twice. Tokens and rules are those of the copy.
+    """
+    _only_sqlite()
+    with plainly():
+        from guardband.live.backup import restore as put_back  # noqa: PLC0415 - needs an extra
+        from guardband.live.server.setup import DATABASE  # noqa: PLC0415
+
+        holds, old = put_back(file, data / DATABASE, force=force)
+    typer.echo(f"{data / DATABASE}: {_words(holds)}.")
+    if old is not None:
+        typer.echo(f"what was there is kept as {old}.")
+    typer.echo(f"next: guardband serve --data {data}")
+
+
+def _only_sqlite() -> None:
+    if os.environ.get("GUARDBAND_STORE"):
+        raise ValueError(
+            "GUARDBAND_STORE names a database server: use its own tools (pg_dump, pg_restore, "
+            "point-in-time recovery); agents heal what is missing all the same."
+        )
+
+
+def _words(holds: Backup) -> str:
+    spaces = ", ".join(f"{name} (epoch {epoch})" for name, epoch in holds.spaces.items())
+    return (
+        f"spaces {spaces or 'none'}; {holds.streams} streams with {holds.observations} "
+        f"observations; {holds.bytes:,} bytes; integrity checked"
+    )

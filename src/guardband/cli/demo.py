@@ -1,0 +1,41 @@
+"""`guardband demo`: the live system, with simulated users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from guardband.cli.live import plainly
+from guardband.cli.serve import PORT
+
+__all__ = ["demo"]
+
+
+def demo(
+    port: Annotated[
+        int, typer.Option(help="Port; another one if it is taken.", min=0, max=65535)
+    ] = PORT,
+    minutes: Annotated[
+        float | None, typer.Option(help="How long; until Ctrl-C if left out.", min=0.0)
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(help="Users per second of each surface.", min=0.1, max=500.0)
+    ] = 30.0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open the dashboard.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Keep everything in this folder; else it is thrown away.")
+    ] = None,
+) -> None:
+    """Watch it learn: a coordinator, three agents on MovieLens, and a dashboard.
+
+    Three surfaces of a film site recommend films to simulated users and learn together. The first
+    line printed is the dashboard's address; Ctrl-C stops everything.
+    """
+    with plainly():
+        from guardband.demo.stage import run_demo  # noqa: PLC0415 - needs an extra
+
+        run_demo(port=port, minutes=minutes, rate=rate, browser=not no_browser, data=data)

@@ -1,0 +1,53 @@
+"""`guardband export`: decisions and rewards for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from guardband.cli.audit import searched
+from guardband.cli.live import plainly
+
+__all__ = ["export"]
+
+
+def export(
+    out: Annotated[Path, typer.Option(help="The file to write; it must not exist.")],
+    state: Annotated[
+        Path | None,
+        typer.Option(help="An agent's state folder, or one with several; else ./gb is searched."),
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV in place of Parquet.")] = False,
+) -> None:
+    """Write every decision that journals keep, with its reward and its propensity.
+
+    One row per decision; every column is described in the file. What the rows can and cannot say
+    about other policies is printed, and kept in the file as `valid_use`.
+    """
+    with plainly():
+        from guardband.live.export import (  # noqa: PLC0415 - needs an extra
+            VALID_USE,
+            export_csv,
+            export_parquet,
+            journals_under,
+        )
+
+        journals = journals_under(searched(state))
+        if not journals:
+            raise FileNotFoundError("no journal was found: name an agent's state folder: --state.")
+        try:
+            counts = (export_csv if as_csv else export_parquet)(journals, out)
+        except ImportError as error:
+            raise ValueError(str(error)) from None
+    total = counts.pop("decisions")
+    random = counts.pop("random")
+    typer.echo(f"{out}: {total} decisions of {len(journals)} agent(s).")
+    typer.echo(
+        f"{random} were drawn by a coin (propensity < 1), {total - random} were deterministic: "
+        "those have no overlap."
+    )
+    typer.echo(", ".join(f"{count} {name}" for name, count in sorted(counts.items())) + ".")
+    typer.echo("")
+    typer.echo(VALID_USE.rstrip())

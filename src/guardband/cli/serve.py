@@ -1,0 +1,138 @@
+"""`guardband serve`: coordinator, API, dashboard and metrics in one process."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from guardband.cli.live import open_store, plainly
+
+if TYPE_CHECKING:
+    from guardband.live.store.base import Store
+
+__all__ = ["serve"]
+
+PORT = 8710
+
+
+def serve(
+    data: Annotated[Path, typer.Option(help="Folder for the store and the first tokens.")] = Path(
+        "gb"
+    ),
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = PORT,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Serve a public address without TLS.")
+    ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="postgresql://... instead of the SQLite file in the data folder.",
+            envvar="GUARDBAND_STORE",
+        ),
+    ] = None,
+    space: Annotated[
+        list[Path] | None, typer.Option(help="JSON file of a space to create; repeat for more.")
+    ] = None,
+    open_metrics: Annotated[
+        bool, typer.Option("--open-metrics", help="Answer /metrics without a token.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log only what is wrong.")] = False,
+) -> None:
+    """Serve spaces: coordinator, HTTP API, dashboard and metrics, until Ctrl-C.
+
+    The first start makes an admin token, writes it to DATA/admin.token and prints it, and a
+    viewer's beside it for dashboards and Prometheus. Agents get tokens of their own:
+
+        guardband space create home --features price,fresh,rating --agents 3
+
+        guardband token create --space home --task movies
+    """
+    if (tls_cert is None) != (tls_key is None):
+        raise ValueError("TLS needs both --tls-cert and --tls-key.")
+    for file in (tls_cert, tls_key):
+        if file is not None and not file.is_file():
+            raise FileNotFoundError(f"there is no file {file}.")
+    _check_address(host, tls=tls_cert is not None, insecure=insecure)
+    with plainly(), contextlib.ExitStack() as on_failure:
+        from guardband.live.server import Settings, make_app  # noqa: PLC0415 - an extra
+        from guardband.live.server.logs import set_up  # noqa: PLC0415
+        from guardband.live.server.run import bind, server_for  # noqa: PLC0415
+        from guardband.live.server.setup import first_tokens  # noqa: PLC0415
+
+        sock = on_failure.enter_context(bind(host, port))
+        kept = on_failure.enter_context(contextlib.closing(open_store(data, store)))
+        first = first_tokens(kept, data, now=time.time())
+        _create_spaces(kept, space or [])
+        settings = Settings(open_metrics=open_metrics)
+        server = server_for(
+            make_app(kept, settings=settings),
+            settings=settings,
+            tls_cert=None if tls_cert is None else str(tls_cert),
+            tls_key=None if tls_key is None else str(tls_key),
+        )
+        on_failure.pop_all()  # from here on the server closes them
+    set_up(quiet=quiet)
+    scheme = "http" if tls_cert is None else "https"
+    shown = f"[{host}]" if ":" in host else host
+    address = f"{scheme}://{shown}:{sock.getsockname()[1]}"
+    # Whoever reads the address may stop the server at once: it is said when signals are heard.
+    server.ready = lambda: _say_where(address, data, first=first)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[sock])
+    typer.echo("stopped.")
+
+
+def _check_address(host: str, *, tls: bool, insecure: bool) -> None:
+    """Refuse to let tokens and data travel in the open."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not (loopback or tls or insecure):
+        raise ValueError(
+            f"{host} can be reached from other machines, and without TLS everybody on the way can "
+            "read tokens and totals. Give --tls-cert and --tls-key, or listen on 127.0.0.1 behind "
+            "a proxy that speaks TLS, or say --insecure if the network is yours alone."
+        )
+
+
+def _create_spaces(store: Store, files: list[Path]) -> None:
+    """Create the spaces that files describe, where they do not exist yet."""
+    from guardband.live.coordinator import Coordinator  # noqa: PLC0415
+    from guardband.live.space import Space  # noqa: PLC0415
+
+    coordinator = Coordinator(store)
+    known = {row.name for row in coordinator.spaces()}
+    for file in files:
+        try:
+            space = Space.from_json(json.loads(file.read_text()))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file}: {error}") from None
+        if space.name not in known:
+            coordinator.create_space(space, who="command line", now=time.time())
+            known.add(space.name)
+
+
+def _say_where(address: str, data: Path, *, first: bool) -> None:
+    """Print the addresses; the token only on the first start, or to somebody at a terminal."""
+    from guardband.live.server.setup import read_token, token_file  # noqa: PLC0415
+
+    token = read_token(data) if first or sys.stdout.isatty() else None
+    typer.echo(f"dashboard  {address}/" + (f"#token={token}" if token else ""))
+    typer.echo(f"API        {address}/v1/    described in {address}/openapi.json")
+    typer.echo(f"metrics    {address}/metrics    token for it in {token_file(data, 'viewer')}")
+    started = " (made now, on the first start)" if first else ""
+    typer.echo(f"tokens     {token_file(data, 'admin')}{started}")
+    typer.echo(f"data in {os.path.abspath(data)}; stop with Ctrl-C")
+    sys.stdout.flush()

@@ -1,0 +1,257 @@
+"""The demo as a whole: a coordinator, three surfaces with simulated users, and a status line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import webbrowser
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+
+from guardband.demo.progress import progress
+from guardband.demo.surface import TOKEN
+from guardband.demo.users import SPACE, SURFACES, Users, film_space
+from guardband.fleet import Fleet
+from guardband.live.server import Settings, make_app
+from guardband.live.server.logs import set_up
+from guardband.live.server.run import bind, server_for
+from guardband.live.server.setup import DATABASE, first_tokens, read_token
+from guardband.live.store.sqlite import SqliteStore
+
+__all__ = ["run_demo"]
+
+HOST = "127.0.0.1"
+GRACE_S = 15.0  # for a surface to send what it has and end
+LATELY = 15  # seconds, about: reports come every five
+LINE_EVERY_S = 10.0  # where nobody watches: a file, or a pipe
+
+
+def run_demo(
+    *,
+    port: int = 8710,
+    minutes: float | None = None,
+    rate: float = 30.0,
+    browser: bool = True,
+    data: Path | None = None,
+) -> None:
+    """Run the demo until Ctrl-C, or for some minutes.
+
+    Parameters
+    ----------
+    port
+        Where the dashboard is; if it is taken, another one is.
+    minutes
+        How long; None: until Ctrl-C.
+    rate
+        Users per second of each surface.
+    browser
+        Whether to open the dashboard, where there is a desktop.
+    data
+        A folder to keep everything in; None: a temporary one.
+    """
+    console = Console(soft_wrap=True, highlight=False)
+    last = ""
+    with _interruptible() as asked, ExitStack() as stack, suppress(KeyboardInterrupt):
+        if data is None:
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="guardband-")))
+        data.mkdir(parents=True, exist_ok=True)
+        url, token = stack.enter_context(_coordinator(data, port))
+        address = f"{url}/#token={token}&space={SPACE}"
+        console.print(f"dashboard  {address}")
+        console.print(
+            f"{len(SURFACES)} surfaces of a film site recommend films to simulated users and learn "
+            f"together; each keeps at least {1 - film_space().alpha:.0%} of what its old "
+            "recommender earns. Stop with Ctrl-C."
+        )
+        sys.stdout.flush()
+        if browser and _has_desktop():
+            webbrowser.open(address)
+        with console.status("loading the kernels (the first time this takes half a minute)"):
+            _load_kernels()
+        if asked.to_stop:  # compilers swallow interruptions
+            raise KeyboardInterrupt
+        headers = {"Authorization": f"Bearer {token}"}
+        http = stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=10.0))
+        running = stack.enter_context(_surfaces(http, data, rate))
+        started = time.monotonic()
+        with suppress(KeyboardInterrupt):
+            _watch(console, http, running, started, minutes, asked)
+        last = progress(_summary(http), time.monotonic() - started)
+    console.print(f"stopped. {last}")
+
+
+class _Asked:
+    """Whether somebody asked the demo to stop; no lock, for signals come at any time."""
+
+    to_stop = False
+
+
+@contextmanager
+def _interruptible() -> Iterator[_Asked]:
+    """Let SIGTERM end the demo as Ctrl-C does, and a second one not cut the cleaning up short."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    asked = _Asked()
+
+    def once(*_: object) -> None:
+        if not asked.to_stop:
+            asked.to_stop = True
+            raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, once)
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
+    """Run what `guardband serve` runs, in a thread: it cannot outlive us; yield URL and token."""
+    try:
+        sock = bind(HOST, port)
+    except OSError:
+        sock = bind(HOST, 0)
+    store = SqliteStore(data / DATABASE)
+    first_tokens(store, data, now=time.time())
+    token = read_token(data)
+    if token is None:
+        raise ValueError(f"{data} has a store but no admin.token: choose another folder.")
+    settings = Settings()
+    server = server_for(make_app(store, settings=settings), settings=settings)
+    with (data / "server.log").open("a") as log:
+        set_up(log)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        while not server.started:
+            if not thread.is_alive():
+                raise OSError(f"the coordinator did not start; see {log.name}.")
+            time.sleep(0.01)
+        try:
+            yield f"http://{HOST}:{sock.getsockname()[1]}", token
+        finally:
+            server.should_exit = True
+            thread.join(timeout=GRACE_S)
+            sock.close()
+
+
+def _load_kernels() -> None:
+    """Let the kernels be compiled once, before three processes ask for them at the same time."""
+    space = film_space()
+    users = {surface: Users(surface) for surface in SURFACES}
+    fleet = Fleet(
+        {surface: each.uses for surface, each in users.items()},
+        dim=space.dim,
+        algorithm=space.learner(),
+        feature_bound=space.feature_bound,
+    )
+    while fleet.poolings < 2:
+        for surface, agent in fleet.items():
+            ask = users[surface].request()
+            made = agent.decide(ask.films, ask.baseline, ask.baseline_reward)
+            agent.observe(made.id, users[surface].rating(ask.user, made.action))
+
+
+@contextmanager
+def _surfaces(
+    http: httpx.Client, data: Path, rate: float
+) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Create the space, start a process for every surface; end them all, whatever happens."""
+    made = http.post("/v1/spaces", json=film_space().as_json())
+    if made.status_code != httpx.codes.CONFLICT:  # there already: the folder is an old one
+        made.raise_for_status()
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for surface in SURFACES:
+            asked = {"role": "agent", "space": SPACE, "task": surface}
+            answer = http.post("/v1/tokens", json=asked)
+            answer.raise_for_status()
+            place = data / "agents" / surface
+            place.mkdir(parents=True, exist_ok=True)
+            words = [surface, str(http.base_url).rstrip("/"), str(place), str(rate)]
+            with (place / "output.log").open("ab") as output:
+                running[surface] = subprocess.Popen(
+                    [sys.executable, "-m", "guardband.demo.surface", *words],
+                    env={**os.environ, TOKEN: answer.json()["token"]},
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,  # Ctrl-C is for us; we tell them
+                )
+        yield running
+    finally:
+        for process in running.values():
+            assert process.stdin is not None
+            process.stdin.close()
+        for process in running.values():
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _watch(
+    console: Console,
+    http: httpx.Client,
+    running: dict[str, subprocess.Popen[bytes]],
+    started: float,
+    minutes: float | None,
+    asked: _Asked,
+) -> None:
+    """Show how it goes, about once a second, until somebody asks to stop or the time is up."""
+    gone: set[str] = set()
+    seen: deque[dict[str, Any]] = deque(maxlen=LATELY)
+    printed = -LINE_EVERY_S
+    with console.status("the surfaces are starting") as status:
+        while True:
+            seconds = time.monotonic() - started
+            seen.append(_summary(http))
+            line = progress(seen[-1], seconds, seen[0] if len(seen) == LATELY else None)
+            status.update(line)
+            if not console.is_terminal and seconds >= printed + LINE_EVERY_S:
+                console.print(line)
+                sys.stdout.flush()
+                printed = seconds
+            for surface, process in running.items():
+                if process.poll() is not None and surface not in gone:
+                    gone.add(surface)
+                    console.print(f"{surface} has ended ({process.returncode}); the others go on.")
+            if len(gone) == len(running):
+                raise ChildProcessError("all surfaces have ended; --data FOLDER keeps their logs.")
+            left = 1.0 if minutes is None else 60.0 * minutes - seconds
+            if left <= 0.0 or asked.to_stop:
+                return
+            time.sleep(min(1.0, left))
+
+
+def _summary(http: httpx.Client) -> dict[str, Any]:
+    answer = http.get(f"/v1/spaces/{SPACE}/summary")
+    answer.raise_for_status()
+    summary: dict[str, Any] = answer.json()
+    return summary
+
+
+def _has_desktop() -> bool:
+    """Tell whether somebody sits in front of this machine."""
+    if not sys.stdout.isatty() or "SSH_CONNECTION" in os.environ:
+        return False
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,62 @@
+"""One surface of the demo, in a process of its own: decide for users, hear what they think.
+
+Run by `guardband demo` as `python -m guardband.demo.surface`; it ends when its standard input does,
+so it cannot outlive the process that started it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import sys
+import time
+from pathlib import Path
+
+from guardband.demo.users import SPACE, Users
+from guardband.live import LiveAgent
+
+__all__ = ["TOKEN", "serve_users"]
+
+TOKEN = "GUARDBAND_TOKEN"  # the variable that has it: arguments are for everybody to see
+BEHIND_S = 1.0  # who falls back by more does not catch up
+
+
+def serve_users(surface: str, url: str, token: str, state: Path, rate: float) -> None:
+    """Serve users until standard input ends.
+
+    Parameters
+    ----------
+    surface
+        The task.
+    url, token
+        Where the coordinator is, and what it lets the surface in by.
+    state
+        The directory for the agent's journal.
+    rate
+        Users per second, on average.
+    """
+    users = Users(surface)
+    with LiveAgent(
+        coordinator=url, token=token, space=SPACE, task=surface, uses=users.uses, state_dir=state
+    ) as agent:
+        coming: list[tuple[float, str, float]] = []  # ratings on their way: when, of what, how much
+        arrival = time.monotonic()
+        while True:
+            due = min(arrival, coming[0][0]) if coming else arrival
+            if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
+                return
+            now = time.monotonic()
+            while coming and coming[0][0] <= now:
+                _, decision, rating = heapq.heappop(coming)
+                agent.observe(decision, rating)
+            if arrival <= now:
+                ask = users.request()
+                made = agent.decide(ask.films, ask.baseline, ask.baseline_reward)
+                rating = users.rating(ask.user, made.action)
+                heapq.heappush(coming, (now + users.thinking(), made.id, rating))
+                arrival = max(arrival, now - BEHIND_S) + users.until_next(rate)
+
+
+if __name__ == "__main__":
+    serve_users(sys.argv[1], sys.argv[2], os.environ[TOKEN], Path(sys.argv[3]), float(sys.argv[4]))

@@ -1,0 +1,107 @@
+"""Simulated users: what they ask for, and how they like what they get."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from guardband.core.types import Floats
+from guardband.live.space import Rewards, Space, Sync
+from guardband.problems import MovieLens
+from guardband.seeds import stream
+
+__all__ = ["SURFACES", "Request", "Users", "film_space"]
+
+SURFACES = ("home", "search", "mail")  # where films are recommended: a task each
+SPACE = "films"
+ALPHA = 0.1  # every surface keeps at least 90 % of what its baseline earns
+NOISE = 0.3  # people's ratings vary by that much, on a scale where the best film is worth 1
+THINKING_S = (0.2, 0.8)
+SEED = 0
+
+
+class Request(NamedTuple):
+    """Somebody wants a film."""
+
+    user: int
+    films: Floats  # (K, d): the expected features of the films on offer
+    baseline: int  # the film that the old recommender would show
+    baseline_reward: float
+
+
+def problem() -> MovieLens:
+    """Return MovieLens with noisy ratings; true features vary around the expected ones."""
+    return MovieLens(agents=len(SURFACES), noise=NOISE, nature="fresh", seed=SEED)
+
+
+def film_space(name: str = SPACE) -> Space:
+    """Return the space of the demo; its bounds are those that hold in the problem.
+
+    Every request comes from a user of its own, so contexts are not shared. Rewards arrive after a
+    delay that has nothing to do with them, and none is lost: they may count as soon as they come.
+    """
+    films = problem()
+    stated = films.assumptions()
+    return Space(
+        name=name,
+        features=tuple(f"taste {u} × film {f}" for u in "123" for f in "123"),
+        agents=len(SURFACES),
+        contexts="per-request",
+        alpha=ALPHA,
+        noise=stated["noise"],
+        theta_bound=stated["theta_bound"],
+        feature_bound=stated["feature_bound"],
+        spread=films.spread,
+        baseline="rank-40",
+        sync=Sync(live_s=15.0),
+        # Expected rewards lie in [0, 1]; six deviations of the noise on either side.
+        rewards=Rewards(low=-2.0, high=3.0, window_s=60.0, order="prompt"),
+    )
+
+
+class Users:
+    """The users of one surface.
+
+    Parameters
+    ----------
+    surface
+        One of `SURFACES`.
+    seed
+        For who comes, and what they think of it.
+    """
+
+    def __init__(self, surface: str, seed: int = SEED) -> None:
+        self._number = SURFACES.index(surface)
+        films = problem()
+        self._world = films.build(SEED)
+        self._spread = films.psi_noise
+        self._theta = self._world.masked_theta[self._world.groups[1][self._number]]
+        self._rng = stream(seed, "users", surface)
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        """The features that the surface's task uses."""
+        return self._world.tasks[self._number]
+
+    def request(self) -> Request:
+        """Return the next user's request."""
+        user = int(self._rng.integers(self._world.psi.shape[0]))
+        return Request(
+            user,
+            self._world.psi[user],
+            int(self._world.baseline[self._number, user]),
+            float(self._world.baseline_rewards[user, self._number]),
+        )
+
+    def rating(self, user: int, film: int) -> float:
+        """Return how much a user likes a film: true features around the expected, and noise."""
+        expected = self._world.psi[user, film]
+        true = expected + self._spread * self._rng.standard_normal(expected.size)
+        return float(true @ self._theta + self._world.noise.draw(self._rng, (1,))[0])
+
+    def until_next(self, rate: float) -> float:
+        """Return the seconds until the next user comes, at `rate` users per second."""
+        return float(self._rng.exponential(1.0 / rate))
+
+    def thinking(self) -> float:
+        """Return the seconds until a user rates a film; they do not depend on the rating."""
+        return float(self._rng.uniform(*THINKING_S))

@@ -1,0 +1,204 @@
+"""What people ask of a coordinator: spaces, switches, records, reports."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from guardband.live.epochs import close_epoch
+from guardband.live.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
+from guardband.live.registry import change_space, new_space, set_paused, set_status
+from guardband.live.reports import keep_report, samples_since
+from guardband.live.space import Space
+from guardband.live.store.base import (
+    AuditRow,
+    EpochRow,
+    PulseRow,
+    SampleRow,
+    SpaceRow,
+    Store,
+    StreamRow,
+    TaskRow,
+    Transaction,
+)
+from guardband.live.total import Total
+
+__all__ = ["Administration", "Overview"]
+
+
+class Overview(NamedTuple):
+    """A space at one moment, for people."""
+
+    row: SpaceRow
+    space: Space
+    tasks: list[TaskRow]
+    streams: list[StreamRow]
+    pulses: dict[str, PulseRow]
+    epochs: list[EpochRow]  # newest first
+    events: list[AuditRow]  # newest first
+
+
+class Administration:
+    """The part of a coordinator that answers people; `Coordinator` adds what agents ask.
+
+    Parameters
+    ----------
+    store
+        Where everything is kept. The coordinator itself remembers only since when it has known
+        of an open epoch: after a restart, its deadline starts again.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._spaces: dict[str, tuple[str, Space]] = {}  # as read from the text
+        self._homes: dict[str, str] = {}  # the space of a stream, which never changes
+        self._open_since: dict[str, tuple[int, float]] = {}
+        self._noted: dict[tuple[str, str], float] = {}
+        self._claims: dict[tuple[str, str], tuple[float, float]] = {}  # by task: left, at
+
+    def create_space(self, space: Space, *, who: str, now: float) -> int:
+        """Make a space; return its config_version, which is 1."""
+        with self.store.transaction(space.name) as t:
+            new_space(t, space, who=who, now=now)
+        return 1
+
+    def configure(self, name: str, space: Space, *, who: str, now: float) -> int:
+        """Give a space other settings; return the new config_version."""
+        with self.store.transaction(name) as t:
+            row, old = self._space(t, name)
+            return change_space(t, row, old, space, who=who, now=now)
+
+    def space(self, name: str) -> tuple[Space, int]:
+        """Return a space and its config_version."""
+        with self.store.reading() as t:
+            row, space = self._space(t, name)
+        return space, row.config_version
+
+    def spaces(self) -> list[SpaceRow]:
+        """Return all spaces."""
+        with self.store.reading() as t:
+            return t.spaces()
+
+    def report(self, stream: str, report: Report, *, now: float) -> None:
+        """Keep how an agent fares, for people."""
+        with self.store.transaction(self._home(stream)) as t:
+            self._stream(t, stream)
+            keep_report(t, stream, report, now=now)
+
+    def epoch(self, name: str, epoch: int) -> EpochRecord:
+        """Return a closed epoch."""
+        with self.store.reading() as t:
+            _, space = self._space(t, name)
+            row = t.epoch(name, epoch)
+            entries = t.entries(name, epoch)
+        if row is None or row.closed_at is None or row.total is None or row.sha256 is None:
+            raise Refused("unknown_epoch", 404, f"space {name!r} has not closed epoch {epoch}.")
+        served = row.tasks >= space.sync.min_streams
+        return EpochRecord(
+            space=name,
+            epoch=epoch,
+            manifest=tuple(ManifestLine(e.stream, e.task, e.n, e.version) for e in entries),
+            n=row.n,
+            total=Total.from_bytes(row.total) if served else None,
+            sha256=row.sha256,
+            round=row.round,
+            opened_by=row.opened_by,
+            opened_at=row.opened_at,
+            closed_at=row.closed_at,
+            streams_in=row.streams_in,
+            streams_late=row.streams_late,
+        )
+
+    def pause(self, name: str, reason: str, *, who: str, now: float) -> None:
+        """Let every agent of a space play the baseline, from its next sign of life on."""
+        with self.store.transaction(name) as t:
+            row, _ = self._space(t, name)
+            set_paused(t, row, reason or "paused", who=who, now=now)
+
+    def resume(self, name: str, *, who: str, now: float) -> None:
+        """End a pause."""
+        with self.store.transaction(name) as t:
+            row, _ = self._space(t, name)
+            set_paused(t, row, None, who=who, now=now)
+
+    def quarantine(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
+        """Leave a task's data out of epochs from the next one on; they are still collected."""
+        self._set_status(name, task, "quarantine", reason, who=who, now=now)
+
+    def retract(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
+        """Leave a task's data out of epochs from the next one on, and take no more of them."""
+        self._set_status(name, task, "retract", reason, who=who, now=now)
+
+    def restore(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
+        """Take a task in again, from the next epoch on."""
+        self._set_status(name, task, "restore", reason, who=who, now=now)
+
+    def look(self, name: str, *, epochs: int = 100, events: int = 50) -> Overview:
+        """Return a space at one moment."""
+        with self.store.reading() as t:
+            row, space = self._space(t, name)
+            return Overview(
+                row,
+                space,
+                t.tasks(name),
+                t.streams(name),
+                {pulse.stream: pulse for pulse in t.pulses(name)},
+                t.epochs(name, epochs),
+                t.events(name, events),
+            )
+
+    def samples(self, name: str, *, since: float, now: float) -> list[SampleRow]:
+        """Return reports since then, as finely as they are kept, by time."""
+        with self.store.reading() as t:
+            return samples_since(t, name, since, now=now)
+
+    def _close_if_complete(
+        self, t: Transaction, row: SpaceRow, space: Space, *, now: float
+    ) -> SpaceRow:
+        """Close the open epoch once every live stream has answered."""
+        if row.open and t.unanswered(row.name, row.open, now - space.sync.live_s) == 0:
+            return close_epoch(t, row, space, now=now)
+        return row
+
+    def _opened(self, row: SpaceRow, space: Space, *, now: float) -> OpenEpoch | None:
+        """Return the open epoch and how long it waits, counted from when this one knew of it."""
+        if not row.open:
+            self._open_since.pop(row.name, None)
+            return None
+        number, since = self._open_since.get(row.name, (0, now))
+        if number != row.open or now < since:
+            since = now
+        self._open_since[row.name] = (row.open, since)
+        return OpenEpoch(row.open, max(0, int(1000 * (since + space.sync.deadline_s - now))))
+
+    def _set_status(
+        self, name: str, task: str, verb: str, reason: str, *, who: str, now: float
+    ) -> None:
+        with self.store.transaction(name) as t:
+            row, space = self._space(t, name)
+            set_status(t, name, task, verb, reason, who=who, now=now)
+            self._close_if_complete(t, row, space, now=now)
+
+    def _space(self, t: Transaction, name: str) -> tuple[SpaceRow, Space]:
+        row = t.space(name)
+        if row is None:
+            raise Refused("unknown_space", 404, f"there is no space {name!r}: create it first.")
+        known = self._spaces.get(name)
+        if known is None or known[0] != row.config:
+            known = self._spaces[name] = (row.config, Space.from_json(json.loads(row.config)))
+        return row, known[1]
+
+    def _stream(self, t: Transaction, stream: str) -> StreamRow:
+        row = t.stream(stream)
+        if row is None:
+            raise Refused(
+                "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
+            )
+        return row
+
+    def _home(self, stream: str) -> str:
+        """Return the space of a stream."""
+        if stream not in self._homes:
+            with self.store.reading() as t:
+                self._homes[stream] = self._stream(t, stream).space
+        return self._homes[stream]

@@ -1,0 +1,196 @@
+"""Copies of a coordinator's store, and the way back from one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from guardband.live.store.base import StoreError
+from guardband.live.store.sqlite import SqliteStore
+from guardband.live.store.sqlite_schema import APPLICATION, FORMAT
+
+__all__ = ["Backup", "back_up", "examine", "restore"]
+
+RULES_APART = 1000  # more changes of rules than anybody makes between two backups
+BESIDE = ("-wal", "-shm", "-journal")  # what SQLite may leave beside a file
+
+
+class Backup(NamedTuple):
+    """What a copy of a store holds."""
+
+    spaces: dict[str, int]  # and the newest epoch of each
+    streams: int
+    observations: int
+    bytes: int
+
+
+def back_up(store: Path, out: Path) -> Backup:
+    """Copy a store while a server works on it; the copy is checked before it gets its name.
+
+    Parameters
+    ----------
+    store
+        The file of the store.
+    out
+        The new file.
+    """
+    if not store.is_file():
+        raise FileNotFoundError(f"there is no {store}: name the server's data folder.")
+    source = SqliteStore(store)
+    try:
+        source.backup(out)
+    finally:
+        source.close()
+    return examine(out)
+
+
+def examine(file: Path) -> Backup:
+    """Return what a copy holds; StoreError where it is damaged, or not a store at all."""
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}.")
+    try:
+        # Not as an immutable file: a copy made by other means may have a log beside it.
+        connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return _examine(connection, file)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise StoreError(f"{file} is not a store, or it is damaged ({error}).") from error
+
+
+def _examine(connection: apsw.Connection, file: Path) -> Backup:
+    if connection.pragma("application_id") != APPLICATION:
+        raise StoreError(f"{file} is not a copy of a coordinator's store.")
+    found = int(connection.pragma("user_version"))
+    if found > FORMAT:
+        raise StoreError(
+            f"{file} has format {found}, newer than the {FORMAT} that this version of guardband "
+            "reads: upgrade guardband."
+        )
+    wrong = [str(row[0]) for row in connection.execute("pragma integrity_check")]
+    if wrong != ["ok"]:
+        raise StoreError(f"{file} is damaged: {wrong[0]}.")
+    spaces = dict(connection.execute("select name, epoch from space order by name"))
+    streams, observations = connection.execute(
+        "select count(*), coalesce(sum(n), 0) from stream"
+    ).get
+    return Backup(spaces, streams, observations, file.stat().st_size)
+
+
+def restore(file: Path, store: Path, *, force: bool = False) -> tuple[Backup, Path | None]:
+    """Put a copy in the place of a store, or where none is; return it, and the old file's place.
+
+    Parameters
+    ----------
+    file
+        The copy.
+    store
+        The file of the store; its folder is made where it does not exist.
+    force
+        Replace a store that exists; it is kept beside, under another name.
+    """
+    holds = examine(file)
+    store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = store.with_name(store.name + ".part")
+    part.unlink(missing_ok=True)
+    old = None
+    if store.exists() and not force:
+        raise FileExistsError(
+            f"{store} exists: restoring replaces it. Say --force if that is meant; it is kept "
+            "under another name."
+        )
+    try:
+        _copy(file, part)
+        _renumber_rules(part)
+        if store.exists():
+            with _alone(store):
+                old = _set_aside(store)
+                part.replace(store)
+        else:
+            part.replace(store)
+        _sync_folder(store.parent)
+    finally:
+        part.unlink(missing_ok=True)
+    return holds, old
+
+
+def _renumber_rules(store: Path) -> None:
+    """Give the rules of every space a number that no agent can have heard for other rules.
+
+    An agent that was cut off since before the restore would otherwise take a pause, or a changed
+    alpha, under a number that it knows for what it knows already.
+    """
+    connection = apsw.Connection(str(store))
+    try:
+        connection.execute("update space set config_version = config_version + ?", (RULES_APART,))
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _alone(store: Path) -> Iterator[None]:
+    """Hold a store that nobody else has open; refuse where somebody has.
+
+    Leaving WAL mode needs the file for oneself, and puts all of the log into it. A file that is
+    too damaged to be opened is nobody's.
+    """
+    connection = apsw.Connection(str(store))
+    try:
+        connection.execute("pragma journal_mode = delete")
+        connection.execute("begin exclusive")
+    except apsw.BusyError:
+        connection.close()
+        raise StoreError(
+            f"{store} is in use: stop the server, and agents that use it with local:, first."
+        ) from None
+    except apsw.Error:
+        pass
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+def _set_aside(store: Path) -> Path:
+    old = store.with_name(f"{store.name}.before-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    number = 1
+    while old.exists():
+        number += 1
+        old = old.with_name(f"{old.name.rpartition('Z')[0]}Z-{number}")
+    os.link(store, old)
+    for suffix in BESIDE:  # of a damaged file: they may hold what it lacks
+        beside = Path(f"{store}{suffix}")
+        if beside.exists():
+            beside.replace(f"{old}{suffix}")
+    return old
+
+
+def _copy(file: Path, part: Path) -> None:
+    """Copy a file to a new one that only the owner can read, and see it onto the disk."""
+    for suffix in BESIDE[:1]:
+        if Path(f"{file}{suffix}").exists():
+            raise StoreError(
+                f"{file} has a log beside it, {file.name}{suffix}: it is a store in use and no "
+                "copy; make one with `guardband backup`."
+            )
+    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as target, file.open("rb") as source:
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,171 @@
+"""Why not another action: every action of a decision, weighed again in plain linear algebra.
+
+The kernels decide; this is a second computation of what they decided by, from the formulas of the
+documentation, for people who ask. An audit compares the two.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from guardband.core.types import Floats, Rule
+from guardband.fleet.engine import Request, Verdict
+from guardband.live.desk import WHY
+from guardband.live.replay import Rebuilt
+
+__all__ = ["Choice", "weigh"]
+
+
+class Choice(NamedTuple):
+    """One action of a decision."""
+
+    action: int
+    mean: float
+    lower: float
+    upper: float
+    slack: float  # by how much it is certain to clear the floor; negative: not certified
+    certified: bool
+    why: str  # why it was played, or was not
+
+
+class Weights(NamedTuple):
+    """What every action is judged by."""
+
+    mean: Floats
+    width: Floats
+    slack: Floats
+    score: Floats
+
+
+def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
+    """Return every action of a decision with its bounds, its slack and why it was not taken."""
+    guard = rebuilt.space.algorithm == "GuardUcb"
+    weights = _of_guard(rebuilt) if guard else _of_paper(rebuilt, verdict)
+    words = _Words(rebuilt, verdict, weights)
+    return tuple(
+        Choice(
+            k,
+            float(weights.mean[k]),
+            float(weights.mean[k] - weights.width[k]),
+            float(weights.mean[k] + weights.width[k]),
+            float(weights.slack[k]),
+            bool(verdict.kept[k]) if words.free else bool(weights.slack[k] >= 0.0),
+            words.why(k),
+        )
+        for k in range(weights.mean.size)
+    )
+
+
+def _estimates(rebuilt: Rebuilt) -> tuple[Floats, Floats, float]:
+    """Return every action's features, by rows, V^-1 and beta; features not in use are zero."""
+    estimate = rebuilt.learner.state.estimate
+    return rebuilt.request.menu.T, estimate.inverse, rebuilt.learner.radius()
+
+
+def _norms(rows: Floats, inverse: Floats) -> Floats:
+    forms: Floats = np.einsum("kd,de,ke->k", rows, inverse, rows)
+    return np.sqrt(np.maximum(forms, 0.0))
+
+
+def _of_guard(rebuilt: Rebuilt) -> Weights:
+    """Guard-UCB: the largest of the certificates by difference, by lead and by reported reward."""
+    psi, inverse, beta = _estimates(rebuilt)
+    team, request = rebuilt.learner.team, rebuilt.request
+    theta, terms = rebuilt.learner.state.estimate.theta, team.engine.terms
+    alpha = rebuilt.space.alphas.get(team.names[0], rebuilt.space.alpha)
+    b, keep = request.baseline, 1.0 - alpha
+    mean, width = psi @ theta, beta * _norms(psi, inverse)
+    share, lead = psi - keep * psi[b], psi - psi[b]
+    slack = np.maximum(
+        share @ theta - beta * _norms(share, inverse), lead @ theta - beta * _norms(lead, inverse)
+    )
+    slack[b] = max(slack[b], 0.0)
+    if request.reward is not None and terms.tolerance >= 0.0:
+        told = keep * (request.reward + terms.tolerance)
+        slack = np.maximum(slack, np.maximum(0.0, mean - width) - told)
+        slack[b] = max(slack[b], alpha * max(0.0, request.reward - terms.tolerance))
+    return Weights(mean, width, slack, mean + terms.optimism * width)
+
+
+def _of_paper(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
+    """DiSC-UCB and its kin: means against L beta / sqrt(lambda_min(V)) and the floor."""
+    psi, inverse, beta = _estimates(rebuilt)
+    learner, team = rebuilt.learner, rebuilt.learner.team
+    terms = team.engine.terms
+    mean, width = psi @ learner.state.estimate.theta, beta * _norms(psi, inverse)
+    if math.isnan(verdict.floor):
+        return Weights(mean, width, np.full(mean.size, math.nan), mean + width)
+    gram = terms.ridge * np.eye(team.dim) + learner.state.own.gram + team.pooled.gram
+    least = float(np.linalg.eigvalsh(gram)[0])
+    reach = terms.feature_bound * beta / math.sqrt(least) if least > 0.0 else math.inf
+    return Weights(mean, width, mean - reach - verdict.floor, mean + width)
+
+
+class _Words:
+    """The sentences, one per action."""
+
+    def __init__(self, rebuilt: Rebuilt, verdict: Verdict, weights: Weights) -> None:
+        self.row: dict[str, Any] = rebuilt.row
+        self.request: Request = rebuilt.request
+        self.verdict, self.weights = verdict, weights
+        self.guard = rebuilt.space.algorithm == "GuardUcb"
+        terms: Any = rebuilt.learner.team.engine.terms
+        self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
+        self.target = int(np.argmax(weights.score))
+
+    def why(self, k: int) -> str:
+        """Return why action k was played, or was not."""
+        row, played = self.row, self.verdict.action
+        if k == played:
+            return "played"
+        if row["reason"] in WHY:
+            wish = ": it is what would have been played" if row["wish"] == k else ""
+            return f"only the baseline was allowed ({row['reason']}){wish}"
+        if self.guard:
+            return self._guarded(k)
+        if row["reason"] in ("learned", "free"):
+            return self._less(k)
+        if row["propensity"] < 1.0 and k in (self.target, self.request.baseline):
+            return self._coin(1.0 - row["propensity"])
+        return f"a conservative round ({row['reason']}): {self._lacking(k)}"
+
+    def _guarded(self, k: int) -> str:
+        """Return the words for Guard-UCB."""
+        row, policy = self.row, self.verdict.promise == "policy"
+        if row["reason"] not in ("careful", "stuck"):
+            return self._less(k)
+        if k == self.target and policy and row["propensity"] < 1.0:
+            return "the most promising; " + self._coin(1.0 - row["propensity"])
+        if k == self.target or not self.weights.slack[k] >= 0.0:
+            return ("the most promising, but " if k == self.target else "") + self._lacking(k)
+        if policy:
+            return f"certified, but not what is mixed with the most promising, action {self.target}"
+        if row["reason"] == "stuck":
+            return "certified, but less promising than the action played"
+        return (
+            f"certified, but a coin ({row['coin']:.4f}) decides between the most promising "
+            f"certified action and the one that teaches most about action {self.target}"
+        )
+
+    def _less(self, k: int) -> str:
+        if not (self.free or self.weights.slack[k] >= 0.0):
+            return self._lacking(k)
+        score, played = self.weights.score, self.verdict.action
+        words = f"less promising than the action played: {score[k]:.6g} against {score[played]:.6g}"
+        if score[k] == score[played]:
+            words = f"as promising as the action played ({score[k]:.6g}), and after it in the list"
+        return words if self.free else f"certified, but {words}"
+
+    def _lacking(self, k: int) -> str:
+        slack = self.weights.slack[k]
+        if math.isnan(slack):
+            return "nothing can be promised about it"
+        if slack >= 0.0:
+            return "it would clear the floor, but the round was conservative"
+        return f"not certified: it could miss the floor by {-slack:.6g}"
+
+    def _coin(self, chance: float) -> str:
+        return f"the coin ({self.row['coin']:.4f}) fell the other way; its chance was {chance:.4f}"

@@ -1,0 +1,307 @@
+"""The coordinator: streams by compare-and-set, immutable epochs, switches for people.
+
+Pure logic over a store: no clock, no sockets, no threads. `now` is given by the caller, in seconds
+since 1970; it orders nothing, only deadlines, intervals and people's displays depend on it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from guardband.live.administration import Administration, Overview
+from guardband.live.epochs import (
+    answer,
+    check_seen,
+    close_epoch,
+    next_number,
+    note_restore,
+    note_seen,
+    open_epoch,
+    tell,
+)
+from guardband.live.increments import check_increment
+from guardband.live.messages import (
+    Cut,
+    Mark,
+    News,
+    Refused,
+    Register,
+    Registered,
+    Upload,
+    Uploaded,
+)
+from guardband.live.registry import (
+    add_stream,
+    chain_conflict,
+    retracted,
+    seal_stream,
+    share_of,
+)
+from guardband.live.reports import keep_report
+from guardband.live.space import Space
+from guardband.live.store.base import (
+    SpaceRow,
+    StreamRow,
+    TaskRow,
+    Transaction,
+)
+from guardband.live.total import Total
+
+__all__ = ["Coordinator", "Overview"]
+
+VERSION = re.compile(r"[0-9a-f]{32}")
+NOTHING = Mark(0, "")
+HEARTBEAT = 0.1  # of live_s: how exactly it is known when a stream was last heard of
+QUIET_S = 60.0  # between two notes about the same trouble with the same stream
+# How often a task may prove that the coordinator was restored: so often at once, and then again
+# after so many seconds. Each proof may give an open epoch a new number, which voids its answers.
+CLAIMS, CLAIM_S = 10.0, 6.0
+LARGEST_STEP = 10_000  # changes of the rules that one restore can have undone
+
+
+class Coordinator(Administration):
+    """All that a coordinator does; several may share one store. `store`: see `Administration`."""
+
+    def register(self, name: str, request: Register, *, now: float) -> Registered:
+        """Make a stream known; saying it again changes nothing."""
+        with self.store.transaction(name) as t:
+            row, space = self._space(t, name)
+            task, place = add_stream(t, row, space, request, now=now)
+        return Registered(
+            stream=request.stream,
+            task_index=task.place,
+            delta_share=share_of(space, place),
+            agents=space.agents,
+            config=space.as_json(),
+            config_version=row.config_version,
+            epoch=row.epoch,
+        )
+
+    def upload(self, stream: str, request: Upload, *, now: float) -> Uploaded:
+        """Store a cut durably, take it as an answer to the open epoch, open one where asked.
+
+        Stored is what builds on what is stored (or on nothing, where nothing is); the same cut
+        again is accepted and changes nothing; everything else is refused, with what is stored.
+        """
+        name = self._home(stream)
+        refusal: Refused | None = None
+        with self.store.transaction(name) as t:
+            row, space = self._space(t, name)
+            held = self._stream(t, stream)
+            try:
+                row, mark = self._take(t, row, space, held, request, now=now)
+            except Refused as problem:
+                refusal = problem  # raised when the note about it is safe
+                self._note_trouble(t, held, problem, now=now)
+        if refusal is not None:
+            raise refusal
+        return Uploaded(
+            mark=mark,
+            epoch=row.epoch,
+            open=self._opened(row, space, now=now),
+            config_version=row.config_version,
+        )
+
+    def news(
+        self,
+        name: str,
+        stream: str | None,
+        *,
+        after: int,
+        open_after: int,
+        config_version: int,
+        now: float,
+    ) -> News | None:
+        """Return what is new for somebody who knows that much, or None; a stream's sign of life."""
+        asked = (after, open_after, config_version)
+        with self.store.reading() as t:
+            row, space = self._space(t, name)
+            news = self._tell(t, row, space, stream, asked, now=now)
+            pulse = None if stream is None else t.pulse(stream)
+        if pulse is None:
+            return news
+        age = now - pulse.last_seen
+        ahead = after >= next_number(row) or config_version > row.config_version
+        alive = 0.0 <= age < HEARTBEAT * space.sync.live_s
+        if ahead or not alive or pulse.config_version < min(config_version, row.config_version):
+            with self.store.transaction(name) as t:
+                row, space = self._space(t, name)
+                row = self._note_seen(t, row, after, who=pulse.task, now=now)
+                # To ask with 0 is to ask for the settings again, not to have forgotten them.
+                pulse = t.pulse(pulse.stream) or pulse
+                # A number from before a restore says nothing about the rules of today.
+                known = config_version if config_version <= row.config_version else 0
+                t.touch(pulse.stream, now, after, max(known, pulse.config_version))
+                row = self._note_rules(t, row, config_version, who=pulse.task, now=now)
+                news = self._tell(t, row, space, stream, asked, now=now)
+        return news
+
+    def seal(self, stream: str, mark: Mark, *, now: float) -> None:
+        """End a stream at `mark`, which must be what is stored."""
+        name = self._home(stream)
+        with self.store.transaction(name) as t:
+            row, space = self._space(t, name)
+            seal_stream(t, self._stream(t, stream), mark, now=now)
+            self._close_if_complete(t, row, space, now=now)
+
+    def tick(self, *, now: float) -> bool:
+        """Close epochs past their deadline, open those asked for too soon; tell if any was."""
+        changed = False
+        with self.store.reading() as t:
+            waiting = [row.name for row in t.spaces() if row.open or row.wanted_by]
+        for name in waiting:
+            with self.store.transaction(name) as t:
+                row, space = self._space(t, name)
+                before = row
+                if row.wanted_by and not row.open:
+                    seen = next_number(row) - 1
+                    row = open_epoch(t, row, space, stream=row.wanted_by, seen=seen, now=now)
+                opened = self._opened(row, space, now=now)
+                if opened is not None and opened.deadline_ms == 0:
+                    row = close_epoch(t, row, space, now=now)
+                elif opened is not None:
+                    row = self._close_if_complete(t, row, space, now=now)
+                changed |= row != before
+        return changed
+
+    def _take(
+        self,
+        t: Transaction,
+        row: SpaceRow,
+        space: Space,
+        held: StreamRow,
+        request: Upload,
+        *,
+        now: float,
+    ) -> tuple[SpaceRow, Mark]:
+        """Carry out an upload; return the space and what is stored now."""
+        task = t.task(row.name, held.task)
+        assert task is not None
+        if task.status == "retracted":
+            raise retracted(task)
+        keep_report(t, held.stream, request.report, now=now)
+        row = self._note_seen(t, row, request.seen_epoch, who=held.task, now=now)
+        stored = self._compare_and_set(space, task, held, request)
+        if request.trigger:
+            seen = request.seen_epoch
+            row = open_epoch(t, row, space, stream=held.stream, seen=seen, now=now)
+        if row.open and request.for_epoch == row.open and stored.answer_epoch < row.open:
+            stored = answer(stored, row.open)
+        if stored != held:
+            t.put(stored)
+        t.touch(held.stream, now, request.seen_epoch, None)
+        return self._close_if_complete(t, row, space, now=now), stored.mark
+
+    def _note_seen(
+        self, t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float
+    ) -> SpaceRow:
+        """Take note of the newest epoch that a client knows, not too often.
+
+        A claim beyond that is not heeded until later. That hurts nobody else: who makes it
+        ignores epochs with numbers that it has seen, and asks again.
+        """
+        check_seen(row, seen, now=now)
+        if seen < next_number(row) or not self._heeded(row.name, who, now=now):
+            return row
+        return note_seen(t, row, seen, who=who, now=now)
+
+    def _note_rules(
+        self, t: Transaction, row: SpaceRow, known: int, *, who: str, now: float
+    ) -> SpaceRow:
+        """Take note of the newest config_version that a client knows, not too often.
+
+        A later one than this coordinator's proves that it was restored. Its rules get a number
+        that nobody has: under a number that agents know, they would never hear of a change.
+        """
+        possible = known <= row.config_version + LARGEST_STEP
+        if known <= row.config_version or not possible or not self._heeded(row.name, who, now=now):
+            return row
+        note_restore(t, row.name, {"config": row.config_version, "seen": known}, who=who, now=now)
+        row = row._replace(config_version=known + 1, agents_version=known + 1)
+        t.put(row)
+        return row
+
+    def _heeded(self, space: str, who: str, *, now: float) -> bool:
+        """Tell whether one more claim of a task is heeded now."""
+        left, at = self._claims.get((space, who), (CLAIMS, now))
+        left = min(CLAIMS, left + max(0.0, now - at) / CLAIM_S)
+        if left >= 1.0:
+            self._claims[space, who] = (left - 1.0, now)
+        return left >= 1.0
+
+    def _compare_and_set(
+        self, space: Space, task: TaskRow, held: StreamRow, request: Upload
+    ) -> StreamRow:
+        """Return the stream with the request's cut, or with its own where they are the same."""
+        cut: Cut = request.cut
+        if held.mark == cut.mark:
+            return held
+        if held.state == "sealed":
+            raise _sealed(held)
+        if held.mark not in (request.base, NOTHING) or not cut.total.n > held.n:
+            raise chain_conflict(held)
+        if not isinstance(cut.version, str) or not VERSION.fullmatch(cut.version):
+            raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
+        if type(cut.round) is not int or not held.round <= cut.round <= 2**53:
+            raise _invalid("round", f"round must be whole and at least {held.round}.")
+        uses = json.loads(task.uses)
+        earlier = Total.from_bytes(held.total)
+        check_increment(space, uses, earlier, cut.total, min_batch=space.sync.min_batch)
+        return held._replace(
+            n=cut.total.n,
+            version=cut.version,
+            round=cut.round if space.contexts == "shared" else 0,
+            total=cut.total.as_bytes(),
+        )
+
+    def _tell(
+        self,
+        t: Transaction,
+        row: SpaceRow,
+        space: Space,
+        stream: str | None,
+        asked: tuple[int, int, int],
+        *,
+        now: float,
+    ) -> News | None:
+        """Return the news for somebody who knows so much, or None if there are none."""
+        after, open_after, config_version = asked
+        known = None if stream is None else self._stream(t, stream)
+        if known is not None and known.space != row.name:
+            raise Refused("unknown_stream", 404, f"space {row.name!r} has no such stream.")
+        if known is not None and known.state == "sealed":
+            # Its rest may be another stream's by now, and in the sum: no view may have both.
+            raise _sealed(known)
+        opened = self._opened(row, space, now=now)
+        fresh = row.epoch > after or (opened is not None and opened.epoch > open_after)
+        if not fresh and row.config_version == config_version:
+            return None
+        return tell(t, row, space, known, after=after, config_version=config_version, opened=opened)
+
+    def _note_trouble(
+        self, t: Transaction, held: StreamRow, problem: Refused, *, now: float
+    ) -> None:
+        """Write a conflict or a failed check down, once a minute per stream."""
+        if problem.code not in ("chain_conflict", "invalid_increment"):
+            return
+        key = (held.stream, problem.code)
+        if not 0.0 <= now - self._noted.get(key, -QUIET_S) < QUIET_S:
+            self._noted[key] = now
+            detail = {"detail": problem.detail, **problem.more, "stream": held.stream}
+            what = problem.code.replace("_", " ")
+            t.note(now, held.space, held.task, what, json.dumps(detail))
+
+
+def _sealed(held: StreamRow) -> Refused:
+    return Refused(
+        "sealed",
+        410,
+        f"the stream was sealed at n = {held.n}: continue it with a new one.",
+        stored={"n": held.n, "version": held.version},
+        stream=held.stream,
+    )
+
+
+def _invalid(check: str, detail: str) -> Refused:
+    return Refused("invalid_increment", 422, detail, check=check)

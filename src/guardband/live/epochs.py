@@ -1,0 +1,248 @@
+"""Epochs: opened by one, answered by all, closed for good; and what is told about them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+
+from guardband.live.messages import Mark, News, OpenEpoch, Refused
+from guardband.live.space import Space
+from guardband.live.store.base import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
+from guardband.live.total import Total, statistic_of, total_sum
+
+__all__ = [
+    "answer",
+    "check_seen",
+    "close_epoch",
+    "next_number",
+    "note_restore",
+    "note_seen",
+    "open_epoch",
+    "tell",
+]
+
+# A client's word about epochs that were lost is believed up to a number that a space may have
+# reached since it was created: so many at once, and one a second. The bound is on the number and
+# not on the step, so that saying it again and again leads nowhere.
+LARGEST_JUMP = 100_000
+EPOCHS_PER_S = 1.0
+RESTORE_QUIET_S = 60.0  # between two notes of a restore: all agents notice the same one
+LATEST_EVENTS = 100  # among which the last such note is looked for
+
+
+def next_number(row: SpaceRow) -> int:
+    """Return the number of the next epoch to open: one that nobody has ever seen."""
+    return max(row.epoch, row.floor) + 1
+
+
+def check_seen(row: SpaceRow, seen: int, *, now: float) -> None:
+    """Refuse a client that says it has seen an epoch which cannot have been."""
+    newest = next_number(row) - 1
+    possible = LARGEST_JUMP + int(EPOCHS_PER_S * max(0.0, now - row.created_at))
+    if not 0 <= seen <= max(newest, possible):
+        raise Refused(
+            "invalid_epoch", 422, f"seen_epoch={seen} is not near this space's epoch {newest}."
+        )
+
+
+def note_seen(t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float) -> SpaceRow:
+    """Take note of the newest epoch that a client knows.
+
+    A client that knows a later one than this coordinator proves that the coordinator was restored
+    from a backup. Numbers go on after it; an open epoch under a number that was used before is
+    opened again under a new one.
+    """
+    newest = next_number(row) - 1
+    if seen <= newest:
+        return row
+    note_restore(t, row.name, {"epoch": newest, "seen": seen}, who=who, now=now)
+    opened = t.epoch(row.name, row.open) if row.open else None
+    row = row._replace(floor=seen)
+    if opened is not None and row.open <= seen:
+        t.forget_epoch(row.name, row.open)
+        row = row._replace(open=seen + 1)
+        t.put(opened._replace(epoch=seen + 1))
+    t.put(row)
+    return row
+
+
+def note_restore(
+    t: Transaction, space: str, detail: dict[str, object], *, who: str, now: float
+) -> None:
+    """Write down that the coordinator was restored, once a minute per space."""
+    events = t.events(space, LATEST_EVENTS)
+    last = next((event.at for event in events if event.what == "server restore"), -math.inf)
+    if not 0.0 <= now - last < RESTORE_QUIET_S:
+        t.note(now, space, who, "server restore", json.dumps(detail))
+
+
+def open_epoch(
+    t: Transaction, row: SpaceRow, space: Space, *, stream: str, seen: int, now: float
+) -> SpaceRow:
+    """Open an epoch for a stream that asks, unless one is open or the wish is out of date.
+
+    A wish is out of date where the stream has not seen the newest closed epoch: that one may have
+    fulfilled it. It need not have seen numbers that were merely skipped, because somebody else
+    knew them from before a restore: nobody can show them to it any more.
+    """
+    number = next_number(row)
+    if row.open or not row.epoch <= seen < number:
+        return row
+    if sum(task.status == "active" for task in t.tasks(row.name)) < space.sync.min_streams:
+        return row
+    since = math.inf if row.closed_at is None else now - row.closed_at
+    if 0.0 <= since < space.sync.min_interval_s:
+        row = row._replace(wanted_by=stream)
+    else:
+        t.put(
+            EpochRow(
+                space=row.name,
+                epoch=number,
+                state="open",
+                opened_by=stream,
+                opened_at=now,
+                closed_at=None,
+                streams=0,
+                streams_in=0,
+                streams_late=0,
+                tasks=0,
+                n=0,
+                round=0,
+                total=None,
+                sha256=None,
+                logdet=None,
+            )
+        )
+        row = row._replace(open=number, wanted_by=None)
+    t.put(row)
+    return row
+
+
+def answer(stream: StreamRow, epoch: int) -> StreamRow:
+    """Return the stream with what it has stored as its answer to the open epoch."""
+    return stream._replace(
+        answer_epoch=epoch,
+        answer_n=stream.n,
+        answer_version=stream.version,
+        answer_round=stream.round,
+        answer_total=stream.total,
+    )
+
+
+def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> SpaceRow:
+    """Close the open epoch: fix who is in it with what, and add that up, in the streams' order.
+
+    A stream that did not answer in time enters with its entry in the epoch before, never with
+    whatever it has stored since: its owner chose when to store that by looking at its own data,
+    and the confidence set holds for cuts made when the epoch was heard of.
+    """
+    active = {task.task for task in t.tasks(row.name) if task.status == "active"}
+    totals: list[Total] = []
+    tasks: set[str] = set()
+    answered = late = round_ = 0
+    for stream in t.streams(row.name):
+        if stream.task not in active:
+            continue
+        entry = stream
+        if stream.answer_epoch == row.open:
+            answered += 1
+            entry = _enter(stream, row.open, answered=True)
+        elif stream.state == "sealed":
+            entry = _enter(stream, row.open, answered=False)
+        else:
+            late += 1
+            entry = stream._replace(entry_epoch=row.open)
+        if entry.entry_n == 0:
+            continue
+        t.put(entry)
+        t.put(
+            EntryRow(
+                row.name,
+                row.open,
+                entry.stream,
+                entry.task,
+                entry.entry_n,
+                entry.entry_version,
+            )
+        )
+        tasks.add(entry.task)
+        totals.append(Total.from_bytes(entry.entry_total))
+        round_ = max(round_, entry.entry_round)
+    total = total_sum(space.dim, totals)
+    opened = t.epoch(row.name, row.open)
+    assert opened is not None
+    t.put(
+        opened._replace(
+            state="closed",
+            closed_at=now,
+            streams=len(totals),
+            streams_in=answered,
+            streams_late=late,
+            tasks=len(tasks),
+            n=total.n,
+            round=round_,
+            total=total.as_bytes(),
+            sha256=total.sha256,
+            logdet=_logdet(space, total),
+        )
+    )
+    row = row._replace(epoch=row.open, open=0, closed_at=now)
+    t.put(row)
+    return row
+
+
+def tell(
+    t: Transaction,
+    row: SpaceRow,
+    space: Space,
+    stream: StreamRow | None,
+    *,
+    after: int,
+    config_version: int,
+    opened: OpenEpoch | None,
+) -> News:
+    """Return what is new for somebody who knows epoch `after` and this config_version."""
+    closed = t.epoch(row.name, row.epoch) if row.epoch > after else None
+    served = closed is not None and closed.tasks >= space.sync.min_streams
+    own = None
+    if stream is not None and stream.entry_n > 0 and stream.entry_epoch == row.epoch:
+        own = Mark(stream.entry_n, stream.entry_version)
+    return News(
+        epoch=row.epoch,
+        total=Total.from_bytes(closed.total) if served and closed and closed.total else None,
+        own=own,
+        round=0 if closed is None else closed.round,
+        streams=0 if closed is None else closed.streams,
+        agents=space.agents,
+        open=opened,
+        config_version=row.config_version,
+        config=None if config_version == row.config_version else space.as_json(),
+        explore_for_s=space.lease_s,
+        paused=row.paused,
+        excluded=sum(task.status == "quarantined" for task in t.tasks(row.name)),
+    )
+
+
+def _enter(stream: StreamRow, epoch: int, *, answered: bool) -> StreamRow:
+    """Return the stream with its answer, or with its end, as its entry."""
+    n, version, round_, total = (
+        (stream.answer_n, stream.answer_version, stream.answer_round, stream.answer_total)
+        if answered
+        else (stream.n, stream.version, stream.round, stream.total)
+    )
+    return stream._replace(
+        entry_epoch=epoch,
+        entry_n=n,
+        entry_version=version,
+        entry_round=round_,
+        entry_total=total,
+    )
+
+
+def _logdet(space: Space, total: Total) -> float | None:
+    """Return log det(V / ridge) of a sum, for people; None where it has none."""
+    matrix = np.eye(space.dim) + statistic_of(total).gram / space.penalty
+    sign, value = np.linalg.slogdet(matrix)
+    return float(value) if sign > 0 and math.isfinite(value) else None

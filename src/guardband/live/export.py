@@ -1,0 +1,247 @@
+"""Decisions and rewards with their propensities, as a table for other tools."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from guardband.live.desk import stamp
+from guardband.live.journal import Journal
+from guardband.live.space import Space
+from guardband.live.windows import End
+
+__all__ = ["COLUMNS", "VALID_USE", "Column", "export_csv", "export_parquet", "journals_under"]
+
+PAGE = 2_000  # decisions that are in memory at once
+FORMAT = 1
+
+VALID_USE = """\
+What these rows can tell about a policy that did not run:
+- propensity is the probability of the action played, given everything known just before. Where it
+  is below 1 (random = true) a coin chose between two actions: the one played and one other. Inverse
+  propensity and doubly robust estimates are unbiased there for policies that choose between those
+  two; every other action had probability 0.
+- Where propensity is 1 the choice was deterministic: there is no overlap, and no weighting of rows
+  can say what another action would have earned. Only a model can, and then its assumptions carry
+  the result: the linear one is what the agent itself uses.
+- Choices depend on earlier rewards. Means of rewards by action are therefore biased, and tests for
+  independent samples do not hold; estimates that weight each row by its own propensity do.
+- outcome = defaulted means that no reward came in time: reward is the space's default, not an
+  observation. If rewards go missing more often where they are low (or high), neither keeping nor
+  dropping these rows is right, and no propensity mends it. Compare the shares of defaulted, void
+  and late rows by kind and by action first. void is harmless only if its causes have nothing to
+  do with rewards.
+- Rows of shadow mode, pauses and expired leases play the baseline for certain; `wish` is what would
+  have been played, without a reward.
+- Tasks and epochs share data: rows of one export are not independent across tasks.
+"""
+
+
+class Column(NamedTuple):
+    """One column of the table."""
+
+    name: str
+    kind: str
+    about: str
+
+
+COLUMNS = (
+    Column("id", "string", "the decision's id, as for guardband audit"),
+    Column("space", "string", "the space"),
+    Column("task", "string", "the task"),
+    Column("stream", "string", "the stream of counted observations that it was made in"),
+    Column("seq", "int64", "the decision's number in its journal"),
+    Column("at", "time", "when it was made, by the agent's clock, UTC"),
+    Column("round", "int64", "the number of its round"),
+    Column("config_version", "int64", "the version of the space's rules"),
+    Column("epoch", "int64", "the epoch whose sum was used; 0: none"),
+    Column("own_n", "int64", "how many own observations counted before it"),
+    Column("alpha", "double", "the share of the baseline's reward that may be lost"),
+    Column("actions", "int64", "how many actions were offered"),
+    Column("action", "int64", "the row of features that was played"),
+    Column("kind", "string", "learned, explored or baseline"),
+    Column("reason", "string", "why, by its short key"),
+    Column("wish", "int64", "shadow mode: what would have been played"),
+    Column("baseline", "int64", "the row that the baseline would play"),
+    Column("baseline_reward", "double", "its expected reward, where it was reported"),
+    Column("coin", "double", "the uniform number by which a random choice was made"),
+    Column("propensity", "double", "the probability of the action, given all that was known"),
+    Column("random", "bool", "propensity < 1: a coin chose, and there is overlap"),
+    Column("mean", "double", "the estimate of the action's expected reward"),
+    Column("lower", "double", "its lower confidence bound"),
+    Column("upper", "double", "its upper confidence bound"),
+    Column("floor", "double", "what the action must be worth; null: no constraint"),
+    Column("margin", "double", "by how much it is certain to clear the floor"),
+    Column("promise", "string", "what is promised: play, policy, baseline or none"),
+    Column("certificate", "string", "by what"),
+    Column(
+        "outcome", "string", "observed, defaulted, void, lost, heard (not counted yet), pending"
+    ),
+    Column("reward", "double", "the reward; where defaulted, the space's default"),
+    Column("counted_as", "int64", "as which observation of its stream it counts"),
+    Column("ended_at", "time", "when it ended, by the agent's clock, UTC"),
+    Column("late_reward", "double", "a reward that came after the window, and does not count"),
+    Column("x", "numbers", "the features of the action played"),
+    Column("features", "table", "the features of every action, one row each"),
+)
+
+AS_IT_IS = (
+    *("seq", "round", "epoch", "action", "kind", "reason", "wish", "baseline", "coin", "mean"),
+    *("baseline_reward", "propensity", "floor", "margin", "promise", "certificate"),
+)
+ROWS = """
+    SELECT d.*, s.name AS stream_name, o.ended, o.reward, o.k, o.at AS ended_at, o.late
+    FROM decision d JOIN stream s ON s.id = d.stream LEFT JOIN outcome o USING(seq)
+    WHERE d.seq > ? ORDER BY d.seq LIMIT ?
+"""
+
+
+def journals_under(places: list[Path]) -> list[Path]:
+    """Return the journals in folders: of one agent each, or of several below."""
+    found: list[Path] = []
+    for place in places:
+        own = place / "journal.db"
+        found += [own] if own.is_file() else sorted(place.rglob("journal.db"))
+    return found
+
+
+def export_parquet(journals: list[Path], out: Path) -> Counter[str]:
+    """Write all decisions of some journals to a Parquet file; return how many of which kind."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(
+            "Parquet needs pyarrow: pip install 'guardband[parquet]', or write a table of text "
+            "with --csv."
+        ) from error
+    kinds = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "double": pa.float64(),
+        "bool": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+        "numbers": pa.list_(pa.float64()),
+        "table": pa.list_(pa.list_(pa.float64())),
+    }
+    fields = [
+        pa.field(column.name, kinds[column.kind], metadata={"description": column.about})
+        for column in COLUMNS
+    ]
+    about = {"guardband_format": str(FORMAT), "valid_use": VALID_USE}
+    about["columns"] = json.dumps({column.name: column.about for column in COLUMNS})
+    schema = pa.schema(fields, metadata=about)
+    counts: Counter[str] = Counter()
+    with _new_file(out) as part, parquet.ParquetWriter(part, schema, compression="zstd") as writer:
+        for rows in _pages(journals, counts):
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    return counts
+
+
+def export_csv(journals: list[Path], out: Path) -> Counter[str]:
+    """Write the same as text; lists are JSON, times ISO 8601, what is unknown is empty."""
+    counts: Counter[str] = Counter()
+    names = [column.name for column in COLUMNS]
+    with _new_file(out) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for rows in _pages(journals, counts):
+            for row in rows:
+                writer.writerow([_as_text(row[name]) for name in names])
+    return counts
+
+
+@contextmanager
+def _new_file(out: Path) -> Iterator[Path]:
+    """Give a place to write to, which becomes `out` when all went well."""
+    if out.exists():
+        raise FileExistsError(f"{out} exists already: name a new file.")
+    part = out.with_name(out.name + ".part")
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_WRONLY, 0o600))  # it may hold patients
+    try:
+        yield part
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _pages(journals: list[Path], counts: Counter[str]) -> Iterator[list[dict[str, Any]]]:
+    for path in journals:
+        journal = Journal(path)
+        try:
+            for rows in _pages_of(journal):
+                counts["decisions"] += len(rows)
+                counts["random"] += sum(row["random"] for row in rows)
+                counts.update(row["outcome"] for row in rows)
+                yield rows
+        finally:
+            journal.close()
+
+
+def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
+    about = {key: json.loads(value) for key, value in journal.query("SELECT * FROM meta")}
+    names = [column[1] for column in journal.query("PRAGMA table_info(decision)")]
+    names += ["stream_name", "ended", "reward", "k", "ended_at", "late"]
+    alphas: dict[int, float] = {}
+    for version, text in journal.query("SELECT version, space FROM config"):
+        space = Space.from_json(json.loads(text))
+        alphas[version] = space.alphas.get(about["task"], space.alpha)
+    last = 0
+    while True:
+        # Every page is a statement of its own: an agent that runs is not held up.
+        found = journal.query(ROWS, (last, PAGE))
+        if not found:
+            return
+        last = found[-1][0]
+        rows = [dict(zip(names, values, strict=True)) for values in found]
+        yield [_flat(row, about, alphas) for row in rows]
+
+
+def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) -> dict[str, Any]:
+    """Return a row of the table."""
+    menu = np.frombuffer(row["features"]).reshape(len(about["features"]), -1).T
+    mean, width = row["mean"], row["width"]
+    known = mean is not None and width is not None
+    return {name: row[name] for name in AS_IT_IS} | {
+        "id": f"{about['task']}-{row['stream_name'][:8]}{stamp(row['at'])}-{row['seq']}",
+        "space": about["space"],
+        "task": about["task"],
+        "stream": row["stream_name"],
+        "at": _time(row["at"]),
+        "config_version": row["config"],
+        "own_n": row["n"],
+        "alpha": alphas.get(row["config"]),
+        "actions": len(menu),
+        "random": row["propensity"] < 1.0,
+        "lower": mean - width if known else None,
+        "upper": mean + width if known else None,
+        "outcome": "pending" if row["ended"] is None else End(row["ended"]).name.lower(),
+        "reward": row["reward"],
+        "counted_as": row["k"],
+        "ended_at": None if row["ended_at"] is None else _time(row["ended_at"]),
+        "late_reward": row["late"],
+        "x": np.frombuffer(row["x"]).tolist(),
+        "features": menu.tolist(),
+    }
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return json.dumps(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return "" if value is None else repr(value) if isinstance(value, float) else value

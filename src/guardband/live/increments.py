@@ -1,0 +1,147 @@
+"""What an upload must satisfy: some data set with bounded features and rewards explains it.
+
+Passing proves that such a data set exists, not that anybody observed it. Everything cheap comes
+before any linear algebra, so that no number which a client can send reaches LAPACK unchecked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from guardband.core.types import Floats
+from guardband.live.messages import Refused
+from guardband.live.space import Space
+from guardband.live.total import Total, difference, matrix_of, packed_size
+
+__all__ = ["check_increment", "read_total"]
+
+MOST = 2**53  # observations: a whole number that a double still counts exactly
+HUGE = 1e300  # sums of two such numbers are still numbers
+EPS = float(np.finfo(np.float64).eps)
+LOOSE = 64.0  # roundings granted to the eigenvalues
+
+
+def read_total(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> Total:
+    """Return a total from numbers as they came; anything but exact types and lengths is refused."""
+    if type(n) is not int or not 0 <= n <= MOST:
+        _refuse("type", f"n must be a whole number from 0 to 2^53, not {_short(n)}.")
+    for name, value in (("surprise", surprise), ("weight", weight)):
+        if not _is_number(value):
+            _refuse("type", f"{name} must be a finite number, not {_short(value)}.")
+    size = packed_size(dim)
+    if not isinstance(gram, list | tuple | np.ndarray) or len(gram) != size:
+        seen = len(gram) if isinstance(gram, list | tuple | np.ndarray) else type(gram).__name__
+        _refuse("length", f"gram must have {size} numbers for {dim} features, not {seen}.")
+    if isinstance(gram, np.ndarray):
+        if gram.dtype != np.float64 or gram.shape != (size,) or not np.isfinite(gram).all():
+            _refuse("type", "gram must be a flat array of finite float64 numbers.")
+        return Total(n, gram.copy(), float(surprise), float(weight))
+    for k, value in enumerate(gram):
+        if not _is_number(value):
+            _refuse("type", f"gram[{k}] must be a finite number, not {_short(value)}.")
+    return Total(n, np.array(gram, np.float64), float(surprise), float(weight))
+
+
+def check_increment(
+    space: Space, uses: Sequence[int], earlier: Total, later: Total, *, min_batch: int = 1
+) -> None:
+    """Refuse (`Refused`, 422, naming the check) what no bounded data can have added.
+
+    With z = [psi; y], G = sum w z z' and the differences d between the two totals: types, finite
+    numbers, lengths; G is zero outside `uses`; |G_ab| <= n w_max max(L, y_max)^2 and n <= 2^53;
+    dn >= min_batch; 0 <= d(sum w) <= dn w_max; trace dW <= L^2 d(sum w) and
+    0 <= dQ <= y_max^2 d(sum w); then, by eigenvalues, dG is positive semi-definite (so W grows, and
+    U is explained by rewards as large as Q says) and of rank dn at most.
+
+    Of H = sum w (yhat^2 - 2 y yhat) = sum w (y - yhat)^2 - Q two things follow: dH >= -dQ, and
+    |dH| is at most what the largest possible predictions would give. The first is the one that
+    matters, as a smaller H means a smaller radius. The second only keeps absurd numbers out: a
+    prediction is psi'theta-hat from data of others, too, which the declared bounds limit to
+    L y_max sqrt(N w_max / ridge) / 2 after N observations, N <= 2^53. Whether the predictions were
+    those of the agent's estimate cannot be checked from sums.
+
+    Sums of many rounded terms are not exact: a bound may be missed by (d + 1)(64 + dn) eps times
+    the largest number in G, which is what dn additions can be off by.
+    """
+    read_total(space.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
+    matrix = matrix_of(later)
+    outside = np.setdiff1d(np.arange(space.dim), np.asarray(uses, np.int64))
+    if matrix[outside].any():
+        feature = space.features[int(outside[matrix[outside].any(axis=1)][0])]
+        _refuse("uses", f"gram is not zero at feature {feature!r}, which the task does not use.")
+    top = space.max_weight
+    reach, bound = max(space.feature_bound, space.reward_bound) ** 2, space.reward_bound**2
+    largest = float(np.abs(later.gram).max())
+    slack = 1.0 + EPS * (LOOSE + later.n)
+    if largest > min(HUGE, later.n * top * reach * slack):
+        _refuse("magnitude", f"gram holds {largest:g}: too large for n = {later.n} observations.")
+    if not 0.0 <= later.weight <= min(HUGE, later.n * top * slack):
+        _refuse("magnitude", f"weight {later.weight:g} does not fit to n = {later.n} observations.")
+    if abs(later.surprise) > min(HUGE, later.n * _largest_surprise(space)):
+        _refuse("surprise", f"surprise {later.surprise:g} is beyond every possible prediction.")
+
+    more = difference(later, earlier)
+    if more.n < max(1, min_batch):
+        _refuse(
+            "batch",
+            f"{more.n} new observations are fewer than the {max(1, min_batch)} that one upload "
+            "must hold: wait for more.",
+        )
+    # How far dn additions can be off, for sums as large as these.
+    rounding = EPS * (space.dim + 1) * (LOOSE + more.n)
+    doubt = rounding * max(largest, later.weight * bound, later.weight * reach)
+    heavy = rounding * later.weight
+    if not -heavy <= more.weight <= more.n * top + heavy:
+        _refuse("weight", f"the weights grew by {more.weight:g} over {more.n} observations.")
+    step = matrix - matrix_of(earlier)
+    growth, square = float(np.trace(step[:-1, :-1])), float(step[-1, -1])
+    if growth > space.feature_bound**2 * more.weight + doubt:
+        _refuse("trace", f"W grew by {growth:g}, more than its features and weights can explain.")
+    if not -doubt <= square <= bound * more.weight + doubt:
+        _refuse("rewards", f"the rewards' squares grew by {square:g}, which no rewards explain.")
+    if more.surprise < -square - doubt - rounding * abs(later.surprise):
+        _refuse("surprise", f"surprise fell by {-more.surprise:g}, more than the rewards allow.")
+    _check_eigenvalues(step, more.n, largest, rounding)
+
+
+def _check_eigenvalues(step: Floats, dn: int, largest: float, rounding: float) -> None:
+    """Refuse an increment that is not a sum of dn squares."""
+    if largest == 0.0:
+        return
+    try:
+        values = np.linalg.eigvalsh(step / largest)
+    except np.linalg.LinAlgError:
+        _refuse("psd", "the increment of gram has no eigenvalues.")
+    if not values[0] >= -rounding:
+        _refuse("psd", f"the increment of gram has the eigenvalue {values[0] * largest:g} < 0.")
+    if dn < values.size and values[values.size - dn - 1] > rounding:
+        _refuse("rank", f"the increment of gram has a rank above its {dn} observations.")
+
+
+def _largest_surprise(space: Space) -> float:
+    """Return the largest |w (yhat^2 - 2 y yhat)| of one observation, see `check_increment`."""
+    top, bound = space.max_weight, space.reward_bound
+    guess = space.feature_bound * bound * math.sqrt(MOST * top / space.penalty) / 2.0
+    return top * guess * (guess + 2.0 * bound)
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether it is a float, or a whole number that a float holds, and finite."""
+    if type(value) is int:
+        return abs(value) <= MOST
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _short(value: Any) -> str:
+    """Return what to show of a value that may be anything."""
+    if type(value) is int and abs(value) > MOST:
+        return f"a whole number of {value.bit_length()} bits"
+    return f"{str(value)[:40]!r}" if isinstance(value, int | float | str) else type(value).__name__
+
+
+def _refuse(check: str, detail: str) -> NoReturn:
+    raise Refused("invalid_increment", 422, detail, check=check)

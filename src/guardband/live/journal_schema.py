@@ -1,0 +1,61 @@
+"""The tables of a journal, from the first format on.
+
+decision and outcome hold what was decided and how it ended; head what the rewards add up to;
+stream, cut, epoch and config what a decision was based on, so that it can be made again; control
+the switches of the coordinator; tally counters for people.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
+
+FORMAT = 1
+COLUMNS = 27  # of a decision
+
+# What brings a file from one format to the next; never changed, only added to.
+MIGRATIONS = (
+    """
+    CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    CREATE TABLE config(version INTEGER PRIMARY KEY, space TEXT NOT NULL, at REAL NOT NULL);
+    CREATE TABLE stream(
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, began_at REAL NOT NULL,
+        task_index INTEGER, delta_share REAL, moved_from INTEGER, moved_n INTEGER,
+        chain TEXT NOT NULL
+    );
+    CREATE TABLE cut(
+        stream INTEGER, n INTEGER, version TEXT, round INTEGER NOT NULL, part BLOB, total BLOB,
+        PRIMARY KEY(stream, n, version)
+    ) WITHOUT ROWID;
+    CREATE TABLE epoch(
+        epoch INTEGER, stream INTEGER, total BLOB, own_n INTEGER NOT NULL,
+        own_version TEXT NOT NULL, round INTEGER NOT NULL, excluded INTEGER NOT NULL,
+        heard_at REAL NOT NULL, adopted_at REAL, PRIMARY KEY(epoch, stream)
+    ) WITHOUT ROWID;
+    CREATE TABLE control(
+        id INTEGER PRIMARY KEY CHECK (id = 1), config INTEGER NOT NULL, paused TEXT,
+        leased_at REAL, leased_for REAL
+    );
+    CREATE TABLE head(
+        id INTEGER PRIMARY KEY CHECK (id = 1), stream INTEGER NOT NULL, settled INTEGER NOT NULL,
+        n INTEGER NOT NULL, own BLOB NOT NULL, round INTEGER NOT NULL, due INTEGER NOT NULL,
+        heard INTEGER NOT NULL, tally BLOB NOT NULL, revision INTEGER NOT NULL
+    );
+    CREATE TABLE tally(
+        stream INTEGER, key TEXT, count INTEGER NOT NULL, PRIMARY KEY(stream, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE decision(
+        seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, at REAL NOT NULL, round INTEGER NOT NULL,
+        config INTEGER NOT NULL, epoch INTEGER NOT NULL, n INTEGER NOT NULL,
+        action INTEGER NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL,
+        wish INTEGER, baseline INTEGER NOT NULL, baseline_reward REAL, coin REAL NOT NULL,
+        propensity REAL NOT NULL, mean REAL, width REAL, floor REAL, margin REAL,
+        promise TEXT NOT NULL, certificate TEXT NOT NULL,
+        x BLOB NOT NULL, guess REAL NOT NULL, weight REAL NOT NULL, careful INTEGER NOT NULL,
+        features BLOB NOT NULL, extras BLOB
+    );
+    CREATE TABLE outcome(
+        seq INTEGER PRIMARY KEY, ended INTEGER NOT NULL, reward REAL, at REAL NOT NULL,
+        stream INTEGER, k INTEGER, late REAL
+    );
+    """,
+)

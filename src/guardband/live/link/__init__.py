@@ -1,0 +1,35 @@
+"""An agent's way to its coordinator: in the same process over a shared file, or over HTTP."""
+
+from __future__ import annotations
+
+import os
+
+from guardband.live.link.base import Link, Unreachable
+
+__all__ = ["Link", "Unreachable", "link_to"]
+
+
+def link_to(coordinator: str, token: str | None = None) -> Link:
+    """Return the link to a coordinator.
+
+    Parameters
+    ----------
+    coordinator
+        "local:FOLDER", shared by the processes of one host, or "http://..." or "https://...".
+    token
+        For HTTP: "gb_..."; None: from the variable GUARDBAND_AGENT_TOKEN.
+    """
+    if not isinstance(coordinator, str):
+        raise TypeError(f"coordinator must be a text such as 'local:./gb', not {coordinator!r}.")
+    kind, _, place = coordinator.partition(":")
+    if kind == "local" and place:
+        from guardband.live.link.local import LocalLink  # noqa: PLC0415 - needs the extra
+
+        return LocalLink(place)
+    if kind in ("http", "https") and place.startswith("//"):
+        from guardband.live.link.http import HttpLink  # noqa: PLC0415 - needs the extra
+
+        return HttpLink(coordinator, token or os.environ.get("GUARDBAND_AGENT_TOKEN"))
+    raise ValueError(
+        f"coordinator {coordinator!r} is neither 'local:FOLDER' nor 'http(s)://HOST:PORT'."
+    )

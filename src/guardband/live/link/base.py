@@ -1,0 +1,67 @@
+"""What an agent asks of a link, whatever carries its messages."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from guardband.live.messages import Mark, News, Register, Registered, Report, Upload, Uploaded
+from guardband.live.space import Space
+
+__all__ = ["Link", "Unreachable"]
+
+
+class Unreachable(Exception):  # noqa: N818 - a state of the world, not an error of the program
+    """The coordinator does not answer now; trying again later is all there is to do."""
+
+    def __init__(self, detail: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+
+class Link(Protocol):
+    """Calls that return the coordinator's answer, or raise `Refused` or `Unreachable`.
+
+    Several threads may use one link.
+    """
+
+    def space(self, name: str) -> tuple[Space, int]:
+        """Return a space and its config_version."""
+
+    def create_space(self, space: Space) -> int:
+        """Make a space; return its config_version."""
+
+    def register(self, name: str, request: Register) -> Registered:
+        """Make a stream known."""
+
+    def upload(self, stream: str, request: Upload) -> Uploaded:
+        """Hand in a cut; it is stored durably when this returns."""
+
+    def news(
+        self,
+        name: str,
+        stream: str | None,
+        *,
+        after: int,
+        open_after: int,
+        config_version: int,
+        wait_s: float,
+    ) -> News | None:
+        """Return what is new, waiting for it at most so long; None: nothing is."""
+
+    def report(self, stream: str, report: Report) -> None:
+        """Tell how the agent fares."""
+
+    def seal(self, stream: str, mark: Mark) -> None:
+        """End the stream at what is stored of it."""
+
+    def close(self) -> None:
+        """Let go of what the link holds."""
+
+    def hold(self) -> None:
+        """Use no file until `let_go`; the process forks."""
+
+    def let_go(self) -> None:
+        """Go on, in the parent."""
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked process, leaving the parent's connections alone."""

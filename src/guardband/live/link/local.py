@@ -1,0 +1,132 @@
+"""A coordinator in the agent's own process, over a file that all processes of a host share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from guardband.live.coordinator import Coordinator
+from guardband.live.link.base import Unreachable
+from guardband.live.messages import Mark, News, Register, Registered, Report, Upload, Uploaded
+from guardband.live.space import Space
+from guardband.live.store.base import StoreError
+from guardband.live.store.sqlite import SqliteStore
+
+__all__ = ["LOCAL_FILE", "LocalLink"]
+
+LOCAL_FILE = "coordinator.db"  # `guardband serve --data FOLDER` has the same
+NAP_S = 0.05  # between two looks at what others wrote
+Answer = TypeVar("Answer")
+
+
+class LocalLink:
+    """No server: whoever calls does the coordinator's work.
+
+    Parameters
+    ----------
+    folder
+        Where the file is, or will be.
+    clock
+        Seconds since 1970; for tests.
+    """
+
+    def __init__(self, folder: str | Path, clock: Callable[[], float] = time.time) -> None:
+        self.folder, self._clock = Path(folder), clock
+        self.after_fork()
+
+    def hold(self) -> None:
+        """Close the file until it is needed again: none may be open while the process forks."""
+        self._lock.acquire()
+        self._put_away()
+
+    def let_go(self) -> None:
+        """Go on, in the parent."""
+        self._lock.release()
+
+    def after_fork(self) -> None:
+        """Open the file in this process, when it is needed."""
+        self._coordinator: Coordinator | None = None
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+
+    def _do(self, work: Callable[[Coordinator, float], Answer]) -> Answer:
+        with self._lock:
+            if self._closed.is_set():
+                raise Unreachable("the link was closed.")
+            try:
+                if self._coordinator is None:
+                    self._coordinator = Coordinator(SqliteStore(self.folder / LOCAL_FILE))
+                now = self._clock()
+                self._coordinator.tick(now=now)
+                return work(self._coordinator, now)
+            except (OSError, StoreError, apsw.Error) as error:
+                raise Unreachable(f"{self.folder / LOCAL_FILE}: {error}") from error
+
+    def space(self, name: str) -> tuple[Space, int]:
+        """Return a space and its config_version."""
+        return self._do(lambda c, now: c.space(name))
+
+    def create_space(self, space: Space) -> int:
+        """Make a space; return its config_version."""
+        return self._do(lambda c, now: c.create_space(space, who="local", now=now))
+
+    def register(self, name: str, request: Register) -> Registered:
+        """Make a stream known."""
+        return self._do(lambda c, now: c.register(name, request, now=now))
+
+    def upload(self, stream: str, request: Upload) -> Uploaded:
+        """Hand in a cut; it is stored durably when this returns."""
+        return self._do(lambda c, now: c.upload(stream, request, now=now))
+
+    def news(
+        self,
+        name: str,
+        stream: str | None,
+        *,
+        after: int,
+        open_after: int,
+        config_version: int,
+        wait_s: float,
+    ) -> News | None:
+        """Return what is new, looking again and again for at most so long; None: nothing is."""
+        end = time.monotonic() + wait_s
+        while True:
+            news = self._do(
+                lambda c, now: c.news(
+                    name,
+                    stream,
+                    after=after,
+                    open_after=open_after,
+                    config_version=config_version,
+                    now=now,
+                )
+            )
+            left = end - time.monotonic()
+            if news is not None or left <= 0.0:
+                return news
+            if self._closed.wait(min(NAP_S, left)):
+                return None
+
+    def report(self, stream: str, report: Report) -> None:
+        """Tell how the agent fares."""
+        self._do(lambda c, now: c.report(stream, report, now=now))
+
+    def seal(self, stream: str, mark: Mark) -> None:
+        """End the stream at what is stored of it."""
+        self._do(lambda c, now: c.seal(stream, mark, now=now))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._closed.set()
+        with self._lock:
+            self._put_away()
+
+    def _put_away(self) -> None:
+        if self._coordinator is not None:
+            self._coordinator.store.close()
+            self._coordinator = None

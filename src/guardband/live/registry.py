@@ -1,0 +1,290 @@
+"""Who takes part: spaces, their settings and switches, tasks, and streams."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from guardband.checks import as_index_set
+from guardband.live.epochs import note_restore
+from guardband.live.messages import Mark, Refused, Register
+from guardband.live.space import NAME, Space
+from guardband.live.store.base import PulseRow, SpaceRow, StreamRow, TaskRow, Transaction
+from guardband.live.total import empty_total
+
+__all__ = [
+    "add_stream",
+    "chain_conflict",
+    "change_space",
+    "new_space",
+    "seal_stream",
+    "set_paused",
+    "set_status",
+    "share_of",
+]
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MOST_STREAMS = 1000  # open ones per task
+STATUSES = {"quarantine": "quarantined", "retract": "retracted", "restore": "active"}
+
+
+def new_space(t: Transaction, space: Space, *, who: str, now: float) -> None:
+    """Write a new space down."""
+    if t.space(space.name) is not None:
+        raise Refused(
+            "space_exists", 409, f"there is already a space {space.name!r}: configure it instead."
+        )
+    t.put(
+        SpaceRow(
+            name=space.name,
+            config=json.dumps(space.as_json()),
+            config_version=1,
+            agents_version=1,
+            epoch=0,
+            floor=0,
+            open=0,
+            wanted_by=None,
+            paused=None,
+            created_at=now,
+            closed_at=None,
+        )
+    )
+    t.note(now, space.name, who, "space created", json.dumps({"profile": space.profile}))
+
+
+def change_space(
+    t: Transaction, row: SpaceRow, old: Space, new: Space, *, who: str, now: float
+) -> int:
+    """Give a space other settings; return its new config_version."""
+    if (new.name, new.schema_hash) != (old.name, old.schema_hash):
+        differ = [k for k, v in new.as_json().items() if v != old.as_json()[k]]
+        raise Refused(
+            "schema_mismatch",
+            409,
+            f"data cannot be added up across this change ({', '.join(differ)}): make a new space, "
+            f"with `guardband space revise {row.name} NEW --features ...`.",
+        )
+    tasks = len(t.tasks(row.name))
+    if new.agents < tasks:
+        raise Refused(
+            "too_many_tasks", 409, f"agents={new.agents} is below the {tasks} tasks registered."
+        )
+    version = row.config_version + 1
+    t.put(
+        row._replace(
+            config=json.dumps(new.as_json()),
+            config_version=version,
+            agents_version=version if new.agents > old.agents else row.agents_version,
+        )
+    )
+    before, after = old.as_json(), new.as_json()
+    changed = {k: [before[k], after[k]] for k in after if after[k] != before[k]}
+    t.note(now, row.name, who, "config changed", json.dumps(changed))
+    return version
+
+
+def set_paused(t: Transaction, row: SpaceRow, reason: str | None, *, who: str, now: float) -> None:
+    """Pause learning, or let it go on; a new config_version wakes everybody who waits for news."""
+    if row.paused == reason:
+        return
+    t.put(row._replace(paused=reason, config_version=row.config_version + 1))
+    what = "resumed" if reason is None else "paused"
+    t.note(now, row.name, who, what, json.dumps({"reason": reason or ""}))
+
+
+def set_status(
+    t: Transaction, space: str, task: str, verb: str, reason: str, *, who: str, now: float
+) -> None:
+    """Quarantine, retract or restore a task; it leaves or returns with the next epoch."""
+    row = t.task(space, task)
+    if row is None:
+        known = ", ".join(each.task for each in t.tasks(space)) or "none"
+        raise Refused("unknown_task", 404, f"space {space!r} has no task {task!r}, only {known}.")
+    status = STATUSES[verb]
+    if row.status != status:
+        t.put(row._replace(status=status, reason=reason, since=now))
+        t.note(now, space, who, verb, json.dumps({"task": task, "reason": reason}))
+
+
+def share_of(space: Space, place: int) -> float:
+    """Return the part of delta that belongs to the stream which registered in this place.
+
+    Every stream computes with a set of data of its own, also the second one of a task. "equal" is
+    for one stream per task, as in `gb.Fleet`.
+    """
+    return 1.0 / space.agents if space.shares == "equal" else 1.0 / (place * (place + 1))
+
+
+def add_stream(
+    t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float
+) -> tuple[TaskRow, int]:
+    """Make a stream known, and its task where it is the first; return task and place."""
+    if not UUID.fullmatch(request.stream):
+        raise Refused("invalid_stream", 422, "a stream's name is a UUID, in lower case.")
+    if not NAME.fullmatch(request.task):
+        raise Refused("invalid_task", 422, "a task's name has letters, digits and ._- only.")
+    if request.schema_hash != space.schema_hash:
+        raise Refused(
+            "schema_mismatch",
+            409,
+            "features, bounds or the baseline differ from the space's: compare them with "
+            "GET /v1/spaces/{space}, or make a new space.",
+            schema_hash=space.schema_hash,
+        )
+    task = _task(t, row, space, request, now=now)
+    known = t.stream(request.stream)
+    if known is not None and (known.space, known.task) != (row.name, request.task):
+        raise Refused("stream_taken", 409, "this stream belongs to another task.")
+    if request.continue_of is not None:
+        _hand_over(t, row, space, request, now=now)
+    if known is not None:
+        t.touch(request.stream, now, None, row.config_version)
+        return task, known.place
+    if t.count_streams(row.name, request.task) >= MOST_STREAMS:
+        raise Refused(
+            "too_many_streams",
+            409,
+            f"task {request.task!r} has {MOST_STREAMS} open streams: seal those that ended.",
+        )
+    new = _stream_row(t, request.stream, row.name, request, space.dim, now=now)
+    t.put(new)
+    t.put(_pulse_row(request.stream, row, request.task, now=now))
+    return task, new.place
+
+
+def _task(t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float) -> TaskRow:
+    """Return the request's task; the first stream of a task registers it."""
+    try:
+        uses = as_index_set("uses", request.uses, space.dim)
+    except (TypeError, ValueError) as error:
+        raise Refused("invalid_uses", 422, str(error)) from None
+    task = t.task(row.name, request.task)
+    if task is not None:
+        if task.status == "retracted":
+            raise retracted(task)
+        if tuple(json.loads(task.uses)) != uses:
+            raise Refused(
+                "uses_mismatch",
+                409,
+                f"task {task.task!r} uses the features {task.uses}, not {list(uses)}: give the "
+                "other features to a task with another name.",
+            )
+        return task
+    place = len(t.tasks(row.name)) + 1
+    if place > space.agents:
+        raise Refused(
+            "too_many_tasks",
+            409,
+            f"space {row.name!r} was declared for {space.agents} tasks, and all are taken: raise "
+            "agents in its configuration.",
+        )
+    if space.contexts == "shared":
+        # Weights depend on how many share a context: all must know before one more does.
+        streams = {s.stream: s.state for s in t.streams(row.name)}
+        behind = [
+            pulse.task
+            for pulse in t.pulses(row.name)
+            if streams[pulse.stream] == "open" and pulse.config_version < row.agents_version
+        ]
+        if behind:
+            raise Refused(
+                "agents_unseen",
+                409,
+                f"tasks {sorted(set(behind))} have not yet heard that there may be {space.agents}: "
+                "wait until they have, or seal their streams.",
+            )
+    task = TaskRow(row.name, request.task, place, json.dumps(list(uses)), "active", "", now)
+    t.put(task)
+    t.note(now, row.name, request.task, "task joined", json.dumps({"place": place}))
+    return task
+
+
+def _hand_over(
+    t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float
+) -> None:
+    """Seal an old stream in favour of this one, once.
+
+    What the new stream holds begins after `mark`, so it is disjoint from any chain that ends there
+    or earlier: also where this coordinator was restored and knows less of the old stream.
+    """
+    assert request.continue_of is not None
+    name, mark = request.continue_of
+    old = t.stream(name)
+    if old is None:
+        old = _stream_row(t, name, row.name, request, space.dim, now=now)
+        t.put(old)
+        t.put(_pulse_row(name, row, request.task, now=now))
+    if (old.space, old.task) != (row.name, request.task):
+        raise Refused("stream_taken", 409, "the stream to continue belongs to another task.")
+    if old.continued_by == request.stream:
+        return
+    if old.continued_by is not None or (old.mark != mark and not old.n < mark.n):
+        # Somebody else took the rest, or went on with the old stream and may have it there.
+        raise Refused(
+            "already_continued", 409, "the rest may be counted elsewhere: begin with nothing."
+        )
+    if old.mark != mark:
+        note_restore(t, row.name, {"stream": name}, who=request.task, now=now)
+    t.put(old._replace(state="sealed", continued_by=request.stream))
+
+
+def seal_stream(t: Transaction, row: StreamRow, mark: Mark, *, now: float) -> None:
+    """End a stream at what it has stored; the next epoch takes it from there."""
+    if row.mark != mark:
+        raise chain_conflict(row)
+    if row.state != "sealed":
+        t.put(row._replace(state="sealed"))
+        detail = json.dumps({"stream": row.stream, "n": row.n})
+        t.note(now, row.space, row.task, "stream sealed", detail)
+
+
+def chain_conflict(row: StreamRow) -> Refused:
+    """Return the answer to somebody who builds on what is not stored."""
+    return Refused(
+        "chain_conflict",
+        409,
+        f"the stream stands at n = {row.n}: build on that, or begin a new stream.",
+        stored={"n": row.n, "version": row.version},
+        stream=row.stream,
+    )
+
+
+def retracted(task: TaskRow) -> Refused:
+    """Return the answer to a task whose data were withdrawn."""
+    return Refused(
+        "retracted", 403, f"task {task.task!r} was retracted ({task.reason}): nothing is taken."
+    )
+
+
+def _stream_row(
+    t: Transaction, stream: str, space: str, request: Register, dim: int, *, now: float
+) -> StreamRow:
+    zero = empty_total(dim).as_bytes()
+    return StreamRow(
+        stream=stream,
+        space=space,
+        task=request.task,
+        state="open",
+        continued_by=None,
+        registered_at=now,
+        library=request.library[:64],
+        n=0,
+        version="",
+        round=0,
+        total=zero,
+        answer_epoch=0,
+        answer_n=0,
+        answer_version="",
+        answer_round=0,
+        answer_total=zero,
+        entry_epoch=0,
+        entry_n=0,
+        entry_version="",
+        entry_round=0,
+        entry_total=zero,
+        place=len(t.streams(space)) + 1,
+    )
+
+
+def _pulse_row(stream: str, row: SpaceRow, task: str, *, now: float) -> PulseRow:
+    return PulseRow(stream, row.name, task, now, 0, row.config_version, "{}", None, None)

@@ -1,0 +1,143 @@
+"""Any decision in a journal, made again from (epoch, own n, config_version)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from guardband.core.sync import add_statistic
+from guardband.core.types import Statistic, new_statistic
+from guardband.fleet.engine import Request, Verdict
+from guardband.live.desk import WHY
+from guardband.live.journal import Journal
+from guardband.live.learner import Learner
+from guardband.live.space import Space
+from guardband.live.total import Total, empty_total, total_of
+
+__all__ = ["Again", "Rebuilt", "counted_sums", "decide_again", "rebuild"]
+
+
+class Again(NamedTuple):
+    """A decision as it was written down, and as it comes out again."""
+
+    row: dict[str, Any]
+    request: Request
+    space: Space
+    verdict: Verdict
+
+
+class Rebuilt(NamedTuple):
+    """A decision as it was written down, and the learner as it was then."""
+
+    row: dict[str, Any]
+    request: Request
+    space: Space
+    learner: Learner
+
+    def decide(self) -> Verdict:
+        """Make the decision again."""
+        row = self.row
+        if row["reason"] in WHY:
+            ruled = self.learner.stand_back(
+                self.request, row["seq"], row["coin"], row["reason"], ""
+            )
+            return ruled.played
+        return self.learner.decide(self.request, row["seq"], row["coin"])
+
+
+def decide_again(journal: Journal, seq: int) -> Again:
+    """Make a decision again; the parameters are those of `rebuild`."""
+    rebuilt = rebuild(journal, seq)
+    return Again(rebuilt.row, rebuilt.request, rebuilt.space, rebuilt.decide())
+
+
+def rebuild(journal: Journal, seq: int) -> Rebuilt:
+    """Return the learner as it was when it made a decision; LookupError says what is missing.
+
+    Parameters
+    ----------
+    journal
+        An agent's journal.
+    seq
+        The number of the decision, the last part of its id.
+    """
+    row = _row(journal, seq)
+    config = journal.one("SELECT space FROM config WHERE version = ?", (row["config"],))
+    if config is None:
+        raise LookupError(f"decision {seq} was made before the rules of the space were known.")
+    about = {key: json.loads(value) for key, value in journal.query("SELECT * FROM meta")}
+    space = Space.from_json(json.loads(config[0]))
+    learner = Learner(
+        space, about["task"], tuple(about["uses"]), reward_floor=about["reward_floor"], seed=0
+    )
+    epoch = journal.one(
+        "SELECT total, own_n, excluded FROM epoch WHERE epoch = ? AND stream = ?",
+        (row["epoch"], row["stream"]),
+    )
+    if epoch is None and row["epoch"]:
+        raise LookupError(f"epoch {row['epoch']} is not, or no longer, in {journal.path}.")
+    total, own_n, excluded = (None, 0, 0) if epoch is None else epoch
+    own = counted_sums(journal, row["stream"], own_n, row["n"], space.dim)
+    everybody = empty_total(space.dim) if total is None else Total.from_bytes(total)
+    learner.load(everybody, total_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
+    ((share, conflicts),) = journal.query(
+        "SELECT delta_share, (SELECT count(*) - 1 FROM stream "
+        "WHERE id <= ?1 AND moved_from IS NULL) FROM stream WHERE id = ?1",
+        (row["stream"],),
+    )
+    if share is not None:
+        learner.set_level(share, row["epoch"] + conflicts, excluded)
+    return Rebuilt(row, _request(row, space.dim), space, learner)
+
+
+def _row(journal: Journal, seq: int) -> dict[str, Any]:
+    names = [column[1] for column in journal.query("PRAGMA table_info(decision)")]
+    found = journal.one("SELECT * FROM decision WHERE seq = ?", (seq,))
+    if found is None:
+        raise LookupError(f"decision {seq} is not, or no longer, in {journal.path}.")
+    return dict(zip(names, found, strict=True))
+
+
+def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int) -> Statistic:
+    """Return the sums over a stream's observations after < k <= upto, in their order.
+
+    What a stream took over from a sealed one comes first, under the numbers it had there.
+    """
+    total = new_statistic(dim)
+    ((old, at),) = journal.query("SELECT moved_from, moved_n FROM stream WHERE id = ?", (stream,))
+    rows = list(journal.counted(stream, after, upto))
+    first = rows[0][0] if rows else upto + 1
+    if old is not None and after < first - 1:
+        add_statistic(total, counted_sums(journal, old, at + after, at + first - 1, dim))
+    elif first > after + 1 and upto > after:
+        raise LookupError(f"observations from {after + 1} on are no longer in {journal.path}.")
+    if len(rows) != upto + 1 - first:
+        raise LookupError(f"observations between {first} and {upto} are gone from {journal.path}.")
+    for _, x, weight, guess, y in rows:
+        psi = np.frombuffer(x)
+        total.gram[...] += weight * np.multiply.outer(psi, psi)
+        total.moment[...] += weight * y * psi
+        total.scalars[...] += (
+            1.0,
+            weight * y * y,
+            weight * (guess * guess - 2.0 * y * guess),
+            weight,
+        )
+    return total
+
+
+def _request(row: dict[str, Any], dim: int) -> Request:
+    menu = np.frombuffer(row["features"]).reshape(dim, -1).copy()
+    pages, weights, covariance = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
+    if row["extras"] is not None:
+        numbers = np.frombuffer(row["extras"]).copy()
+        n, matrices = (int(each) for each in numbers[:2])
+        start, size = 2, n * menu.size
+        if n:
+            pages = numbers[start : start + size].reshape(n, *menu.shape).copy()
+            weights = numbers[start + size : start + size + n].copy()
+        if matrices:
+            covariance = numbers[start + size + n :].reshape(matrices, dim, dim).copy()
+    return Request(menu, row["baseline"], row["baseline_reward"], pages, weights, covariance)

@@ -1,0 +1,68 @@
+"""How agents fare, kept for people: the newest report, and thinned samples for charts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import NamedTuple
+
+from guardband.live.messages import Refused, Report
+from guardband.live.store.base import SampleRow, Transaction
+
+__all__ = ["LEVELS", "keep_report", "samples_since"]
+
+MOST_CHARACTERS = 32_768
+
+
+class Level(NamedTuple):
+    """One sample per slot, forgotten after a while."""
+
+    slot_s: float
+    keep_s: float
+
+
+LEVELS = (
+    Level(4.0, 600.0),  # the first minutes, as they happen
+    Level(10.0, 3600.0),
+    Level(120.0, 86_400.0),
+    Level(3600.0, 400 * 86_400.0),
+)
+
+
+def keep_report(t: Transaction, stream: str, report: Report, *, now: float) -> None:
+    """Keep a report; an empty one says nothing, and leaves the last in place."""
+    pulse = t.pulse(stream)
+    if pulse is None or report == Report():
+        return
+    try:
+        text = json.dumps(asdict(report), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Refused("invalid_report", 422, f"a report holds plain numbers: {error}.") from None
+    if len(text) > MOST_CHARACTERS:
+        raise Refused(
+            "report_too_large", 413, f"a report has at most {MOST_CHARACTERS} characters."
+        )
+    due = pulse.sampled_at is None or not 0.0 <= now - pulse.sampled_at < LEVELS[0].slot_s
+    sampled = now if due else pulse.sampled_at
+    t.put(
+        pulse._replace(
+            report=text, reported_at=now, last_seen=max(now, pulse.last_seen), sampled_at=sampled
+        )
+    )
+    if due:
+        numbers = {"counters": report.counters, "sums": report.sums, "gauges": report.gauges}
+        body = json.dumps(numbers, allow_nan=False)
+        for level, (slot_s, keep_s) in enumerate(LEVELS):
+            slot = int(now // slot_s)
+            row = SampleRow(pulse.space, stream, level, slot, pulse.task, now, body)
+            t.put(row)
+            if pulse.sampled_at is None or slot != int(pulse.sampled_at // slot_s):
+                t.forget_samples(pulse.space, level, now - keep_s)
+
+
+def samples_since(t: Transaction, space: str, since: float, *, now: float) -> list[SampleRow]:
+    """Return the samples of the finest level that reaches back so far."""
+    for level, (_, keep_s) in enumerate(LEVELS):
+        if now - since <= keep_s or level == len(LEVELS) - 1:
+            return t.samples(space, level, since)
+    raise AssertionError

@@ -1,0 +1,207 @@
+"""What people decide: spaces, switches, tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from guardband.live.messages import Refused
+from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
+from guardband.live.server.auth import Caller, new_token
+from guardband.live.server.errors import answers
+from guardband.live.server.replies import CreatedReply, Done, TokenLine, TokenReply
+from guardband.live.server.requests import AgentTokenBody, Name, ReasonBody, SpaceBody, TokenBody
+from guardband.live.server.site import Site
+from guardband.live.space import Space
+from guardband.live.store.base import TokenRow
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["people"])
+Task = Annotated[Name, Path(description="the task")]
+TokenId = Annotated[
+    str, Path(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16, description="the token")
+]
+
+
+@router.post("/v1/spaces", status_code=201, responses=answers(*USUAL, 409))
+async def create_space(body: SpaceBody, request: Request) -> CreatedReply:
+    """Make a space."""
+    site, caller = site_of(request), caller_of(request).must_be("admin")
+    caller.must_see(body.name)
+    space = _space_of(body)
+    spaces = await site.clerk.do(site.coordinator.spaces)
+    if len(spaces) >= site.settings.spaces:
+        raise Refused("too_many_spaces", 409, f"there are {len(spaces)} spaces already.")
+    version = await site.clerk.write(
+        site.coordinator.create_space, space, who=caller.who, now=site.clerk.now()
+    )
+    await site.look()
+    return CreatedReply(space=space.name, schema_hash=space.schema_hash, config_version=version)
+
+
+@router.put("/v1/spaces/{space}", responses=answers(*USUAL, 409))
+async def configure(space: SpaceName, body: SpaceBody, request: Request) -> CreatedReply:
+    """Give a space other settings; what data mean (features, bounds, baseline) cannot change."""
+    site, caller = site_of(request), _admin(request, space)
+    if body.name != space:
+        raise Refused("other_name", 409, f"the body is about {body.name!r}, not {space!r}.")
+    new = _space_of(body)
+    version = await site.clerk.write(
+        site.coordinator.configure, space, new, who=caller.who, now=site.clerk.now()
+    )
+    await site.look()
+    return CreatedReply(space=space, schema_hash=new.schema_hash, config_version=version)
+
+
+@router.post("/v1/spaces/{space}/pause", responses=answers(*USUAL))
+async def pause(space: SpaceName, body: ReasonBody, request: Request) -> Done:
+    """Let every agent of the space play the baseline until it is resumed."""
+    site, caller = site_of(request), _admin(request, space)
+    await site.clerk.write(
+        site.coordinator.pause, space, body.reason, who=caller.who, now=site.clerk.now()
+    )
+    await site.look()
+    return Done()
+
+
+@router.post("/v1/spaces/{space}/resume", responses=answers(*USUAL))
+async def resume(space: SpaceName, request: Request) -> Done:
+    """End a pause."""
+    site, caller = site_of(request), _admin(request, space)
+    await site.clerk.write(site.coordinator.resume, space, who=caller.who, now=site.clerk.now())
+    await site.look()
+    return Done()
+
+
+@router.post("/v1/spaces/{space}/agents/{task}/quarantine", responses=answers(*USUAL))
+async def quarantine(space: SpaceName, task: Task, body: ReasonBody, request: Request) -> Done:
+    """Leave a task's data out from the next epoch on; they are still collected."""
+    return await _set_status(request, space, task, "quarantine", body.reason)
+
+
+@router.post("/v1/spaces/{space}/agents/{task}/retract", responses=answers(*USUAL))
+async def retract(space: SpaceName, task: Task, body: ReasonBody, request: Request) -> Done:
+    """Leave a task's data out from the next epoch on, and take no more of them."""
+    return await _set_status(request, space, task, "retract", body.reason)
+
+
+@router.post("/v1/spaces/{space}/agents/{task}/restore", responses=answers(*USUAL))
+async def restore(space: SpaceName, task: Task, body: ReasonBody, request: Request) -> Done:
+    """Take a task in again, from the next epoch on."""
+    return await _set_status(request, space, task, "restore", body.reason)
+
+
+@router.get("/v1/me", responses=answers(*USUAL))
+async def me(request: Request) -> TokenLine:
+    """Say what the token that asks is for."""
+    return _line(caller_of(request).token)
+
+
+@router.get("/v1/tokens", responses=answers(*USUAL))
+async def list_tokens(request: Request) -> list[TokenLine]:
+    """List the tokens, without their secrets."""
+    site, caller = site_of(request), caller_of(request).must_be("admin")
+    return [_line(row) for row in site.tokens.all() if _rules(caller, row)]
+
+
+@router.post("/v1/tokens", status_code=201, responses=answers(*USUAL, 409))
+async def create_token(body: TokenBody, request: Request) -> TokenReply:
+    """Make a token; the answer is the only place where its secret is shown."""
+    site, caller = site_of(request), caller_of(request).must_be("admin")
+    task = body.task if isinstance(body, AgentTokenBody) else None
+    row, text = new_token(
+        body.role, space=body.space, task=task, note=body.note, now=site.clerk.now()
+    )
+    return await _keep(site, caller, row, text)
+
+
+@router.post("/v1/tokens/{id}/rotate", status_code=201, responses=answers(*USUAL, 409))
+async def rotate_token(id: TokenId, request: Request) -> TokenReply:
+    """Make a token with the same rights beside an old one; delete the old one when it is in use."""
+    site, caller = site_of(request), caller_of(request).must_be("admin")
+    old = _known(site, caller, id)
+    row, text = new_token(
+        old.role, space=old.space, task=old.task, note=old.note, now=site.clerk.now()
+    )
+    return await _keep(site, caller, row, text)
+
+
+@router.delete(
+    "/v1/tokens/{id}",
+    status_code=204,
+    response_class=Response,
+    responses=answers(*USUAL, 409),
+)
+async def delete_token(id: TokenId, request: Request) -> None:
+    """Revoke a token, at once."""
+    site, caller = site_of(request), caller_of(request).must_be("admin")
+    row = _known(site, caller, id)
+    admins = [each for each in site.tokens.all() if each.role == "admin" and each.space is None]
+    if admins == [row]:
+        raise Refused("last_admin", 409, "this is the last admin token: make another one first.")
+    now = site.clerk.now()
+    await site.clerk.write(_write, site, row._replace(revoked_at=now), caller.who, "token revoked")
+    await site.read_tokens()
+
+
+def _space_of(body: SpaceBody) -> Space:
+    try:
+        return body.space()
+    except ValueError as error:
+        raise Refused("invalid_space", 422, str(error)) from None
+
+
+def _admin(request: Request, space: str) -> Caller:
+    return caller_of(request).must_be("admin").must_see(space)
+
+
+async def _set_status(request: Request, space: str, task: str, verb: str, reason: str) -> Done:
+    site, caller = site_of(request), _admin(request, space)
+    work = getattr(site.coordinator, verb)
+    await site.clerk.write(work, space, task, reason, who=caller.who, now=site.clerk.now())
+    await site.look()
+    site.hub.poke(space, "agent")
+    return Done()
+
+
+def _rules(caller: Caller, row: TokenRow) -> bool:
+    """Tell whether an admin may decide about a token: one of a single space only about its own."""
+    return caller.token.space is None or row.space == caller.token.space
+
+
+def _known(site: Site, caller: Caller, token: str) -> TokenRow:
+    found = [row for row in site.tokens.all() if row.token == token and _rules(caller, row)]
+    if not found:
+        raise Refused("unknown_token", 404, "there is no such token.")
+    return found[0]
+
+
+async def _keep(site: Site, caller: Caller, row: TokenRow, text: str) -> TokenReply:
+    if not _rules(caller, row):
+        raise Refused("wrong_space", 403, "this admin token is for one space only.")
+    if len(site.tokens.all()) >= site.settings.tokens:
+        raise Refused("too_many_tokens", 409, "delete tokens that nobody uses.")
+    await site.clerk.write(_write, site, row, caller.who, "token created")
+    await site.read_tokens()
+    return TokenReply(**_line(row).model_dump(), token=text)
+
+
+def _write(site: Site, row: TokenRow, who: str, what: str) -> None:
+    detail = {"token": row.token, "role": row.role, "task": row.task}
+    with site.store.transaction(row.space or "") as t:
+        t.put(row)
+        t.note(site.clerk.now(), row.space or "", who, what, json.dumps(detail))
+
+
+def _line(row: TokenRow) -> TokenLine:
+    return TokenLine(
+        id=row.token,
+        role=row.role,
+        space=row.space,
+        task=row.task,
+        note=row.note,
+        created=row.created_at,
+    )

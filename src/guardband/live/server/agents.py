@@ -1,0 +1,226 @@
+"""What agents ask for: streams, uploads, news."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from guardband.live.messages import Mark, News, Refused, Upload, Uploaded
+from guardband.live.server.auth import Caller
+from guardband.live.server.errors import answers
+from guardband.live.server.replies import (
+    Done,
+    EntryReply,
+    EpochReply,
+    NewsReply,
+    RegisteredReply,
+    UploadedReply,
+)
+from guardband.live.server.requests import (
+    MOST,
+    MarkBody,
+    Name,
+    RegisterBody,
+    ReportBody,
+    StreamId,
+    UploadBody,
+)
+from guardband.live.server.site import Site
+
+__all__ = ["caller_of", "router", "site_of"]
+
+router = APIRouter(tags=["agents"])
+SpaceName = Annotated[Name, Path(description="the space")]
+Stream = Annotated[StreamId, Path(description="the stream, a UUID")]
+Number = Annotated[int, Query(ge=0, le=MOST)]
+USUAL = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503)
+
+
+def site_of(request: Request) -> Site:
+    """Return what the server holds."""
+    site: Site = request.app.state.site
+    return site
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who asks; the door has let nobody in without a token."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+@router.post(
+    "/v1/spaces/{space}/streams",
+    status_code=201,
+    responses={200: {"model": RegisteredReply}, **answers(*USUAL, 409)},
+)
+async def register(
+    space: SpaceName, body: RegisterBody, request: Request, response: Response
+) -> RegisteredReply:
+    """Make a stream known (201), or known again (200)."""
+    site = site_of(request)
+    caller_of(request).must_own(space, body.task)
+    message, now = body.message(), site.clerk.now()
+
+    def work() -> tuple[bool, Any]:
+        with site.store.reading() as t:
+            known = t.stream(message.stream) is not None
+        return known, site.coordinator.register(space, message, now=now)
+
+    known, said = await site.clerk.write(work)
+    response.status_code = 200 if known else 201
+    site.hub.poke(space, "agent")
+    return RegisteredReply.of(said)
+
+
+@router.put("/v1/streams/{stream}/total", responses=answers(*USUAL, 409, 410))
+async def upload(stream: Stream, body: UploadBody, request: Request) -> UploadedReply:
+    """Store a stream's total durably, and answer the open epoch where it is one for it.
+
+    409 `chain_conflict` has what is `stored`; 422 `invalid_increment` the `check` that failed.
+    """
+    site = site_of(request)
+    space, task = await site.home(stream)
+    caller_of(request).must_own(space, task)
+    message, now = body.message(), site.clerk.now()
+    result = site.counts.uploads
+    try:
+        stored, said = await site.clerk.write(_upload, site, stream, message, now)
+    except Refused as refusal:
+        kinds = {"chain_conflict": "conflict", "sealed": "conflict"}
+        result.labels(space, task, kinds.get(refusal.code, "invalid")).inc()
+        if refusal.code == "invalid_increment":
+            check = str(refusal.more.get("check", ""))
+            site.counts.invalid.labels(space, task, check).inc()
+        raise
+    same = stored == message.cut.mark
+    result.labels(space, task, "duplicate" if same else "accepted").inc()
+    await site.saw(space, said)
+    return UploadedReply.of(said)
+
+
+@router.post("/v1/streams/{stream}/report", responses=answers(*USUAL))
+async def report(stream: Stream, body: ReportBody, request: Request) -> Done:
+    """Say how the agent fares, without uploading anything."""
+    site = site_of(request)
+    space, task = await site.home(stream)
+    caller_of(request).must_own(space, task)
+    await site.clerk.write(site.coordinator.report, stream, body.message(), now=site.clerk.now())
+    site.hub.poke(space, "report")
+    return Done()
+
+
+@router.post("/v1/streams/{stream}/seal", responses=answers(*USUAL, 409))
+async def seal(stream: Stream, body: MarkBody, request: Request) -> Done:
+    """End a stream at what is stored of it."""
+    site = site_of(request)
+    space, task = await site.home(stream)
+    caller_of(request).must_own(space, task)
+    await site.clerk.write(site.coordinator.seal, stream, body.mark(), now=site.clerk.now())
+    await site.look()
+    site.hub.poke(space, "agent")
+    return Done()
+
+
+@router.get(
+    "/v1/spaces/{space}/epochs/next",
+    response_model=NewsReply,
+    responses={204: {"description": "Nothing new."}, **answers(*USUAL, 410)},
+)
+async def next_epoch(
+    space: SpaceName,
+    request: Request,
+    stream: Annotated[StreamId | None, Query(description="whose sign of life this is")] = None,
+    after: Number = 0,
+    open_after: Number = 0,
+    config_version: Number = 0,
+    wait: Annotated[float, Query(ge=0, le=86_400, description="seconds; at most 25")] = 0.0,
+) -> Any:
+    """Wait for a newer epoch, an open one, or other settings; 204 where nothing came."""
+    site, caller = site_of(request), caller_of(request)
+    caller.must_see(space)
+    if stream is not None:
+        home, task = await site.home(stream)
+        if home != space:
+            raise Refused("unknown_stream", 404, f"space {space!r} has no such stream.")
+        caller.must_own(space, task)
+
+    def ask() -> News | None:
+        return site.coordinator.news(
+            space,
+            stream,
+            after=after,
+            open_after=open_after,
+            config_version=config_version,
+            now=site.clerk.now(),
+        )
+
+    with site.polls.one(caller.token.token):
+        seconds = min(wait, site.settings.poll_s)
+        said = await _waiting(site, space, request, seconds, ask)
+    return Response(status_code=204) if said is None else NewsReply.of(said)
+
+
+@router.get("/v1/spaces/{space}/epochs/{epoch}", responses=answers(*USUAL))
+async def epoch_of(
+    space: SpaceName, epoch: Annotated[int, Path(ge=1, le=MOST)], request: Request
+) -> EpochReply:
+    """Return a closed epoch: which streams are in it with what, and their sum."""
+    site = site_of(request)
+    caller = caller_of(request).must_see(space)
+    found = await site.clerk.do(site.coordinator.epoch, space, epoch)
+    total = found.total
+    return EpochReply(
+        epoch=found.epoch,
+        # Agents need the sum; who else is in it, and with how much, is not theirs to know.
+        manifest=[
+            EntryReply(**each._asdict())
+            for each in found.manifest
+            if caller.token.task in (None, each.task)
+        ],
+        n=found.n,
+        gram=None if total is None else total.gram.tolist(),
+        surprise=0.0 if total is None else total.surprise,
+        weight=0.0 if total is None else total.weight,
+        sha256=None if total is None else found.sha256,
+    )
+
+
+def _upload(site: Site, stream: str, message: Upload, now: float) -> tuple[Mark, Uploaded]:
+    """Return what was stored before, and the answer; in the store's thread."""
+    with site.store.reading() as t:
+        row = t.stream(stream)
+    before = Mark(0, "") if row is None else row.mark
+    return before, site.coordinator.upload(stream, message, now=now)
+
+
+async def _waiting(
+    site: Site, space: str, request: Request, seconds: float, ask: Any
+) -> News | None:
+    """Ask until there is an answer, the time is over, or nobody listens any more."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    gone: asyncio.Task[None] | None = None
+    try:
+        while True:
+            seen = site.hub.changes(space)
+            said: News | None = await site.clerk.do(ask)
+            left = end - loop.time()
+            if said is not None or left <= 0.0 or site.hub.stopping:
+                return said
+            gone = gone or asyncio.create_task(_left(request))
+            wait = asyncio.create_task(site.hub.wait(space, seen, min(left, site.beat_s(space))))
+            await asyncio.wait((wait, gone), return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                wait.cancel()
+                return None
+    finally:
+        if gone is not None:
+            gone.cancel()
+
+
+async def _left(request: Request) -> None:
+    """Return when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,259 @@
+"""What somebody should look at: pure functions from an agent's numbers to alerts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from guardband.live.space import Space
+
+__all__ = [
+    "Alert",
+    "Facts",
+    "TaskFacts",
+    "alerts_of",
+    "lead_interval",
+    "loss_by_kind",
+    "runbook_of",
+]
+
+# Thresholds, as the runbook has them.
+LOSS_SHARE = 0.05  # of resolved decisions without a reward of their own
+LOSS_ENOUGH = 100  # resolved decisions before that is judged
+LOSS_CHANCE = 1e-4  # how unlikely a difference between kinds of decision must be
+FLOOR_CHANCE = 0.01  # of the interval of reward minus floor, over all times together
+FLOOR_ENOUGH = 30
+RESIDUAL_RATIO = 1.2
+LEASE_SHARE = 0.25
+OPEN_DEADLINES = 5.0
+PENDING_WINDOWS = 2.0
+RECENT_S = 86_400.0  # how long a conflict, a refused increment or a restore is shown
+
+KINDS = ("learned", "explored", "baseline")
+LOSSES = ("defaulted", "void", "orphan")
+
+
+class Alert(NamedTuple):
+    """One thing to look at."""
+
+    id: str
+    severity: str  # "page": now; "ticket": this week
+    task: str | None
+    text: str
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFacts:
+    """What is known of a task."""
+
+    task: str
+    counters: Mapping[str, int] = field(default_factory=dict)
+    sums: Mapping[str, float] = field(default_factory=dict)
+    gauges: Mapping[str, float] = field(default_factory=dict)
+    last_seen_s: float | None = None  # None: it has left in good order, or never came
+    heterogeneity: float | None = None
+    conflicts: int = 0  # recent ones
+    invalid: int = 0  # recent refused increments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known of a space."""
+
+    space: Space
+    agents: Sequence[TaskFacts] = ()
+    open_for_s: float | None = None  # how long the open epoch has been open
+    restores: int = 0  # recent ones
+
+
+def alerts_of(facts: Facts) -> list[Alert]:
+    """Return all alerts of a space, the urgent ones first."""
+    found = [*_of_space(facts)]
+    for agent in facts.agents:
+        found += [*_of_safety(facts.space, agent), *_of_data(agent), *_of_life(facts.space, agent)]
+    return sorted(found, key=lambda alert: (alert.severity, alert.id, alert.task or ""))
+
+
+def runbook_of(alert: Alert) -> str:
+    """Return where the documentation says what to do about an alert."""
+    return f"docs/runbook.md#{alert.id}"
+
+
+def lead_interval(
+    counters: Mapping[str, int], sums: Mapping[str, float]
+) -> tuple[float, float] | None:
+    """Return the mean of reward minus floor, and a half width that holds at all times together.
+
+    An asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, 2024):
+    looking at it again and again does not make it fail more often.
+    """
+    n = counters.get("observed", 0) + counters.get("defaulted", 0)
+    if n < FLOOR_ENOUGH or "lead" not in sums or "lead_squares" not in sums:
+        return None
+    mean = sums["lead"] / n
+    variance = max(0.0, sums["lead_squares"] / n - mean * mean)
+    scale = n / FLOOR_ENOUGH + 1.0  # tightest around FLOOR_ENOUGH observations and some hundreds
+    inside = 2.0 * scale * FLOOR_ENOUGH / n**2 * math.log(math.sqrt(scale) / FLOOR_CHANCE)
+    width = math.sqrt(variance * inside)
+    return (mean, width) if math.isfinite(mean) and math.isfinite(width) else None
+
+
+def loss_by_kind(counters: Mapping[str, int]) -> float | None:
+    """Return the chance of rewards going missing so unequally over kinds of decision, or None.
+
+    A chi-square test of (lost, kept) by kind, from the counters lost_KIND and resolved_KIND;
+    None where they are not reported, or too few for the test.
+    """
+    table = []
+    for kind in KINDS:
+        lost, all_ = counters.get(f"lost_{kind}"), counters.get(f"resolved_{kind}")
+        if lost is not None and all_:
+            table.append((min(lost, all_), all_))
+    lost, whole = sum(row[0] for row in table), sum(row[1] for row in table)
+    if len(table) < 2 or lost in (0, whole):
+        return None
+    share = lost / whole
+    if min(all_ * min(share, 1.0 - share) for _, all_ in table) < 5.0:
+        return None  # the approximation is poor
+    statistic = sum((k - n * share) ** 2 / (n * share * (1.0 - share)) for k, n in table)
+    if len(table) == 2:
+        return math.erfc(math.sqrt(0.5 * statistic))
+    return math.exp(-0.5 * statistic)
+
+
+def _of_space(facts: Facts) -> Iterator[Alert]:
+    deadline = facts.space.sync.deadline_s
+    if facts.open_for_s is not None and facts.open_for_s > OPEN_DEADLINES * deadline:
+        yield Alert(
+            "epoch-open",
+            "ticket",
+            None,
+            f"an epoch has been open for {facts.open_for_s:.0f} s; its deadline was {deadline:g} s",
+            "see whether the coordinator's store answers (/readyz) and its clock is right",
+        )
+    if facts.restores:
+        yield Alert(
+            "server-restore",
+            "ticket",
+            None,
+            "the coordinator's store was older than what agents have seen: it was restored",
+            "nothing to do if you restored a backup: agents send what is missing; else find out "
+            "who did",
+        )
+
+
+def _of_safety(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+    margin = agent.gauges.get("margin_min")
+    if margin is not None and margin < 0.0:
+        yield Alert(
+            "margin-below-zero",
+            "page",
+            agent.task,
+            f"a learned action was played with a margin of {margin:.3g} to its floor",
+            "pause learning: this must not happen; keep the agent's journal for the analysis",
+        )
+    lead = lead_interval(agent.counters, agent.sums)
+    if lead is not None and lead[0] + lead[1] < 0.0:
+        yield Alert(
+            "reward-below-floor",
+            "page",
+            agent.task,
+            f"rewards are below the floor: by {-lead[0]:.3g} ± {lead[1]:.2g} on average",
+            "pause learning; see whether the baseline's rewards are reported right, whether noise "
+            "and bounds are as declared, and whether the world has changed",
+        )
+    if agent.heterogeneity is not None and agent.heterogeneity > 1.0:
+        yield Alert(
+            "heterogeneity",
+            "page",
+            agent.task,
+            f"this task does not share the others' parameter (statistic {agent.heterogeneity:.2g}"
+            ", at most 1 where it does)",
+            "quarantine the task, then compare what its features and rewards mean with the others",
+        )
+    ratio = agent.gauges.get("residual_ratio")
+    if ratio is not None and ratio > RESIDUAL_RATIO:
+        yield Alert(
+            "residual-variance",
+            "ticket",
+            agent.task,
+            f"rewards vary {ratio:.2f} times as much as the declared noise ({space.noise:g})",
+            "declare a larger noise in a new space; the promise rests on it",
+        )
+
+
+def _of_data(agent: TaskFacts) -> Iterator[Alert]:
+    lost = sum(agent.counters.get(name, 0) for name in LOSSES)
+    resolved = lost + agent.counters.get("observed", 0)
+    chance = loss_by_kind(agent.counters)
+    uneven = chance is not None and chance < LOSS_CHANCE
+    if (resolved >= LOSS_ENOUGH and lost > LOSS_SHARE * resolved) or uneven:
+        share = f"{lost / resolved:.1%} of rewards are missing" if resolved else "rewards missing"
+        yield Alert(
+            "informative-loss",
+            "page",
+            agent.task,
+            share + (", not equally often for all kinds of decision" if uneven else ""),
+            "find out why: if low rewards go missing more often than high ones, the estimates are "
+            "wrong and the promise is void; see that every reward is sent, also the bad ones",
+        )
+    if agent.conflicts:
+        yield Alert(
+            "conflict",
+            "ticket",
+            agent.task,
+            f"{agent.conflicts} conflict(s): a state directory was copied or rolled back",
+            "give every process a state directory of its own, and do not restore old ones",
+        )
+    if agent.invalid:
+        yield Alert(
+            "invalid-increment",
+            "ticket",
+            agent.task,
+            f"{agent.invalid} upload(s) refused: no data within the declared bounds give them",
+            "see the events for the check that failed; compare the agent's version and bounds",
+        )
+
+
+def _of_life(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+    seen, lease = agent.last_seen_s, agent.gauges.get("lease_s")
+    if seen is not None and seen > space.sync.live_s:
+        yield Alert(
+            "stale",
+            "ticket",
+            agent.task,
+            f"not heard of for {_duration(seen)}",
+            "see whether the agent runs and reaches the coordinator; its decisions stay safe, "
+            "the others just learn without it",
+        )
+    if space.lease_s is not None and seen is not None:
+        # What the agent last said, or what must be left by now, whichever is less.
+        left = min(space.lease_s - seen, math.inf if lease is None else lease)
+        if left < LEASE_SHARE * space.lease_s:
+            yield Alert(
+                "lease",
+                "ticket",
+                agent.task,
+                f"exploration ends in {_duration(max(0.0, left))} unless the agent gets through",
+                "restore the agent's way to the coordinator; until then it plays the baseline",
+            )
+    oldest = agent.gauges.get("oldest_pending_s")
+    if oldest is not None and oldest > PENDING_WINDOWS * space.rewards.window_s:
+        yield Alert(
+            "pending",
+            "ticket",
+            agent.task,
+            f"a decision has waited {_duration(oldest)} for its reward; the window is "
+            f"{_duration(space.rewards.window_s)}",
+            "see whether the agent's background thread runs: windows are not being closed",
+        )
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,103 @@
+"""The application: the API, the pages, and what guards them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Security
+from fastapi.openapi.utils import get_openapi
+from fastapi.security import HTTPBearer
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from guardband.live.server import admin, agents, errors, reads
+from guardband.live.server.door import Door
+from guardband.live.server.settings import Settings
+from guardband.live.server.site import Site
+from guardband.live.store.base import Store
+
+__all__ = ["make_app"]
+
+STATIC = Path(__file__).parents[1] / "static"
+ABOUT = (
+    "Agents upload totals of what they have counted and download sums; people watch, pause and "
+    "decide. Errors are problem details (RFC 9457) with a stable `code`."
+)
+
+
+def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
+    """Return the application over a store, which it closes when it ends."""
+    site = Site(store, settings or Settings(), version("guardband"))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await site.start()
+        try:
+            yield
+        finally:
+            await site.stop()
+
+    app = FastAPI(
+        title="guardband",
+        version=site.version,
+        description=ABOUT,
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.site, app.state.hub = site, site.hub
+    bearer = Security(HTTPBearer(auto_error=False, description="gb_<id>_<secret>"))
+    guarded = (agents.router, admin.router, reads.router)
+    for router in guarded:
+        app.include_router(router, dependencies=[bearer])
+    app.include_router(reads.public)
+    errors.install(app, [route for each in (*guarded, reads.public) for route in each.routes])
+    _add_pages(app)
+    app.add_middleware(
+        Door,
+        tokens=site.tokens,
+        settings=site.settings,
+        body_limit=site.body_limit,
+        on_done=site.done,
+    )
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _add_pages(app: FastAPI) -> None:
+    """Give every file of the dashboard a route of its own: there are no paths to play with."""
+    for file in sorted(path for path in STATIC.rglob("*") if path.is_file()):
+        name = file.relative_to(STATIC).as_posix()
+        _add_page(app, "/" if name == "index.html" else f"/{name}", file)
+    if not (STATIC / "index.html").is_file():
+
+        async def nothing(_: Request) -> Response:
+            return PlainTextResponse("guardband runs; this installation has no dashboard.\n")
+
+        app.add_route("/", nothing, include_in_schema=False)
+
+
+def _add_page(app: FastAPI, path: str, file: Path) -> None:
+    async def page(_: Request) -> Response:
+        return FileResponse(file, headers={"Cache-Control": "no-cache"})
+
+    app.add_route(path, page, include_in_schema=False)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document, in which every error is a problem."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=ABOUT, routes=app.routes
+        )
+        schemas = document["components"]["schemas"]
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        schemas["Problem"] = errors.Problem.model_json_schema()
+        app.openapi_schema = document
+    return app.openapi_schema

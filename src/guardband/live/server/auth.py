@@ -1,0 +1,113 @@
+"""Who is asking: bearer tokens `gb_<id>_<secret>`, of which only a digest is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from guardband.live.messages import Refused
+from guardband.live.store.base import TokenRow
+
+__all__ = ["ROLES", "Caller", "Tokens", "new_token"]
+
+ROLES = ("admin", "agent", "viewer")
+SHAPE = re.compile(r"gb_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
+NOBODY = "0" * 64  # compared with where the id is unknown, so that both cases take as long
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with a valid token."""
+
+    token: TokenRow
+
+    @property
+    def who(self) -> str:
+        """How the audit names them."""
+        return f"{self.token.role}:{self.token.token}"
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no space is closed to them."""
+        return self.token.space is None
+
+    def sees(self, space: str) -> bool:
+        """Whether they may know of a space."""
+        return self.token.space in (None, space)
+
+    def must_be(self, *roles: str) -> Caller:
+        """Refuse (403) anybody else."""
+        if self.token.role not in roles:
+            raise Refused(
+                "wrong_role",
+                403,
+                f"this needs a token of role {' or '.join(roles)}, not {self.token.role}.",
+            )
+        return self
+
+    def must_see(self, space: str) -> Caller:
+        """Refuse (403) those whose token is for another space."""
+        if not self.sees(space):
+            raise Refused("wrong_space", 403, "this token is for another space.")
+        return self
+
+    def must_own(self, space: str, task: str) -> Caller:
+        """Refuse (403) all but the admin of the space and the agent of that task."""
+        self.must_be("admin", "agent").must_see(space)
+        if self.token.role == "agent" and self.token.task != task:
+            raise Refused(
+                "wrong_task", 403, f"this token is for the task {self.token.task!r}, not {task!r}."
+            )
+        return self
+
+
+class Tokens:
+    """The tokens of a server, in memory: a request that is not allowed never reaches the store."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, TokenRow] = {}
+
+    def replace(self, rows: Iterable[TokenRow]) -> None:
+        """Take these for all there are; revoked ones are as good as unknown."""
+        self._by_id = {row.token: row for row in rows if row.revoked_at is None}
+
+    def caller(self, header: bytes | None) -> Caller | None:
+        """Return who sent this Authorization header, or None where nobody valid did."""
+        scheme, _, value = (header or b"").decode("latin-1").partition(" ")
+        match = SHAPE.fullmatch(value.strip())
+        if scheme.lower() != "bearer" or match is None:
+            return None
+        ident, secret = match.groups()
+        row = self._by_id.get(ident)
+        same = hmac.compare_digest(digest_of(secret), NOBODY if row is None else row.sha256)
+        return Caller(row) if row is not None and same else None
+
+    def get(self, ident: str) -> TokenRow | None:
+        """Return a token that is valid now."""
+        return self._by_id.get(ident)
+
+    def all(self) -> list[TokenRow]:
+        """Return them, the oldest first."""
+        return sorted(self._by_id.values(), key=lambda row: (row.created_at, row.token))
+
+
+def digest_of(secret: str) -> str:
+    """Return what is stored of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def new_token(
+    role: str, *, space: str | None = None, task: str | None = None, note: str = "", now: float
+) -> tuple[TokenRow, str]:
+    """Return a new token, and the text that its owner must keep: it is not stored anywhere."""
+    if role == "agent" and (space is None or task is None):
+        raise Refused("incomplete_scope", 422, "an agent's token needs a space and a task.")
+    if role != "agent" and task is not None:
+        raise Refused("incomplete_scope", 422, f"a token of role {role} is not bound to a task.")
+    ident, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
+    row = TokenRow(ident, digest_of(secret), role, space, task, note, now, None)
+    return row, f"gb_{ident}_{secret}"

@@ -1,0 +1,207 @@
+"""The door: who may come in, how much they may carry, how long they may take.
+
+Everything that can be refused without looking at the body is refused before it is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from guardband.live.server.auth import Caller, Tokens
+from guardband.live.server.errors import problem
+from guardband.live.server.limits import Buckets
+from guardband.live.server.logs import log
+from guardband.live.server.settings import Settings
+
+__all__ = ["Door", "Visit"]
+
+NO_BODY = ("GET", "HEAD", "OPTIONS")
+SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        "object-src 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Gone(Exception):  # noqa: N818 - it is no error when somebody leaves
+    """The client has left, or takes nothing."""
+
+
+class Visit:
+    """One request, as the door sees it."""
+
+    def __init__(self, scope: Scope, caller: Caller | None) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.caller = caller
+        self.status = 0
+        self.received = self.sent = 0
+        self.started = time.perf_counter()
+
+
+class Door:
+    """ASGI middleware around the whole application.
+
+    Parameters
+    ----------
+    app
+        What is behind it.
+    tokens
+        Who is known.
+    settings
+        The limits.
+    body_limit
+        Says how long the body of a request may be; it follows the largest space.
+    on_done
+        Told of every request when it is over.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        tokens: Tokens,
+        settings: Settings,
+        body_limit: Callable[[Scope], int],
+        on_done: Callable[[Visit], None],
+    ) -> None:
+        self.app, self.tokens, self.settings = app, tokens, settings
+        self.body_limit, self.on_done = body_limit, on_done
+        self.uploads = Buckets(settings.uploads_per_s, settings.upload_burst)
+        self.streams = Buckets(settings.streams_per_s, settings.stream_burst)
+        self.others = Buckets(settings.requests_per_s, settings.request_burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        caller = self.tokens.caller(_header(scope, b"authorization"))
+        visit = Visit(scope, caller)
+        scope.setdefault("state", {})["caller"] = caller
+        scope["state"]["visit"] = visit
+
+        async def tell(message: Message) -> None:
+            self._note(visit, message)
+            try:
+                async with asyncio.timeout(self.settings.send_s):
+                    await send(message)
+            except TimeoutError:
+                raise Gone from None
+
+        try:
+            refusal = self._refusal(scope, visit)
+            if refusal is None and visit.method not in NO_BODY:
+                whole = await self._body(scope, receive, visit)
+                refusal = whole if isinstance(whole, Response) else None
+                receive = _replay(whole, receive) if isinstance(whole, bytes) else receive
+            await (refusal or self.app)(scope, receive, tell)
+        except Gone:
+            visit.status = visit.status or 499  # as nginx counts them; nobody reads it
+        except Exception:
+            log("error", logging.ERROR, trace=True, method=visit.method, path=visit.path[:200])
+            if visit.status:
+                raise
+            await problem(500, detail="an error of the server; it has been logged.")(
+                scope, receive, tell
+            )
+        finally:
+            self._done(visit)
+
+    def _refusal(self, scope: Scope, visit: Visit) -> Response | None:
+        """Return the answer to those who may not come in."""
+        guarded = visit.path.startswith("/v1/") or visit.path == "/v1"
+        guarded |= visit.path == "/metrics" and not self.settings.open_metrics
+        if not guarded:
+            return None
+        if visit.caller is None:
+            known = _header(scope, b"authorization") is not None
+            detail = "send the header Authorization: Bearer gb_..., with a token that is valid."
+            return problem(401, "unknown_token" if known else "no_token", detail)
+        bucket = self.others
+        if visit.path.startswith("/v1/streams/"):
+            bucket = self.uploads
+        elif visit.method == "POST" and visit.path.endswith("/streams"):
+            bucket = self.streams
+        wait = bucket.wait_of(visit.caller.token.token, time.monotonic())
+        if wait > 0:
+            each = f"{bucket.rate:g} requests a second"
+            detail = f"this token has used up its {each}; wait {wait:.2g} s."
+            return problem(429, detail=detail, retry_after_s=wait)
+        return None
+
+    async def _body(self, scope: Scope, receive: Receive, visit: Visit) -> bytes | Response:
+        """Return the whole body, or the answer to one that is too long or too slow."""
+        most = self.body_limit(scope)
+        length = _header(scope, b"content-length") or b"0"
+        too_long = problem(413, detail=f"a body may have {most:,} bytes here.", limit=most)
+        if not length.isdigit() or int(length[:20]) > most:
+            return too_long
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(self.settings.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    parts.append(message.get("body", b""))
+                    visit.received += len(parts[-1])
+                    if visit.received > most:
+                        return too_long
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            return problem(408, headers={"Connection": "close"})
+
+    def _note(self, visit: Visit, message: Message) -> None:
+        """Look at what is sent, and add the headers that everything has."""
+        if message["type"] == "http.response.start":
+            visit.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY.items():
+                headers.setdefault(name, value)
+            if visit.path.startswith("/v1"):
+                headers.setdefault("Cache-Control", "no-store")
+        elif message["type"] == "http.response.body":
+            visit.sent += len(message.get("body", b""))
+
+    def _done(self, visit: Visit) -> None:
+        self.on_done(visit)
+        log(
+            "request",
+            method=visit.method,
+            path=visit.path[:200],
+            status=visit.status,
+            ms=round(1e3 * (time.perf_counter() - visit.started), 2),
+            received=visit.received,
+            sent=visit.sent,
+            who=visit.caller.who if visit.caller else None,
+        )
+
+
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    return next((value for key, value in scope["headers"] if key == name), None)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a channel that gives the body at once, and then whatever comes after it."""
+    waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again

@@ -1,0 +1,138 @@
+"""Every answer that is not what was asked for: problem details (RFC 9457) with a stable code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+
+from guardband.live.messages import Refused
+
+__all__ = ["Problem", "answers", "install", "problem"]
+
+MEDIA_TYPE = "application/problem+json"
+CODES = {
+    400: "malformed",
+    401: "unauthorised",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limited",
+    500: "internal",
+    503: "unavailable",
+}
+WORDS = {
+    400: "The request is not well formed.",
+    401: "No valid token.",
+    403: "The token does not allow this.",
+    404: "There is no such thing here.",
+    405: "There is such a thing, but not with this method.",
+    408: "The request took too long to arrive.",
+    409: "It does not fit what is stored.",
+    410: "It is closed.",
+    413: "The body is too long.",
+    422: "The request has values that cannot be.",
+    429: "Too many requests.",
+    503: "Not now; try again.",
+}
+MOST_ERRORS = 8  # a list of a thousand bad numbers is reported by its first few
+
+
+class Problem(BaseModel):
+    """Why a request failed; `code` is stable, `detail` is for people."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="urn:guardband:problem:CODE")
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+def problem(
+    status: int,
+    code: str | None = None,
+    detail: str = "",
+    headers: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Response:
+    """Return the answer for an error; `more` are further fields for programs."""
+    code = code or CODES.get(status, "error")
+    title = HTTPStatus(status).phrase
+    own = {"type": f"urn:guardband:problem:{code}", "title": title, "status": status}
+    own |= {"detail": detail or WORDS.get(status, title), "code": code}
+    extra = dict(headers or {})
+    if "retry_after_s" in more:
+        extra["Retry-After"] = str(math.ceil(more["retry_after_s"]))
+    if status == HTTPStatus.UNAUTHORIZED:
+        extra["WWW-Authenticate"] = 'Bearer realm="guardband"'
+    return JSONResponse({**more, **own}, status, headers=extra, media_type=MEDIA_TYPE)
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses=` of an operation that may fail with these statuses."""
+    reference = {"$ref": "#/components/schemas/Problem"}
+    return {
+        status: {
+            "description": WORDS.get(status, HTTPStatus(status).phrase),
+            "content": {MEDIA_TYPE: {"schema": reference}},
+        }
+        for status in sorted(statuses)
+    }
+
+
+def install(app: FastAPI, operations: Sequence[BaseRoute]) -> None:
+    """Make every error of `app` a problem; `operations` are the routes of its API."""
+    app.state.operations = operations
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return problem(error.status, error.code, error.detail, **error.more)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    if any(each["type"] == "json_invalid" for each in found):
+        return problem(400, "invalid_json", f"the body is not JSON: {found[0]['ctx']['error']}.")
+    # The values that were sent are not repeated: they may be long, or secret, or not even JSON.
+    listed = [
+        {"where": ".".join(str(part)[:64] for part in each["loc"]), "what": each["msg"][:300]}
+        for each in found[:MOST_ERRORS]
+    ]
+    first = listed[0]
+    return problem(422, detail=f"{first['where']}: {first['what']}.", errors=listed)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods(request)))
+    return problem(error.status_code, headers=headers)
+
+
+def _methods(request: Request) -> set[str]:
+    """Return with which methods there is something at the request's path."""
+    return {
+        method
+        for route in request.app.state.operations
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }

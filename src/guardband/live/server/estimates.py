@@ -1,0 +1,80 @@
+"""What the coordinator itself concludes from totals: theta, its intervals, and who differs.
+
+For people only; no decision is made from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from guardband.algorithms import GuardUcb
+from guardband.core.types import Floats
+from guardband.live.space import Space
+from guardband.live.total import Total, difference, matrix_of, total_sum
+
+__all__ = ["ENOUGH", "Estimate", "estimate_of", "heterogeneity"]
+
+ENOUGH = 30  # observations, and as many as there are features, on either side of a comparison
+
+
+class Estimate(NamedTuple):
+    """The ridge estimate from one total, and its confidence set."""
+
+    theta: Floats  # (d,)
+    inverse: Floats  # (d, d): V^-1, V = ridge I + W
+    logdet: float  # log det(V / ridge)
+    beta: float  # ||theta - theta*||_V <= beta with probability 1 - delta
+
+    @property
+    def halfwidth(self) -> Floats:
+        """Half the width of the confidence set along each feature."""
+        return self.beta * np.sqrt(np.maximum(np.diag(self.inverse), 0.0))
+
+
+def estimate_of(space: Space, total: Total, delta: float | None = None) -> Estimate:
+    """Return the estimate from a total, at the space's delta or another."""
+    d, level = space.dim, space.delta if delta is None else delta
+    learner = space.learner()
+    guard = isinstance(learner, GuardUcb)
+    ridge = learner.ridge if learner.ridge is not None else 1.0 / space.theta_bound**2
+    matrix = matrix_of(total)
+    values, vectors = np.linalg.eigh(matrix[:d, :d])
+    values = ridge + np.maximum(values, 0.0)
+    inverse = (vectors / values) @ vectors.T
+    logdet = float(np.log(values / ridge).sum())
+    if guard:  # weights carry the noise
+        beta = math.sqrt(logdet + 2.0 * math.log(1.0 / level) + ridge * space.theta_bound**2)
+    else:
+        sigma = math.hypot(learner.context_noise, learner.noise)
+        spread = math.sqrt(logdet + 2.0 * math.log(2.0 / level))
+        beta = sigma * spread + math.sqrt(ridge) * space.theta_bound
+    return Estimate(inverse @ matrix[:d, d], inverse, logdet, beta)
+
+
+def heterogeneity(space: Space, by_task: Mapping[str, Total]) -> dict[str, float]:
+    """Return, by task, how far its theta is from that of all others; above 1 they differ.
+
+    T = (a - b)'(A^-1 + B^-1)^-1 (a - b) over (beta_a + beta_b)^2, with a, A from the task's own
+    data and b, B from everybody else's. If both learn the same theta, each estimate lies within
+    its radius, and (A^-1 + B^-1)^-1 is below A and below B, so the ratio is at most 1 with
+    probability 1 - 2 delta. Tasks with too little data on either side are left out.
+    """
+    enough = max(ENOUGH, space.dim)
+    everything = total_sum(space.dim, by_task.values())
+    ratios = {}
+    for task, own in by_task.items():
+        rest = difference(everything, own)
+        if min(own.n, rest.n) < enough:
+            continue
+        mine, theirs = estimate_of(space, own), estimate_of(space, rest)
+        gap = mine.theta - theirs.theta
+        try:
+            distance = float(gap @ np.linalg.solve(mine.inverse + theirs.inverse, gap))
+        except np.linalg.LinAlgError:
+            continue
+        ratios[task] = distance / (mine.beta + theirs.beta) ** 2
+    return {task: ratio for task, ratio in ratios.items() if math.isfinite(ratio)}

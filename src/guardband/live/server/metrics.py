@@ -1,0 +1,184 @@
+"""`/metrics`: what Prometheus reads, from the store's state and from this process's own counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from guardband.live.server.picture import Picture, TaskPicture
+
+__all__ = ["OUTCOMES", "Counts", "exposition"]
+
+KINDS = ("learned", "explored", "baseline")
+OUTCOMES = ("observed", "defaulted", "void", "late", "orphan", "duplicate")
+TASK = ("space", "agent")
+COMMIT_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+EPOCH_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+# Gauges that agents report, by the name under which they appear here.
+REPORTED = {
+    "guardband_pending_decisions": ("pending", "Decisions that wait for their reward."),
+    "guardband_oldest_pending_seconds": ("oldest_pending_s", "How long the oldest has waited."),
+    "guardband_safety_margin_min": ("margin_min", "The least margin of a learned action."),
+    "guardband_gate_lambda_min": ("lambda_min", "The least eigenvalue of V."),
+    "guardband_gate_lambda_required": ("lambda_required", "What the gate asks of it."),
+    "guardband_beta": ("beta", "The radius of the confidence set."),
+    "guardband_logdet": ("logdet", "log det V over that of the ridge."),
+    "guardband_residual_variance_ratio": (
+        "residual_ratio",
+        "Variance of the residuals over the declared one.",
+    ),
+}
+
+
+class Counts:
+    """What this process counts itself."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = registry = CollectorRegistry()
+
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(name, words, labels, registry=registry)
+
+        self.uploads = counter(
+            "guardband_uploads_total", "Uploads, by what became of them.", *TASK, "result"
+        )
+        self.upload_bytes = counter("guardband_upload_bytes_total", "Bytes from agents.", *TASK)
+        self.download_bytes = counter("guardband_download_bytes_total", "Bytes to agents.", *TASK)
+        self.invalid = counter(
+            "guardband_invalid_increments_total", "Increments refused, by check.", *TASK, "check"
+        )
+        self.commit = Histogram(
+            "guardband_store_commit_seconds",
+            "Time of one change of the store, until it is durable.",
+            registry=registry,
+            buckets=COMMIT_BUCKETS,
+        )
+        self.epoch = Histogram(
+            "guardband_epoch_duration_seconds",
+            "From the opening of an epoch to its end.",
+            ("space",),
+            registry=registry,
+            buckets=EPOCH_BUCKETS,
+        )
+        self.epochs = counter("guardband_epochs_total", "Epochs closed.", "space")
+        self.longpolls = Gauge("guardband_longpolls", "Polls held now.", registry=registry)
+        build = Gauge("guardband_build_info", "Always 1.", ("version",), registry=registry)
+        build.labels(version).set(1)
+
+
+class _Scrape:
+    """What one answer consists of."""
+
+    def __init__(self, counts: Counts, pictures: Sequence[Picture]) -> None:
+        self.counts, self.pictures = counts, pictures
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family once."""
+        yield from self.counts.registry.collect()
+        yield from _of_spaces(self.pictures)
+        tasks = [(p, each) for p in self.pictures for each in p.tasks]
+        yield from _counters(tasks)
+        yield from _gauges(tasks)
+
+
+def exposition(counts: Counts, pictures: Sequence[Picture]) -> bytes:
+    """Return the text that Prometheus reads."""
+    return generate_latest(_Scrape(counts, pictures))
+
+
+def _of_spaces(pictures: Sequence[Picture]) -> Iterator[Metric]:
+    def of(name: str, words: str, values: Iterable[tuple[Picture, float]]) -> Metric:
+        kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = kind(name, words, labels=("space",))
+        for picture, value in values:
+            family.add_metric([picture.row.name], value)
+        return family
+
+    yield of("guardband_epoch", "The newest epoch.", ((p, p.row.epoch) for p in pictures))
+    yield of("guardband_paused", "1: paused.", ((p, p.row.paused is not None) for p in pictures))
+    yield of(
+        "guardband_server_restores_total",
+        "How often the store was older than what agents had seen.",
+        ((p, p.restores) for p in pictures),
+    )
+    streams = GaugeMetricFamily(
+        "guardband_epoch_streams", "Streams in the newest epoch.", labels=("space", "state")
+    )
+    for picture in pictures:
+        if picture.epochs:
+            newest = picture.epochs[-1]
+            streams.add_metric([picture.row.name, "in"], newest.streams_in)
+            streams.add_metric([picture.row.name, "late"], newest.streams_late)
+    yield streams
+
+
+def _counters(tasks: Sequence[tuple[Picture, TaskPicture]]) -> Iterator[Metric]:
+    def of(name: str, words: str, label: str, part: str, keys: Sequence[str] | None) -> Metric:
+        family = CounterMetricFamily(name, words, labels=(*TASK, label))
+        for picture, each in tasks:
+            values: Mapping[str, Any] = getattr(each, part)
+            for key in sorted(values) if keys is None else keys:
+                family.add_metric([picture.row.name, each.task, key], values.get(key, 0))
+        return family
+
+    yield of("guardband_decisions_total", "Decisions, by kind.", "kind", "counters", KINDS)
+    yield of(
+        "guardband_observations_total", "What became of rewards.", "outcome", "counters", OUTCOMES
+    )
+    yield of(
+        "guardband_conservative_reason_total", "Why agents held back.", "reason", "reasons", None
+    )
+    conflicts = CounterMetricFamily(
+        "guardband_stream_conflicts_total", "State that was copied or rolled back.", labels=TASK
+    )
+    for picture, each in tasks:
+        conflicts.add_metric([picture.row.name, each.task], each.counters.get("conflicts", 0))
+    yield conflicts
+
+
+def _gauges(tasks: Sequence[tuple[Picture, TaskPicture]]) -> Iterator[Metric]:
+    def of(name: str, words: str, values: Iterable[float | None]) -> Metric:
+        family = GaugeMetricFamily(name, words, labels=TASK)
+        for (picture, each), value in zip(tasks, values, strict=True):
+            if value is not None and math.isfinite(value):
+                family.add_metric([picture.row.name, each.task], value)
+        return family
+
+    for name, (key, words) in REPORTED.items():
+        yield of(name, words, (each.gauges.get(key) for _, each in tasks))
+    # Sums may fall, where rewards can be negative: so they are gauges.
+    for name in ("reward", "floor"):
+        words = f"Sum of the {name}s of counted decisions."
+        yield of(f"guardband_{name}_sum", words, (each.sums.get(name) for _, each in tasks))
+    yield of(
+        "guardband_heterogeneity_ratio",
+        "How far a task's theta is from the others'; above 1: it differs.",
+        (picture.heterogeneity.get(each.task) for picture, each in tasks),
+    )
+    yield of(
+        "guardband_agent_epoch_lag",
+        "Epochs that the agent has not got yet.",
+        (None if e.epoch is None else max(0, p.row.epoch - e.epoch) for p, e in tasks),
+    )
+    yield of(
+        "guardband_agent_last_seen_seconds",
+        "Time since the agent was heard of.",
+        (each.last_seen_s for _, each in tasks),
+    )
+    yield of(
+        "guardband_explore_lease_seconds",
+        "Time for which the agent may explore without getting through.",
+        (picture.lease_of(each) for picture, each in tasks),
+    )
+    margin = GaugeMetricFamily(
+        "guardband_safety_margin", "Margins of learned actions.", labels=(*TASK, "quantile")
+    )
+    for picture, each in tasks:
+        if "margin_p05" in each.gauges:
+            margin.add_metric([picture.row.name, each.task, "0.05"], each.gauges["margin_p05"])
+    yield margin

@@ -1,0 +1,229 @@
+"""A space at one moment, read from the store once; summary, metrics and alerts are made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from guardband.live.server.alerts import RECENT_S, Facts, TaskFacts
+from guardband.live.server.estimates import Estimate, estimate_of, heterogeneity
+from guardband.live.space import Space
+from guardband.live.store.base import (
+    AuditRow,
+    EpochRow,
+    PulseRow,
+    SpaceRow,
+    Store,
+    StreamRow,
+    TaskRow,
+)
+from guardband.live.total import Total, total_sum
+
+__all__ = ["Picture", "TaskPicture", "delta_spent", "take"]
+
+EPOCHS = 100
+EVENTS = 50
+RECENT_EVENTS = 500  # looked at for conflicts, refusals and restores
+CONSERVATIVE = 0.5  # an agent that plays the baseline more often than this is called conservative
+
+
+class TaskPicture(NamedTuple):
+    """A task: counters and sums over its streams, gauges of the one last heard of."""
+
+    row: TaskRow
+    uses: list[int]
+    alpha: float
+    streams: int  # that are open
+    n: int
+    last_seen_s: float | None  # None where all streams are sealed, or none ever spoke
+    epoch: int | None
+    counters: dict[str, int]
+    sums: dict[str, float]
+    gauges: dict[str, float]
+    reasons: dict[str, int]
+    state: dict[str, Any]
+    conflicts: int
+    invalid: int
+
+    @property
+    def task(self) -> str:
+        """Its name."""
+        return self.row.task
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A space at one moment."""
+
+    now: float
+    space: Space
+    row: SpaceRow
+    tasks: Sequence[TaskPicture]
+    open: EpochRow | None
+    epochs: Sequence[EpochRow]  # closed ones, oldest first
+    events: Sequence[AuditRow]  # newest first
+    restores: int
+    recent_restores: int
+    streams: dict[str, list[str]]  # the names of each task's
+    totals: dict[str, Total]  # what of each task is in the newest epoch
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """Theta from the newest epoch, where its sum may be served."""
+        served = sum(total.n > 0 for total in self.totals.values())
+        if served < max(1, self.space.sync.min_streams):
+            return None
+        return estimate_of(self.space, total_sum(self.space.dim, self.totals.values()))
+
+    @cached_property
+    def heterogeneity(self) -> dict[str, float]:
+        """How far each task's theta is from the others'; above 1: they differ."""
+        return heterogeneity(self.space, self.totals)
+
+    def conclude(self) -> None:
+        """Compute what takes a while, once."""
+        _ = self.estimate, self.heterogeneity
+
+    def facts(self) -> Facts:
+        """Return what alerts are made of."""
+        return Facts(
+            space=self.space,
+            agents=[
+                TaskFacts(
+                    task=each.task,
+                    counters=each.counters,
+                    sums=each.sums,
+                    gauges=each.gauges,
+                    last_seen_s=each.last_seen_s,
+                    heterogeneity=self.heterogeneity.get(each.task),
+                    conflicts=each.conflicts,
+                    invalid=each.invalid,
+                )
+                for each in self.tasks
+                if each.row.status == "active"
+            ],
+            open_for_s=None if self.open is None else self.now - self.open.opened_at,
+            restores=self.recent_restores,
+        )
+
+    def lease_of(self, each: TaskPicture) -> float | None:
+        """Return for how long a task may explore without getting through; None: no limit."""
+        if self.space.lease_s is None or each.last_seen_s is None:
+            return None
+        return max(0.0, self.space.lease_s - each.last_seen_s)
+
+    def state_of(self, each: TaskPicture) -> str:
+        """Return a task's state in one word."""
+        mode = each.state.get("mode", "running")
+        recent = each.gauges.get("baseline_recent", 0.0)
+        if each.row.status != "active":
+            return each.row.status
+        if self.row.paused is not None:
+            return "paused"
+        if each.last_seen_s is None:
+            return "ended" if each.streams == 0 else "stale"
+        if each.last_seen_s > self.space.sync.live_s:
+            return "stale"
+        if mode in ("shadow", "paused"):
+            return str(mode)
+        return "conservative" if mode != "running" or recent > CONSERVATIVE else "ok"
+
+
+def take(store: Store, name: str, now: float) -> Picture | None:
+    """Return the picture of a space, or None where there is no such space."""
+    with store.reading() as t:
+        row = t.space(name)
+        if row is None:
+            return None
+        space = Space.from_json(json.loads(row.config))
+        streams, pulses, tasks = t.streams(name), t.pulses(name), t.tasks(name)
+        recent = t.events(name, RECENT_EVENTS)
+        epochs = t.epochs(name, EPOCHS + 1)
+        open_ = t.epoch(name, row.open) if row.open else None
+    fresh = [event for event in recent if event.at > now - RECENT_S]
+    streams_of: dict[str, list[StreamRow]] = {task.task: [] for task in tasks}
+    pulses_of: dict[str, list[PulseRow]] = {task.task: [] for task in tasks}
+    for stream in streams:
+        streams_of[stream.task].append(stream)
+    for pulse in pulses:
+        pulses_of[pulse.task].append(pulse)
+    parts: dict[str, list[Total]] = {task.task: [] for task in tasks if task.status == "active"}
+    for stream in streams:
+        if stream.task in parts and stream.entry_epoch == row.epoch and row.epoch > 0:
+            parts[stream.task].append(Total.from_bytes(stream.entry_total))
+    return Picture(
+        now=now,
+        space=space,
+        row=row,
+        tasks=[
+            _task(space, task, streams_of[task.task], pulses_of[task.task], fresh, now)
+            for task in tasks
+        ],
+        open=open_,
+        epochs=[each for each in reversed(epochs) if each.state == "closed"][-EPOCHS:],
+        events=recent[:EVENTS],
+        restores=sum(event.what == "server restore" for event in recent),
+        recent_restores=sum(event.what == "server restore" for event in fresh),
+        streams={task: [stream.stream for stream in own] for task, own in streams_of.items()},
+        totals={task: total_sum(space.dim, each) for task, each in parts.items() if each},
+    )
+
+
+def delta_spent(space: Space, streams: int, epoch: int) -> float:
+    """Return how much of delta the streams and epochs so far have used."""
+    if space.shares == "equal":
+        epochs = sum(1.0 / p**2 for p in range(1, min(epoch + 1, 100_000) + 1))
+        return space.delta * 6.0 / math.pi**2 * epochs * min(1.0, streams / space.agents)
+    return space.delta * (1.0 - 1.0 / (streams + 1)) * (1.0 - 1.0 / (epoch + 2))
+
+
+def _task(
+    space: Space,
+    row: TaskRow,
+    streams: Sequence[StreamRow],
+    pulses: Sequence[PulseRow],
+    fresh: Sequence[AuditRow],
+    now: float,
+) -> TaskPicture:
+    own = {stream.stream: stream for stream in streams}
+    heard = sorted(pulses, key=lambda pulse: pulse.last_seen)
+    alive = [pulse for pulse in heard if own[pulse.stream].state == "open"]
+    said = [(p, json.loads(p.report)) for p in heard if p.reported_at is not None]
+    reports = [report for _, report in said]
+    newest = reports[-1] if reports else {}
+    gauges = dict(newest.get("gauges", {}))
+    current = [report.get("gauges", {}) for pulse, report in said if pulse in alive]
+    margins = [each["margin_min"] for each in current if "margin_min" in each]
+    if margins:
+        gauges["margin_min"] = min(margins)
+    counters = _sum(reports, "counters")
+    troubles = [event.what for event in fresh if event.who == row.task]
+    return TaskPicture(
+        row=row,
+        uses=json.loads(row.uses),
+        alpha=space.alphas.get(row.task, space.alpha),
+        streams=sum(stream.state == "open" for stream in own.values()),
+        n=sum(stream.n for stream in own.values()),
+        last_seen_s=max(0.0, now - alive[-1].last_seen) if alive else None,
+        epoch=alive[-1].seen_epoch if alive else None,
+        counters=counters,
+        sums=_sum(reports, "sums"),
+        gauges=gauges,
+        reasons=_sum(reports, "reasons"),
+        state=newest.get("state", {}),
+        # An agent that is merely ahead of a restored store meets a refusal, too, and goes on.
+        conflicts=counters.get("conflicts", 0) if "chain conflict" in troubles else 0,
+        invalid=troubles.count("invalid increment"),
+    )
+
+
+def _sum(reports: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:
+    total: dict[str, Any] = {}
+    for report in reports:
+        for key, value in report.get(part, {}).items():
+            total[key] = total.get(key, 0) + value
+    return {key: value for key, value in total.items() if math.isfinite(value)}

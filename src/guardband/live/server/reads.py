@@ -1,0 +1,205 @@
+"""What people and their tools read: spaces, summaries, events, metrics, health."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from guardband.live.messages import Refused
+from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
+from guardband.live.server.auth import Caller
+from guardband.live.server.errors import answers
+from guardband.live.server.metrics import exposition
+from guardband.live.server.replies import (
+    HistoryReply,
+    SpaceLine,
+    SpaceReply,
+    StatusReply,
+    SummaryReply,
+)
+from guardband.live.server.site import Site
+from guardband.live.server.summary import history_of, summary_of
+from guardband.live.store.base import SampleRow
+
+__all__ = ["public", "router"]
+
+router = APIRouter(tags=["people"])
+public = APIRouter(tags=["tools"])
+BEAT_S = 15.0  # between two signs of life of an event stream
+READY_S = 5.0
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/v1/spaces", responses=answers(*USUAL))
+async def list_spaces(request: Request) -> list[SpaceLine]:
+    """List the spaces that the token may see."""
+    site, caller = site_of(request), caller_of(request)
+
+    def read() -> list[SpaceLine]:
+        with site.store.reading() as t:
+            return [
+                SpaceLine(
+                    space=row.name,
+                    config_version=row.config_version,
+                    epoch=row.epoch,
+                    tasks=len(t.tasks(row.name)),
+                    paused=row.paused,
+                )
+                for row in t.spaces()
+                if caller.sees(row.name)
+            ]
+
+    return await site.clerk.do(read)
+
+
+@router.get("/v1/spaces/{space}", responses=answers(*USUAL))
+async def show_space(space: SpaceName, request: Request) -> SpaceReply:
+    """Return a space and its settings."""
+    site = site_of(request)
+    caller_of(request).must_see(space)
+
+    def read() -> SpaceReply:
+        known, version = site.coordinator.space(space)
+        with site.store.reading() as t:
+            row, tasks = t.space(space), t.tasks(space)
+        assert row is not None
+        return SpaceReply(
+            space=space,
+            config_version=version,
+            epoch=row.epoch,
+            tasks=len(tasks),
+            paused=row.paused,
+            schema_hash=known.schema_hash,
+            config=known.as_json(),
+        )
+
+    return await site.clerk.do(read)
+
+
+@router.get("/v1/spaces/{space}/summary", responses=answers(*USUAL))
+async def summary(space: SpaceName, request: Request) -> SummaryReply:
+    """Return everything that a page about a space shows."""
+    site = site_of(request)
+    caller_of(request).must_be("admin", "viewer").must_see(space)
+    picture = await site.picture(space)
+    return summary_of(picture, site.alerts(picture))
+
+
+@router.get("/v1/spaces/{space}/history", responses=answers(*USUAL))
+async def history(
+    space: SpaceName,
+    request: Request,
+    hours: Annotated[float, Query(gt=0, le=9_600, description="how far back")] = 1.0,
+) -> HistoryReply:
+    """Return how tasks fared over time, the more coarsely the farther back it reaches."""
+    site = site_of(request)
+    caller_of(request).must_be("admin", "viewer").must_see(space)
+
+    def read() -> list[SampleRow]:
+        site.coordinator.space(space)
+        now = site.clerk.now()
+        return site.coordinator.samples(space, since=now - 3600.0 * hours, now=now)
+
+    return await asyncio.to_thread(history_of, await site.clerk.do(read))
+
+
+@router.get(
+    "/v1/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": 'Server-sent events: data: {"space", "what"}.',
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **answers(*USUAL),
+    },
+)
+async def events(
+    request: Request,
+    seconds: Annotated[float, Query(gt=0, le=86_400, description="how long to stay")] = 3600.0,
+) -> Response:
+    """Say, as it happens, that something about a space is new; ask for its summary then."""
+    site, caller = site_of(request), caller_of(request)
+    caller.must_be("admin", "viewer")
+    # The place is taken before the answer begins, so that a refusal can still be one.
+    return _Stream(_events(site, caller, seconds), site.watchers.one(caller.token.token))
+
+
+@public.get("/healthz")
+async def health() -> StatusReply:
+    """Say that the process is up."""
+    return StatusReply(status="up")
+
+
+@public.get("/readyz", responses=answers(503))
+async def ready(request: Request) -> StatusReply:
+    """Say that the store answers."""
+    site = site_of(request)
+    try:
+        async with asyncio.timeout(READY_S):
+            await site.check()
+    except Exception as error:
+        raise Refused("store_unavailable", 503, "the store does not answer.") from error
+    return StatusReply(status="ready")
+
+
+@public.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "For Prometheus.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+        **answers(401, 403, 429, 500, 503),
+    },
+)
+async def metrics(request: Request) -> Response:
+    """Return the metrics of all spaces; needs a token of an admin or viewer of all of them."""
+    site = site_of(request)
+    caller: Caller | None = request.state.caller
+    if caller is not None and not site.settings.open_metrics:
+        caller.must_be("admin", "viewer")
+        if caller.token.space is not None:
+            raise Refused("wrong_space", 403, "metrics are about all spaces.")
+    site.counts.longpolls.set(site.polls.taken)
+    pictures = await site.pictures()
+    return Response(await asyncio.to_thread(exposition, site.counts, pictures), media_type=TEXT)
+
+
+class _Stream(StreamingResponse):
+    """Events, and the place that they hold until they end."""
+
+    def __init__(self, lines: AsyncIterator[str], place: AbstractContextManager[None]) -> None:
+        super().__init__(lines, media_type="text/event-stream")
+        self._place = place
+        place.__enter__()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._place.__exit__(None, None, None)
+
+
+async def _events(site: Site, caller: Caller, seconds: float) -> AsyncIterator[str]:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    yield ": here\n\n"
+    async for each in site.hub.watch(caller.sees, min(BEAT_S, seconds)):
+        yield ": here\n\n" if each is None else _event(*each)
+        if loop.time() >= end or site.tokens.get(caller.token.token) is None:
+            return
+
+
+def _event(space: str, what: str) -> str:
+    body: dict[str, Any] = {"space": space, "what": what}
+    return f"data: {json.dumps(body)}\n\n"

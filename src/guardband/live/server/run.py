@@ -1,0 +1,154 @@
+"""A server that runs: uvicorn, with clients that may not dawdle and an end that is clean."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from guardband.live.server.settings import Settings
+
+__all__ = ["Server", "bind", "running", "server_for"]
+
+SPARE_FILES = 64  # descriptors that connections leave to the store and to logs
+GRACE_S = 5
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it, without clients that send their headers drop by drop."""
+
+    limits = Settings()
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._late: asyncio.TimerHandle | None = None
+        if len(self.connections) > self.limits.connections:
+            transport.abort()
+        else:
+            self._arm()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._disarm()  # a request is being answered; its body has a clock of its own
+        elif self._late is None:
+            self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def _arm(self) -> None:
+        self._late = self.loop.call_later(self.limits.header_s, self.transport.abort)
+
+    def _disarm(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+class Server(uvicorn.Server):
+    """Lets those go who wait before it counts who is still there, and swallows its signals."""
+
+    ready: Callable[[], None] | None = None  # called when it serves, and listens to signals
+
+    async def main_loop(self) -> None:
+        """Serve until told to stop."""
+        if self.ready is not None:
+            self.ready()
+        await super().main_loop()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        hub = getattr(getattr(self.config.app, "state", None), "hub", None)
+        if hub is not None:
+            hub.stop()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on SIGINT and SIGTERM, and leave it at that."""
+        with super().capture_signals():
+            try:
+                yield
+            finally:
+                self._captured_signals.clear()
+
+
+def server_for(
+    app: FastAPI,
+    *,
+    settings: Settings,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+) -> Server:
+    """Return a server for the application; `run(sockets=[...])` serves until it is told to stop."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(16, min(settings.connections, files - SPARE_FILES))
+
+    class Protocol(_Protocol):
+        limits = Settings(header_s=settings.header_s, connections=most)
+
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=65,  # longer than any poll, so that agents keep their connection
+        timeout_graceful_shutdown=GRACE_S,
+        backlog=min(2048, most),
+        ssl_certfile=tls_cert,
+        ssl_keyfile=tls_key,
+    )
+    return Server(config)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; OSError says what is wrong with it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol must be named: asyncio sends at once (TCP_NODELAY) only where it is.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(2048)
+    except OSError as error:
+        sock.close()
+        why = error.strerror or error
+        raise OSError(
+            f"cannot listen on {host}:{port}: {why}; choose another with --host or --port."
+        ) from None
+    sock.set_inheritable(False)
+    return sock
+
+
+@contextlib.contextmanager
+def running(app: FastAPI, *, settings: Settings, host: str = "127.0.0.1") -> Iterator[str]:
+    """Serve in a thread for the time of the block; yields the address. For tests and demos."""
+    sock = bind(host, 0)
+    server = server_for(app, settings=settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise RuntimeError("the server did not start; see its log.")
+            time.sleep(0.01)
+        yield f"http://{host}:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        sock.close()

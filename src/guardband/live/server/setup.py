@@ -1,0 +1,51 @@
+"""The first start: a data folder with a store, and tokens to begin with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from guardband.live.server.auth import new_token
+from guardband.live.store.base import Store
+
+__all__ = ["DATABASE", "first_tokens", "read_token", "token_file"]
+
+DATABASE = "coordinator.db"
+ROLES = ("admin", "viewer")
+
+
+def token_file(data: Path, role: str) -> Path:
+    """Return where the first token of a role is written to."""
+    return data / f"{role}.token"
+
+
+def read_token(data: Path, role: str = "admin") -> str | None:
+    """Return the token that the first start left in a data folder, if it is still there."""
+    try:
+        return token_file(data, role).read_text().strip() or None
+    except OSError:
+        return None
+
+
+def first_tokens(store: Store, data: Path, *, now: float) -> bool:
+    """Make an admin's and a viewer's token where the store has no admin yet; tell whether.
+
+    They are written to files that only the owner can read; the store keeps digests.
+    """
+    made = {}
+    with store.transaction("") as t:
+        if any(row.role == "admin" and row.revoked_at is None for row in t.tokens()):
+            return False
+        for role in ROLES:
+            row, made[role] = new_token(role, note="first start", now=now)
+            t.put(row)
+        data.mkdir(parents=True, exist_ok=True)
+        for role, text in made.items():
+            _write_secret(token_file(data, role), text)
+    return True
+
+
+def _write_secret(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write(text + "\n")

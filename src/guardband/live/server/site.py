@@ -1,0 +1,281 @@
+"""Everything that a running server holds, and its pulse."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from starlette.types import Scope
+
+from guardband.live.coordinator import Coordinator
+from guardband.live.messages import Refused, Uploaded
+from guardband.live.server.alerts import Alert, alerts_of
+from guardband.live.server.auth import Tokens
+from guardband.live.server.clerk import Clerk
+from guardband.live.server.door import Visit
+from guardband.live.server.hub import Hub
+from guardband.live.server.limits import Places
+from guardband.live.server.logs import log
+from guardband.live.server.metrics import Counts
+from guardband.live.server.picture import Picture, take
+from guardband.live.server.settings import Settings
+from guardband.live.space import Space
+from guardband.live.store.base import EpochRow, SpaceRow, Store, TokenRow
+from guardband.live.total import packed_size
+
+__all__ = ["Site"]
+
+NUMBER_BYTES = 26  # the longest float64 in JSON, and a comma
+BESIDE_BYTES = 32 * 1024  # what an upload has beside its matrix
+IDLE_S = 0.5  # between two looks at deadlines, while no epoch is open
+TOKENS_S = 2.0  # between two readings of the tokens: another process may have changed them
+MOST_NEWER = 100  # epochs looked at between two looks; numbers may jump after a restore
+SHOWN_S = 0.5  # how old a picture may be that is shown to people
+
+
+class State(NamedTuple):
+    """What of a space is news to agents."""
+
+    epoch: int
+    open: int
+    config_version: int
+    wanted: bool
+
+
+def _state_of(row: SpaceRow) -> State:
+    return State(row.epoch, row.open, row.config_version, row.wanted_by is not None)
+
+
+class Site:
+    """A store, the coordinator over it, and who waits for what.
+
+    Parameters
+    ----------
+    store
+        Where everything is kept.
+    settings
+        The limits.
+    version
+        Of the library, for the metrics.
+    """
+
+    def __init__(self, store: Store, settings: Settings, version: str) -> None:
+        self.store, self.settings, self.version = store, settings, version
+        self.coordinator = Coordinator(store)
+        self.counts = Counts(version)
+        self.clerk = Clerk(self.coordinator, self.counts.commit.observe)
+        self.hub = Hub()
+        self.tokens = Tokens()
+        self.polls = Places(settings.polls, settings.polls_per_token, "polls", "polls")
+        self.watchers = Places(
+            settings.watchers, settings.watchers_per_token, "watchers", "event streams"
+        )
+        self.upload_bytes = settings.body_bytes
+        self._states: dict[str, State] = {}
+        self._live_s: dict[str, float] = {}
+        self._homes: dict[str, tuple[str, str]] = {}
+        self._pictures: dict[str, Picture] = {}
+        self._since: dict[str, dict[tuple[str, str | None], float]] = {}
+        self._checked = 0.0
+        self._stirred = asyncio.Event()
+        self._looking = asyncio.Lock()
+        self._tokens_at = 0.0
+        self._unlisten: Callable[[], None] = lambda: None
+        self._pulse: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read what is there, and begin to look at deadlines."""
+        await self.read_tokens()
+        await self.look()
+        loop = asyncio.get_running_loop()
+        if hasattr(self.store, "listen"):  # other processes write to it, and it tells of that
+            self._unlisten = self.store.listen(
+                lambda space: loop.call_soon_threadsafe(self._heard, space)
+            )
+        self._pulse = asyncio.create_task(self._beat())
+
+    async def stop(self) -> None:
+        """End."""
+        self.hub.stop()
+        self._unlisten()
+        if self._pulse is not None:
+            self._pulse.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pulse
+        self.clerk.close()
+        self.store.close()
+
+    async def read_tokens(self) -> None:
+        """Take the store's tokens for ours."""
+
+        def read() -> list[TokenRow]:
+            with self.store.reading() as t:
+                return t.tokens()
+
+        self._tokens_at = self.clerk.now()
+        self.tokens.replace(await self.clerk.do(read))
+
+    async def look(self) -> None:
+        """See what has changed, and wake those who wait for it."""
+        async with self._looking:  # where there are several threads, one look after the other
+            await self._look()
+
+    async def _look(self) -> None:
+        for row in await self.clerk.do(self.coordinator.spaces):
+            before, after = self._states.get(row.name), _state_of(row)
+            if before == after:
+                continue
+            self._states[row.name] = after
+            self._notice(row)
+            if before is None:
+                self.hub.wake(row.name, "space")
+                continue
+            newer = min(after.epoch - before.epoch, MOST_NEWER)
+            if newer > 0:
+                self._closed(row.name, await self.clerk.do(self._epochs, row.name, newer))
+            self.hub.wake(row.name, "epoch" if newer > 0 else "space")
+
+    async def saw(self, space: str, said: Uploaded) -> None:
+        """Look, where an upload's answer shows that something has changed."""
+        known = self._states.get(space)
+        now = (said.epoch, said.open.epoch if said.open else 0, said.config_version)
+        if known is None or now != (known.epoch, known.open, known.config_version):
+            await self.look()
+        self.hub.poke(space, "report")
+
+    async def check(self) -> None:
+        """Raise where the store does not answer; asked at most once a second."""
+        if self.clerk.now() - self._checked > 1.0:
+            await self.read_tokens()
+            self._checked = self.clerk.now()
+
+    def beat_s(self, space: str) -> float:
+        """Return how often a poll that waits gives a sign of life for its stream."""
+        return max(0.1, min(self.settings.poll_s, self._live_s.get(space, 75.0) / 3.0))
+
+    async def home(self, stream: str) -> tuple[str, str]:
+        """Return the space and the task of a stream, which never change."""
+        if stream not in self._homes:
+
+            def find() -> tuple[str, str]:
+                with self.store.reading() as t:
+                    row = t.stream(stream)
+                if row is None:
+                    raise Refused(
+                        "unknown_stream", 404, "the stream is not known here: register it."
+                    )
+                return row.space, row.task
+
+            self._homes[stream] = await self.clerk.do(find)
+        return self._homes[stream]
+
+    async def picture(self, name: str) -> Picture:
+        """Return a space as it is, or was a moment ago."""
+        known = self._pictures.get(name)
+        now = self.clerk.now()
+        if known is None or not 0.0 <= now - known.now < SHOWN_S:
+            known = await self.clerk.do(take, self.store, name, now)
+            if known is None:
+                raise Refused("unknown_space", 404, f"there is no space {name!r}.")
+            # Estimates take a while for large spaces; the event loop shall not wait for them.
+            await asyncio.to_thread(known.conclude)
+            self._pictures[name] = known
+        return known
+
+    async def pictures(self) -> list[Picture]:
+        """Return all spaces."""
+        return [
+            await self.picture(row.name) for row in await self.clerk.do(self.coordinator.spaces)
+        ]
+
+    def alerts(self, picture: Picture) -> list[tuple[Alert, float]]:
+        """Return the alerts of a space, with the time since which each has been there."""
+        before = self._since.get(picture.row.name, {})
+        found = alerts_of(picture.facts())
+        since = {(a.id, a.task): before.get((a.id, a.task), picture.now) for a in found}
+        self._since[picture.row.name] = since
+        for alert in found:
+            if (alert.id, alert.task) not in before:
+                log(
+                    "alert",
+                    logging.WARNING,
+                    space=picture.row.name,
+                    alert=alert.id,
+                    task=alert.task,
+                    severity=alert.severity,
+                    text=alert.text,
+                )
+        return [(alert, since[alert.id, alert.task]) for alert in found]
+
+    def body_limit(self, scope: Scope) -> int:
+        """Return how long the body of a request may be."""
+        upload = scope["path"].startswith("/v1/streams/")
+        return self.upload_bytes if upload else self.settings.body_bytes
+
+    def done(self, visit: Visit) -> None:
+        """Count a request that is over."""
+        row = visit.caller.token if visit.caller else None
+        if row is not None and row.task is not None and row.space is not None:
+            labels = (row.space, row.task)
+            self.counts.upload_bytes.labels(*labels).inc(visit.received)
+            self.counts.download_bytes.labels(*labels).inc(visit.sent)
+            if visit.status == 429 and visit.method == "PUT":
+                self.counts.uploads.labels(*labels, "limited").inc()
+
+    async def _beat(self) -> None:
+        """Close epochs past their deadline, and notice what other processes did."""
+        while True:
+            busy = any(state.open or state.wanted for state in self._states.values())
+            stirred = await self._rest(self.settings.tick_s if busy else IDLE_S)
+            try:
+                ticked = await self.clerk.do(self.coordinator.tick, now=self.clerk.now())
+                if ticked or stirred or not busy:
+                    await self.look()
+                if self.clerk.now() - self._tokens_at > TOKENS_S:
+                    await self.read_tokens()
+            except Refused as problem:
+                log("store", logging.ERROR, detail=problem.detail, cause=str(problem.__cause__))
+                await asyncio.sleep(IDLE_S)
+            except Exception:
+                log("error", logging.ERROR, trace=True, where="tick")
+                await asyncio.sleep(IDLE_S)
+
+    def _heard(self, space: str) -> None:
+        """Take note that another process changed a space, or, without a name, also tokens."""
+        if not space:
+            self._tokens_at = 0.0
+        self._stirred.set()
+
+    async def _rest(self, seconds: float) -> bool:
+        """Wait for so long, or until another process has changed something: then return True."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stirred.wait()
+        except TimeoutError:
+            return False
+        self._stirred.clear()
+        return True
+
+    def _epochs(self, name: str, last: int) -> list[EpochRow]:
+        """Return the newest closed epochs; in the store's thread."""
+        with self.store.reading() as t:
+            return [each for each in t.epochs(name, last + 1) if each.closed_at is not None][:last]
+
+    def _notice(self, row: SpaceRow) -> None:
+        """Keep what the event loop needs to know of a space."""
+        space = Space.from_json(json.loads(row.config))
+        self._live_s[row.name] = space.sync.live_s
+        longest = BESIDE_BYTES + NUMBER_BYTES * packed_size(space.dim)
+        self.upload_bytes = max(self.upload_bytes, longest)
+
+    def _closed(self, name: str, epochs: list[EpochRow]) -> None:
+        """Count epochs that were closed."""
+        for each in epochs:
+            took = max(0.0, (each.closed_at or each.opened_at) - each.opened_at)
+            self.counts.epochs.labels(name).inc()
+            self.counts.epoch.labels(name).observe(took)
+            log("epoch", space=name, epoch=each.epoch, n=each.n, seconds=round(took, 3))

@@ -1,0 +1,170 @@
+"""What a page about a space shows, made from a picture and from samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from guardband.live.server.alerts import Alert, lead_interval, runbook_of
+from guardband.live.server.picture import Picture, TaskPicture, delta_spent
+from guardband.live.server.replies import (
+    AgentReply,
+    AlertReply,
+    EpochLine,
+    EventLine,
+    HistoryReply,
+    OpenReply,
+    SummaryReply,
+    TaskHistory,
+    ThetaReply,
+)
+from guardband.live.store.base import SampleRow
+
+__all__ = ["history_of", "summary_of"]
+
+KINDS = ("learned", "explored", "baseline")
+
+
+def summary_of(picture: Picture, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
+    """Return the summary of a space."""
+    row, space, estimate = picture.row, picture.space, picture.estimate
+    tasks = {stream: task for task, streams in picture.streams.items() for stream in streams}
+    return SummaryReply(
+        space=row.name,
+        now=picture.now,
+        paused=row.paused,
+        config_version=row.config_version,
+        config=space.as_json(),
+        epoch=row.epoch,
+        epoch_age_s=None if row.closed_at is None else max(0.0, picture.now - row.closed_at),
+        open=_open(picture),
+        delta=space.delta,
+        delta_spent=delta_spent(space, len(tasks), row.epoch),
+        alerts=[
+            AlertReply(**alert._asdict(), runbook=runbook_of(alert), since=since)
+            for alert, since in alerts
+        ],
+        agents=[_agent(picture, each) for each in picture.tasks],
+        epochs=[
+            EpochLine(
+                epoch=each.epoch,
+                closed_at=each.closed_at or each.opened_at,
+                opened_by=tasks.get(each.opened_by, each.opened_by),
+                streams_in=each.streams_in,
+                streams_late=each.streams_late,
+                duration_ms=1e3 * max(0.0, (each.closed_at or each.opened_at) - each.opened_at),
+                n=each.n,
+                logdet=each.logdet,
+            )
+            for each in picture.epochs
+        ],
+        events=[
+            EventLine(seq=e.seq, at=e.at, who=e.who, what=e.what, detail=json.loads(e.detail))
+            for e in picture.events
+        ],
+        theta=None
+        if estimate is None
+        else ThetaReply(
+            names=list(space.features),
+            mean=estimate.theta.tolist(),
+            halfwidth=estimate.halfwidth.tolist(),
+        ),
+    )
+
+
+def history_of(samples: Sequence[SampleRow]) -> HistoryReply:
+    """Return how tasks fared over time: means and shares between one sample and the next.
+
+    A task with several streams is their sum; a stream that is silent for a while keeps its last
+    values until it speaks again.
+    """
+    times: dict[int, float] = {}
+    by_task: dict[str, dict[int, list[SampleRow]]] = {}
+    for sample in samples:
+        times[sample.slot] = max(sample.at, times.get(sample.slot, sample.at))
+        by_task.setdefault(sample.task, {}).setdefault(sample.slot, []).append(sample)
+    slots = sorted(times)
+    return HistoryReply(
+        t=[times[slot] for slot in slots],
+        agents={task: _series(slots, said) for task, said in sorted(by_task.items())},
+    )
+
+
+def _series(slots: Sequence[int], said: Mapping[int, Sequence[SampleRow]]) -> TaskHistory:
+    names = tuple(TaskHistory.model_fields)
+    series: dict[str, list[float | None]] = {name: [] for name in names}
+    newest: dict[str, dict[str, Any]] = {}
+    before: dict[str, float] | None = None
+    for slot in slots:
+        values: dict[str, float | None] = dict.fromkeys(names)
+        if slot in said:
+            for sample in said[slot]:
+                newest[sample.stream] = json.loads(sample.body)
+            now = _sums(newest.values())
+            gauges = newest[said[slot][-1].stream].get("gauges", {})
+            values |= {name: gauges.get(name) for name in ("margin_min", "margin_p05", "beta")}
+            values["n"] = now["counted"]
+            if before is not None:
+                values |= _between(before, now)
+            before = now
+        for name in names:
+            series[name].append(values[name])
+    return TaskHistory(**series)
+
+
+def _sums(bodies: Any) -> dict[str, float]:
+    """Return what all streams of a task have counted together."""
+    sums = dict.fromkeys(("counted", "reward", "floor", "decisions", "baseline"), 0.0)
+    for body in bodies:
+        counters, own = body.get("counters", {}), body.get("sums", {})
+        sums["counted"] += counters.get("observed", 0) + counters.get("defaulted", 0)
+        sums["reward"] += own.get("reward", 0.0)
+        sums["floor"] += own.get("floor", 0.0)
+        sums["baseline"] += counters.get("baseline", 0)
+        sums["decisions"] += sum(counters.get(kind, 0) for kind in KINDS)
+    return sums
+
+
+def _between(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float | None]:
+    more = {key: now[key] - before[key] for key in now}
+    counted, decided = more["counted"], more["decisions"]
+    return {
+        "reward_mean": more["reward"] / counted if counted > 0 else None,
+        "floor_mean": more["floor"] / counted if counted > 0 else None,
+        "conservative": min(1.0, max(0.0, more["baseline"] / decided)) if decided > 0 else None,
+    }
+
+
+def _open(picture: Picture) -> OpenReply | None:
+    if picture.open is None:
+        return None
+    left = picture.open.opened_at + picture.space.sync.deadline_s - picture.now
+    return OpenReply(epoch=picture.open.epoch, deadline_ms=max(0, int(1e3 * left)))
+
+
+def _agent(picture: Picture, each: TaskPicture) -> AgentReply:
+    lead = lead_interval(each.counters, each.sums)
+    return AgentReply(
+        task=each.task,
+        index=each.row.place,
+        uses=each.uses,
+        state=picture.state_of(each),
+        streams=each.streams,
+        last_seen_s=each.last_seen_s,
+        epoch=each.epoch,
+        epoch_lag=None if each.epoch is None else max(0, picture.row.epoch - each.epoch),
+        lease_s=picture.lease_of(each),
+        alpha=each.alpha,
+        n=each.n,
+        counters=each.counters,
+        sums=each.sums,
+        gauges=each.gauges,
+        reasons=each.reasons,
+        why=each.state.get("why", ""),
+        theta=each.state.get("theta", []),
+        halfwidth=each.state.get("halfwidth", []),
+        lead_mean=None if lead is None else lead[0],
+        lead_halfwidth=None if lead is None else lead[1],
+        heterogeneity=picture.heterogeneity.get(each.task),
+    )

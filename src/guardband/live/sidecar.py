@@ -1,0 +1,282 @@
+"""An agent for other languages: `decide` and `reward` over HTTP, on this machine only.
+
+The agent lives in this process, with its journal beside it; a program in any language asks it
+over loopback. Nothing here waits for the coordinator.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+from starlette.types import Scope
+
+from guardband.fleet.decision import Decision, UnknownDecisionError
+from guardband.live.agent import LiveAgent
+from guardband.live.desk import OtherRewardError
+from guardband.live.journal import JournalError
+from guardband.live.server import errors
+from guardband.live.server.auth import Tokens
+from guardband.live.server.door import Door, Visit
+from guardband.live.server.errors import answers, problem
+from guardband.live.server.logs import log
+from guardband.live.server.requests import WHOLE, Modest, Strict, Whole, Words
+from guardband.live.server.settings import Settings
+
+__all__ = ["CURL", "SETTINGS", "is_loopback", "make_sidecar"]
+
+BODY_BYTES = 8 * 2**20  # the features of some thousand actions
+SETTINGS = Settings(body_bytes=BODY_BYTES, connections=500)
+USUAL = (400, 403, 404, 408, 413, 422, 503)
+ABOUT = (
+    "One task's agent, for programs in any language: ask it what to play, tell it the reward. It "
+    "answers on this machine only. Errors are problem details (RFC 9457) with a stable `code`."
+)
+CURL = """\
+curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json' \\
+  -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0, "baseline_reward": 0.3}'
+
+curl -s http://127.0.0.1:8711/v1/reward -H 'Content-Type: application/json' \\
+  -d '{"id": "ID", "reward": 0.4}'
+"""
+
+Row = Annotated[list[Modest], Field(min_length=1, max_length=256)]
+Menu = Annotated[list[Row], Field(min_length=1, max_length=100_000)]
+Ident = Annotated[Words, Field(min_length=1, max_length=200)]
+router = APIRouter(tags=["agent"])
+
+
+class DecideBody(Strict):
+    """One round's offer."""
+
+    features: Annotated[Menu, Field(description="one row per action")]
+    baseline: Annotated[Whole, Field(description="the row that the baseline would play")]
+    baseline_reward: Annotated[
+        float | None, Field(description="the baseline's expected reward, where it is known")
+    ] = None
+    support: Annotated[
+        list[Menu] | None, Field(description="features in each possible context")
+    ] = None
+    weights: Annotated[list[float] | None, Field(description="the contexts' chances")] = None
+    covariance: Annotated[
+        list[list[Row]] | None, Field(description="of the features' difference, by action")
+    ] = None
+    round: Annotated[
+        Annotated[int, Field(ge=1, le=2**53), WHOLE] | None,
+        Field(description="where tasks share contexts: the number of the round"),
+    ] = None
+
+
+class RewardBody(Strict):
+    """The reward of a decision."""
+
+    id: Ident
+    reward: float
+
+
+class VoidBody(Strict):
+    """A decision that does not count, for a cause that has nothing to do with its reward."""
+
+    id: Ident
+    void: Annotated[Words, Field(min_length=1, description="why")]
+
+
+class DecisionReply(BaseModel):
+    """What to play, why, and what is promised; see `gb.Decision`."""
+
+    id: str
+    action: int
+    kind: Literal["learned", "explored", "baseline"]
+    reason: str
+    mean: float | None
+    lower: float | None
+    upper: float | None
+    floor: float | None
+    propensity: float
+    margin: float | None
+    promise: str
+    certificate: str
+    kept: list[bool]
+
+
+class Accepted(BaseModel):
+    """It is written down."""
+
+    id: str
+    status: Literal["kept", "void"]
+
+
+class Health(BaseModel):
+    """How the agent fares."""
+
+    status: Literal["ok"]
+    space: str
+    task: str
+    mode: str
+    decisions: int
+    pending: int
+    counted: int
+    epoch: int
+    trouble: str | None
+
+
+@router.post("/v1/decide", responses=answers(*USUAL))
+def decide(body: DecideBody, request: Request) -> DecisionReply:
+    """Choose one of the actions, and write it down."""
+    decision = _agent(request).decide(
+        body.features,
+        body.baseline,
+        body.baseline_reward,
+        support=body.support,
+        weights=body.weights,
+        covariance=body.covariance,
+        round=body.round,
+    )
+    return _reply(decision)
+
+
+@router.post("/v1/reward", responses=answers(*USUAL, 409))
+def reward(body: RewardBody | VoidBody, request: Request) -> Accepted:
+    """Take in the reward of a decision, or exclude it; sending it again changes nothing."""
+    agent = _agent(request)
+    if isinstance(body, VoidBody):
+        agent.void(body.id)
+        log("void", id=body.id, why=body.void)
+        return Accepted(id=body.id, status="void")
+    agent.observe(body.id, body.reward)
+    return Accepted(id=body.id, status="kept")
+
+
+@router.get("/healthz", responses=answers(403, 503))
+def healthz(request: Request) -> Health:
+    """Say how the agent fares; it works also while the coordinator is away."""
+    agent = _agent(request)
+    desk = agent._desk
+    with desk:
+        return Health(
+            status="ok",
+            space=desk.setup.space,
+            task=agent.name,
+            mode=desk.held_back() or "running",
+            decisions=desk.last,
+            pending=desk.last - desk.settled,
+            counted=desk.n,
+            epoch=desk.chain.epoch,
+            trouble=agent._courier.trouble,
+        )
+
+
+def make_sidecar(agent: LiveAgent) -> FastAPI:
+    """Return the application around an agent, which it closes when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            agent.close()
+
+    app = FastAPI(
+        title="guardband agent",
+        version=version("guardband"),
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.agent = agent
+    app.include_router(router)
+    errors.install(app, router.routes)
+    for kind in (ValueError, TypeError, UnknownDecisionError, JournalError):
+        app.add_exception_handler(kind, _answer)
+    app.add_middleware(
+        Threshold,
+        tokens=Tokens(),  # none: whoever is on this machine may ask
+        settings=SETTINGS,
+        body_limit=lambda _: BODY_BYTES,
+        on_done=lambda _: None,
+    )
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+class Threshold(Door):
+    """The server's door, which here asks for the way and not for a token.
+
+    A page in a browser can be made to talk to this machine: it names itself in Origin, or the
+    name under which it came in Host.
+    """
+
+    def _refusal(self, scope: Scope, visit: Visit) -> Response | None:
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1")
+        origin = headers.get(b"origin")
+        if not _names_loopback(f"//{host}"):
+            return problem(403, "wrong_host", "ask as 127.0.0.1 or localhost.")
+        if origin is not None and not _names_loopback(origin.decode("latin-1")):
+            return problem(403, "wrong_origin", "pages from elsewhere get no answer here.")
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is on this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names_loopback(url: str) -> bool:
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
+
+
+def _agent(request: Request) -> LiveAgent:
+    agent: LiveAgent = request.app.state.agent
+    return agent
+
+
+async def _answer(_: Request, error: Exception) -> Response:
+    """Turn what the agent has against a request into a problem."""
+    if isinstance(error, JournalError):
+        return problem(503, "journal", str(error), retry_after_s=1.0)
+    if isinstance(error, UnknownDecisionError):
+        return problem(404, "unknown_decision", str(error))
+    if isinstance(error, OtherRewardError):
+        return problem(409, "other_reward", str(error))
+    return problem(422, "invalid_request", str(error))
+
+
+def _reply(decision: Decision) -> DecisionReply:
+    given: dict[str, Any] = decision._asdict() | {"kept": decision.kept.tolist()}
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            given[name] = None
+    return DecisionReply(**given)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=ABOUT, routes=app.routes
+        )
+        schemas = document["components"]["schemas"]
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        schemas["Problem"] = errors.Problem.model_json_schema()
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,146 @@
+// Four charts over one time axis, drawn by uPlot (vendored; a plain script that makes one global).
+
+import { agentColour, byId, colour, fill, h, rem } from "./dom.js";
+import { count, margin, percent } from "./words.js";
+
+const CHARTS = [
+  { title: "Reward and floor", lines: ["reward_mean", "floor_mean"], show: (v) => v.toFixed(3) },
+  { title: "Baseline played", lines: ["conservative"], show: percent, range: [0, 1] },
+  { title: "Safety margin: 5 % quantile, least", lines: ["margin_p05", "margin_min"], show: margin, zero: true },
+  { title: "Observations counted; ticks: epochs", lines: ["n"], show: count, marks: true },
+];
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const exact = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+function times(_, splits, __, ___, step) {
+  const form = step >= 86400 ? day : step >= 60 ? clock : exact;
+  return splits.map((t) => form.format(new Date(t * 1000)));
+}
+
+/** Values along an axis, with as many digits as tell them apart. */
+function ticks(chart) {
+  return (_, splits, __, ___, step) => {
+    let digits = 0;
+    while (digits < 8 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
+    return splits.map((v) => (chart.range || chart.marks ? chart.show(v) : v.toFixed(digits)));
+  };
+}
+
+let drawn = []; // the four plots on the page
+let shape = ""; // what they were made for: agents, size, colours
+
+function options(chart, tasks, epochs, readout, size) {
+  const unit = rem();
+  const ink = colour("--faint");
+  const font = `${0.78 * unit}px system-ui, sans-serif`;
+  const axis = { stroke: ink, font, labelFont: font, ticks: { show: false }, gap: 0.3 * unit,
+    grid: { stroke: colour("--line"), width: 1 } };
+  const series = tasks.flatMap((task, i) => chart.lines.map((line, k) => ({
+    label: k ? `${task} floor` : task,
+    stroke: agentColour(i),
+    width: k ? 1.5 : Math.max(2, unit / 8),
+    dash: k ? [0.35 * unit, 0.25 * unit] : i < 8 ? undefined : [unit, 0.2 * unit],
+    points: { show: false },
+    spanGaps: true,
+  })));
+  const hair = (plot, y0, y1, x0, x1, paint) => {
+    const c = plot.ctx;
+    c.save();
+    c.strokeStyle = paint;
+    c.lineWidth = devicePixelRatio;
+    c.beginPath();
+    c.moveTo(x0, y0);
+    c.lineTo(x1, y1);
+    c.stroke();
+    c.restore();
+  };
+  return {
+    ...size,
+    padding: [0.6 * unit, 2.2 * unit, 0, 0],
+    legend: { show: false },
+    cursor: { sync: { key: "guardband" }, drag: { x: false, y: false }, points: { size: 0.5 * unit } },
+    scales: { y: { range: chart.range ?? ((_, low, high) => spread(low, high, chart.zero)) } },
+    series: [{}, ...series],
+    axes: [
+      { ...axis, size: 1.9 * unit, space: 4.2 * unit, values: times },
+      { ...axis, size: 3.6 * unit, space: 2.4 * unit, values: ticks(chart) },
+    ],
+    hooks: {
+      draw: [(plot) => {
+        const { left, top, width, height } = plot.bbox;
+        if (chart.zero) {
+          const y = plot.valToPos(0, "y", true);
+          if (y >= top && y <= top + height) hair(plot, y, y, left, left + width, colour("--bad"));
+        }
+        if (chart.marks) {
+          for (const t of epochs()) {
+            const x = plot.valToPos(t, "x", true);
+            if (x < left || x > left + width) continue;
+            hair(plot, top + height, top + height - 0.5 * unit * devicePixelRatio, x, x, ink);
+          }
+        }
+      }],
+      setCursor: [(plot) => {
+        const i = plot.cursor.idx;
+        if (i === null || i === undefined) return readout(null);
+        const values = plot.data.slice(1).map((row) => row[i]);
+        return readout(plot.data[0][i], values);
+      }],
+    },
+  };
+}
+
+/** A range with room above and below, and zero in it where asked. */
+function spread(low, high, zero) {
+  if (low === null || high === null) return [0, 1];
+  const [from, to] = zero ? [Math.min(low, 0), Math.max(high, 0)] : [low, high];
+  const room = 0.08 * (to - from || Math.abs(to) || 1);
+  return [from === 0 ? 0 : from - room, to + room];
+}
+
+function build(tasks, epochs) {
+  drawn.forEach((d) => d.plot.destroy());
+  const frames = CHARTS.map((chart) => {
+    const output = h("output", {});
+    const place = h("div", { class: "plot", role: "img", "aria-label": `${chart.title}, over time` });
+    const frame = h("figure", { class: "panel" }, h("figcaption", {}, chart.title, output), place);
+    return { chart, output, place, frame };
+  });
+  fill(byId("charts"), frames.map((f) => f.frame));
+  drawn = frames.map(({ chart, output, place }) => {
+    const per = chart.lines.length;
+    const readout = (t, values) => {
+      output.textContent = t === null ? "" : [exact.format(new Date(t * 1000)),
+        ...tasks.map((task, i) => {
+          const [v, f] = values.slice(per * i, per * (i + 1));
+          if (v === null || v === undefined) return null;
+          return `${task} ${chart.show(v)}${f === undefined || f === null ? "" : ` / ${chart.show(f)}`}`;
+        }).filter(Boolean)].join(" · ");
+    };
+    const size = { width: Math.floor(place.clientWidth), height: Math.floor(13 * rem()) };
+    const start = [[], ...tasks.flatMap(() => chart.lines.map(() => []))];
+    return { chart, plot: new globalThis.uPlot(options(chart, tasks, epochs, readout, size), start, place) };
+  });
+}
+
+let marks = [];
+
+/** Show the history; plots are made anew only where agents, size or colours have changed. */
+export function showCharts(history, summary) {
+  const tasks = summary.agents.map((a) => a.task);
+  marks = summary.epochs.map((e) => e.closed_at);
+  const wanted = [tasks.join("\n"), byId("charts").clientWidth, rem(), colour("--line")].join("|");
+  if (wanted !== shape) {
+    build(tasks, () => marks);
+    shape = wanted;
+    fill(byId("legend"), tasks.map((task, i) => h("span", { class: `agent-${i % 8}` }, task)),
+      h("span", { class: "dashed" }, "floor; least"));
+  }
+  for (const { chart, plot } of drawn) {
+    const rows = tasks.flatMap((task) => chart.lines.map((line) =>
+      history.agents[task]?.[line] ?? history.t.map(() => null)));
+    plot.setData([history.t, ...rows]);
+  }
+}

@@ -1,0 +1,213 @@
+// What the numbers say, in words. Pure functions: no page, no network.
+
+const ENOUGH = 30; // rewards before anything is said of their mean
+const LEVELS = { good: "✓", wait: "…", look: "!", bad: "✕" };
+
+/** Why a decision was conservative, and what would change it; the keys are those of reports. */
+export const REASONS = {
+  careful: ["learning safely: the most promising action is not certified yet",
+    "Nothing to do: it fades as rewards come in."],
+  stuck: ["no certified action teaches enough about the most promising one",
+    "Where it lasts, only other agents' data, new actions or mode=\"policy\" help."],
+  paused: ["learning was paused here", "Resume learning."],
+  lease: ["the coordinator was out of reach for longer than the lease",
+    "See that the agent reaches the coordinator again."],
+  shadow: ["shadow mode: it decides and logs, and always plays the baseline",
+    "Start the agent without shadow=True."],
+  "no-config": ["the agent does not know the space's settings yet",
+    "See that the agent reaches the coordinator once."],
+  gate: ["too little is known yet: lambda_min(V) is below what the gate asks for",
+    "It opens as rewards come in."],
+  empty: ["no action is certified to clear the floor yet", "It fades as rewards come in."],
+  "no-baseline-reward": ["the baseline's reward is not above zero: no share of it can be promised",
+    "Give decide() a baseline that earns something."],
+  "no-reward-floor": ["the baseline's reward is not known, nor a lower bound of it",
+    "Give decide() baseline_reward=..., or the agent reward_floor=..."],
+};
+
+export const STATES = {
+  ok: ["good", "ok"],
+  conservative: ["wait", "conservative"],
+  paused: ["wait", "paused"],
+  shadow: ["wait", "shadow"],
+  stale: ["bad", "stale"],
+  quarantined: ["look", "quarantined"],
+  retracted: ["look", "retracted"],
+  ended: ["wait", "ended"],
+};
+
+export const symbol = (level) => LEVELS[level] ?? "";
+
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const known = (x) => typeof x === "number" && Number.isFinite(x);
+const sum = (rows, read) => rows.reduce((total, row) => total + (read(row) ?? 0), 0);
+
+/** 1234567 -> "1.23 M"; below ten thousand every digit counts. */
+export function count(x) {
+  if (!known(x)) return "–";
+  if (Math.abs(x) < 1e4) return plain.format(x);
+  const [scale, unit] = Math.abs(x) < 1e6 ? [1e3, "k"] : Math.abs(x) < 1e9 ? [1e6, "M"] : [1e9, "G"];
+  return `${Number((x / scale).toPrecision(3))} ${unit}`;
+}
+
+/** 0.1234 -> "+0.123". */
+export function signed(x, digits = 3) {
+  if (!known(x)) return "–";
+  return `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(digits)}`;
+}
+
+/** A margin: however small, it is not zero. */
+export function margin(x) {
+  const size = Math.abs(x);
+  if (!known(x) || size === 0 || size >= 0.001) return signed(x);
+  return size < 1e-4 ? `${x < 0 ? "−" : "+"}${size.toExponential(0)}` : signed(x, 4);
+}
+
+/** 0.0123 -> "1.2 %". */
+export function percent(x) {
+  if (!known(x)) return "–";
+  const p = 100 * x;
+  const digits = p !== 0 && Math.abs(p) < 9.95 && Math.abs(p - Math.round(p)) > 0.04 ? 1 : 0;
+  return `${p.toFixed(digits)} %`;
+}
+
+/** "no news" -> "No news." */
+export function sentence(text) {
+  const whole = `${text ?? ""}`.trim();
+  if (!whole) return "";
+  return whole[0].toUpperCase() + whole.slice(1) + (/[.!?]$/.test(whole) ? "" : ".");
+}
+
+/** A probability, however small. */
+export const chance = (x) => (known(x) ? `${Number((100 * x).toPrecision(2))} %` : "–");
+
+/** 75 -> "75 s", 4000 -> "1.1 h". */
+export function span(s) {
+  if (!known(s)) return "–";
+  if (s < 100) return `${Math.max(0, Math.round(s))} s`;
+  if (s < 6000) return `${Math.round(s / 60)} min`;
+  return s < 172800 ? `${(s / 3600).toFixed(1)} h` : `${Math.round(s / 86400)} days`;
+}
+
+/**
+ * The mean of n numbers, and an interval that holds with 99 % at all looks together: the
+ * asymptotic confidence sequence by which the coordinator raises its alerts, too.
+ */
+export function anytime(n, total, squares) {
+  if (!(n >= ENOUGH)) return null;
+  const mean = total / n;
+  const variance = Math.max(0, squares / n - mean * mean);
+  const scale = n / ENOUGH + 1;
+  const half = Math.sqrt(variance * 2 * scale * ENOUGH / n ** 2 * Math.log(Math.sqrt(scale) / 0.01));
+  return { mean, half, low: mean - half, high: mean + half };
+}
+
+export const counted = (agent) => (agent.counters.observed ?? 0) + (agent.counters.defaulted ?? 0);
+
+/** The share of decisions that were not the baseline's: lately, where the history tells. */
+export function learnedShare(agents, history) {
+  const lately = agents.map((a) => history?.agents[a.task]?.conservative.findLast(known)).filter(known);
+  if (lately.length) return 1 - lately.reduce((x, y) => x + y) / lately.length;
+  const all = sum(agents, (a) => a.counters.decisions);
+  return all ? 1 - sum(agents, (a) => a.counters.baseline) / all : null;
+}
+
+/** The four answers of the first row; their levels, from best to worst: good, wait, look, bad. */
+export function answers(summary, history) {
+  const gone = ["quarantined", "retracted", "ended"];
+  const agents = summary.agents.filter((a) => !gone.includes(a.state));
+  return [safe(summary, agents), earns(agents), learns(summary, agents, history), alive(summary, agents)];
+}
+
+/** An alert in a sentence; a task keeps its name as it is. */
+export const named = (alert) =>
+  alert.task ? `${alert.task}: ${alert.text.replace(/[^.!?]$/, "$&.")}` : sentence(alert.text);
+
+function answer(question, level, word, figure, text) {
+  return { question, level, word, figure, text };
+}
+
+function safe(summary, agents) {
+  const ask = (...rest) => answer("Is it safe?", ...rest);
+  const chosen = sum(agents, (a) => (a.counters.learned ?? 0) + (a.counters.explored ?? 0));
+  const margins = agents.map((a) => a.gauges.margin_min).filter(known);
+  const least = margins.length ? Math.min(...margins) : null;
+  const pages = summary.alerts.filter((a) => a.severity === "page");
+  const promise = `The chance that any certificate is wrong is at most ${chance(summary.delta)}.`;
+  if (least !== null && least < 0) {
+    return ask("bad", "No", margin(least), "An action was played that no certificate covers.");
+  }
+  if (pages.length) return ask("bad", "Look now", `${pages.length} urgent`, named(pages[0]));
+  if (summary.paused !== null) {
+    return ask("good", "Yes", "paused", "Learning is paused: only the baseline is played.");
+  }
+  if (!sum(agents, (a) => a.counters.decisions)) {
+    return ask("wait", "Not yet", "", "Nothing has been decided yet.");
+  }
+  if (!chosen) {
+    return ask("good", "Yes", "baseline only", "Nothing but the baseline has been played yet.");
+  }
+  return ask("good", "Yes", least === null ? "" : `${margin(least)} least margin`,
+    `${count(chosen)} learned decisions, each certified beforehand to clear its floor. ${promise}`);
+}
+
+function earns(agents) {
+  const ask = (...rest) => answer("Does it earn?", ...rest);
+  const of = (name) => sum(agents, (a) => a.sums[name]);
+  const n = sum(agents, counted);
+  const over = anytime(n, of("lead"), of("lead_squares"));
+  if (over === null) return ask("wait", "Not yet", "", "Too few rewards to say.");
+  const base = sum(agents, (a) => (a.alpha < 1 ? (a.sums.floor ?? 0) / (1 - a.alpha) : NaN));
+  const gain = base > 0 ? of("reward") / base - 1 : NaN;
+  const beside = known(gain) ? `: ${signed(100 * gain, 0)} % beside the baseline` : "";
+  const figure = `${signed(over.mean)} over the floor`;
+  const text = `Mean reward ${(of("reward") / n).toFixed(3)} of ${count(n)} rewards${beside}. ` +
+    `99 % interval of the lead: ${signed(over.low)} to ${signed(over.high)}.`;
+  if (over.low > 0) return ask("good", "Yes", figure, text);
+  return over.high < 0 ? ask("bad", "No", figure, text) : ask("wait", "Not sure yet", figure, text);
+}
+
+function learns(summary, agents, history) {
+  const ask = (...rest) => answer("Does it learn?", ...rest);
+  const share = learnedShare(agents, history);
+  const held = agents.map((a) => a.gauges.conservative_recent).filter(known);
+  if (summary.paused !== null) {
+    return ask("wait", "Paused", "", `Paused: ${summary.paused}`);
+  }
+  if (share === null) return ask("wait", "Not yet", "", "No decision has been made yet.");
+  const figure = `${percent(share)} learned`;
+  const own = sum(agents, (a) => a.n);
+  const best = held.length ? 1 - held.reduce((x, y) => x + y) / held.length : NaN;
+  const text = `Lately ${percent(share)} of the decisions are not the baseline's` +
+    `${known(best) ? `; ${percent(best)} are the most promising action of all` : ""}. ` +
+    `${count(own)} observations, pooled ${count(summary.epoch)} times.`;
+  if (share >= 0.5) return ask("good", "Yes", figure, text);
+  const stuck = sum(agents, (a) => a.reasons.stuck);
+  const careful = sum(agents, (a) => Object.values(a.reasons).reduce((x, y) => x + y, 0));
+  if (share < 0.05 && own > 10000 && stuck > careful / 2) {
+    return ask("look", "Stuck", figure, `${text} No certified action teaches enough: see Why?`);
+  }
+  return ask("wait", "Getting there", figure, text);
+}
+
+function alive(summary, agents) {
+  const ask = (...rest) => answer("Is the plumbing alive?", ...rest);
+  if (!agents.length) return ask("wait", "Not yet", "", "No agent has joined yet.");
+  const stale = agents.filter((a) => a.state === "stale");
+  const heard = `${agents.length - stale.length} of ${agents.length} agents`;
+  const since = summary.epoch ? `Pooled ${span(summary.epoch_age_s)} ago.` : "Not pooled yet.";
+  const decided = sum(agents, (a) => a.counters.decisions);
+  const gone = sum(agents, (a) => (a.counters.defaulted ?? 0) + (a.counters.void ?? 0)
+    + (a.counters.orphan ?? 0) + (a.counters.lost ?? 0));
+  const missing = `${percent(decided ? gone / decided : 0)} of the rewards went missing.`;
+  if (stale.length === agents.length) {
+    return ask("bad", "No", heard, "No agent has been heard of lately. They go on alone, safely.");
+  }
+  if (stale.length) {
+    const names = stale.map((a) => a.task).join(", ");
+    return ask("look", "In part", heard, `Not heard of lately: ${names}. ${since} ${missing}`);
+  }
+  const tickets = summary.alerts.filter((a) => a.severity === "ticket");
+  if (tickets.length) return ask("look", "Look", heard, `${named(tickets[0])} ${since}`);
+  return ask("good", "Yes", heard, `All heard of lately. ${since} ${missing}`);
+}

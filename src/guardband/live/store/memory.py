@@ -1,0 +1,233 @@
+"""A store in memory, for tests and simulations; it forgets everything when the process ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from guardband.live.store.base import (
+    KEYS,
+    AuditRow,
+    EntryRow,
+    EpochRow,
+    PulseRow,
+    Row,
+    SampleRow,
+    SpaceRow,
+    StreamRow,
+    TaskRow,
+    TokenRow,
+)
+
+__all__ = ["MemoryStore"]
+
+Kind = TypeVar("Kind", bound=Row)
+Tables = dict[type[Any], dict[tuple[Any, ...], Any]]
+
+
+class MemoryStore:
+    """Rows in dictionaries, one lock for all; a failed transaction is undone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._tables: Tables = {kind: {} for kind in KEYS}
+        self._notes: dict[str, str] = {}
+        self._events: list[AuditRow] = []
+
+    @contextmanager
+    def transaction(self, space: str) -> Iterator[MemoryTransaction]:
+        """Begin work on one space; undone if the block raises."""
+        with self._lock:
+            work = MemoryTransaction(self._tables, self._notes, self._events)
+            try:
+                yield work
+            except BaseException:
+                work.undo()
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[MemoryTransaction]:
+        """Begin reading."""
+        with self._lock:
+            yield MemoryTransaction(self._tables, self._notes, self._events)
+
+    def snapshot(self) -> Any:
+        """Return a copy of everything, for `restore`."""
+        with self._lock:
+            tables = {kind: dict(rows) for kind, rows in self._tables.items()}
+            return tables, dict(self._notes), list(self._events)
+
+    def restore(self, copy: Any) -> None:
+        """Go back to an earlier `snapshot`, as a store does that is restored from a backup."""
+        with self._lock:
+            tables, notes, events = copy
+            self._tables = {kind: dict(rows) for kind, rows in tables.items()}
+            self._notes, self._events = dict(notes), list(events)
+
+    def check(self) -> list[str]:
+        """Return nothing: memory holds what was put into it."""
+        return []
+
+    def backup(self, path: Path) -> None:
+        """Refuse: there is no file."""
+        raise NotImplementedError("a store in memory has no backup; use a SQLite store.")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class MemoryTransaction:
+    """Reads and writes of one transaction."""
+
+    def __init__(self, tables: Tables, notes: dict[str, str], events: list[AuditRow]) -> None:
+        self._tables, self._notes, self._events = tables, notes, events
+        self._before: list[tuple[dict[Any, Any], Any, Any]] = []  # what was overwritten
+        self._length = len(events)
+
+    def undo(self) -> None:
+        """Take everything back."""
+        for table, key, old in reversed(self._before):
+            if old is None:
+                table.pop(key, None)
+            else:
+                table[key] = old
+        del self._events[self._length :]
+
+    def meta(self, key: str) -> str | None:
+        """Return a note about the store itself."""
+        return self._notes.get(key)
+
+    def put_meta(self, key: str, value: str) -> None:
+        """Write a note about the store itself."""
+        self._set(self._notes, key, value)
+
+    def space(self, name: str) -> SpaceRow | None:
+        """Return one space."""
+        return self._get(SpaceRow, name)
+
+    def spaces(self) -> list[SpaceRow]:
+        """Return all spaces."""
+        return self._all(SpaceRow)
+
+    def task(self, space: str, task: str) -> TaskRow | None:
+        """Return one task."""
+        return self._get(TaskRow, space, task)
+
+    def tasks(self, space: str) -> list[TaskRow]:
+        """Return a space's tasks, in the order of registration."""
+        rows = [row for row in self._all(TaskRow) if row.space == space]
+        return sorted(rows, key=attrgetter("place"))
+
+    def stream(self, stream: str) -> StreamRow | None:
+        """Return one stream."""
+        return self._get(StreamRow, stream)
+
+    def streams(self, space: str) -> list[StreamRow]:
+        """Return a space's streams, in the order of their names."""
+        return [row for row in self._all(StreamRow) if row.space == space]
+
+    def count_streams(self, space: str, task: str) -> int:
+        """Return how many streams of a task are open."""
+        rows = self.streams(space)
+        return sum(row.task == task and row.state == "open" for row in rows)
+
+    def pulse(self, stream: str) -> PulseRow | None:
+        """Return when a stream was last heard of."""
+        return self._get(PulseRow, stream)
+
+    def pulses(self, space: str) -> list[PulseRow]:
+        """Return the same of all streams of a space."""
+        return [row for row in self._all(PulseRow) if row.space == space]
+
+    def unanswered(self, space: str, epoch: int, since: float) -> int:
+        """Return how many open streams of active tasks, heard of since, owe an answer."""
+        active = {row.task for row in self.tasks(space) if row.status == "active"}
+        alive = {row.stream for row in self.pulses(space) if row.last_seen >= since}
+        return sum(
+            row.state == "open"
+            and row.answer_epoch < epoch
+            and row.task in active
+            and row.stream in alive
+            for row in self.streams(space)
+        )
+
+    def epoch(self, space: str, epoch: int) -> EpochRow | None:
+        """Return one epoch."""
+        return self._get(EpochRow, space, epoch)
+
+    def epochs(self, space: str, last: int) -> list[EpochRow]:
+        """Return the newest epochs, newest first."""
+        rows = [row for row in self._all(EpochRow) if row.space == space]
+        return rows[::-1][:last]
+
+    def entries(self, space: str, epoch: int) -> list[EntryRow]:
+        """Return the manifest of an epoch."""
+        rows = self._all(EntryRow)
+        return [row for row in rows if row.space == space and row.epoch == epoch]
+
+    def events(self, space: str | None, last: int, after: int = 0) -> list[AuditRow]:
+        """Return the newest events of a space, or of all, with seq > after, newest first."""
+        rows = [e for e in self._events if e.seq > after and space in (None, e.space)]
+        return rows[::-1][:last]
+
+    def samples(self, space: str, level: int, since: float) -> list[SampleRow]:
+        """Return samples of one level, by time."""
+        rows = [r for r in self._all(SampleRow) if (r.space, r.level) == (space, level)]
+        return sorted((r for r in rows if r.at >= since), key=attrgetter("at", "stream"))
+
+    def token(self, token: str) -> TokenRow | None:
+        """Return one token."""
+        return self._get(TokenRow, token)
+
+    def tokens(self) -> list[TokenRow]:
+        """Return all tokens."""
+        return self._all(TokenRow)
+
+    def put(self, row: Row) -> None:
+        """Write a row."""
+        kind = type(row)
+        self._set(self._tables[kind], tuple(getattr(row, field) for field in KEYS[kind]), row)
+
+    def touch(
+        self, stream: str, at: float, seen_epoch: int | None, config_version: int | None
+    ) -> None:
+        """Note that a stream was heard of, and what it knows; None leaves that as it was."""
+        row = self.pulse(stream)
+        if row is not None:
+            seen = row.seen_epoch if seen_epoch is None else seen_epoch
+            config = row.config_version if config_version is None else config_version
+            self.put(row._replace(last_seen=at, seen_epoch=seen, config_version=config))
+
+    def note(self, at: float, space: str, who: str, what: str, detail: str) -> None:
+        """Write down an event."""
+        self._events.append(AuditRow(len(self._events) + 1, at, space, who, what, detail))
+
+    def forget_epoch(self, space: str, epoch: int) -> None:
+        """Drop an open epoch that will never be closed."""
+        self._set(self._tables[EpochRow], (space, epoch), None)
+
+    def forget_samples(self, space: str, level: int, before: float) -> None:
+        """Drop old samples of one level."""
+        rows = self._tables[SampleRow]
+        for key in [k for k, r in rows.items() if k[0] == space and k[2] == level]:
+            if rows[key].at < before:
+                self._set(rows, key, None)
+
+    def _set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Write a value, or drop the key where it is None, and remember what was there."""
+        self._before.append((table, key, table.get(key)))
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
+
+    def _get(self, kind: type[Kind], *key: Any) -> Kind | None:
+        return cast("Kind | None", self._tables[kind].get(key))
+
+    def _all(self, kind: type[Kind]) -> list[Kind]:
+        rows = self._tables[kind]
+        return [rows[key] for key in sorted(rows)]

@@ -1,0 +1,189 @@
+"""The dashboard in a real browser, against canned answers: every state that a space can be in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from live.browser import canned
+from live.browser.chromium import WIDTHS, Watched, opened, overflow
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, canned.Answers]]:
+    with canned.serving() as found:
+        yield found
+
+
+def show(chromium: Any, site: tuple[str, canned.Answers], **view: Any) -> Watched:
+    watched = opened(chromium, f"{site[0]}#token={canned.TOKEN}", **view)
+    watched.page.wait_for_selector("#main:not([hidden]), #empty:not([hidden])")
+    return watched
+
+
+def words(watched: Watched) -> list[str]:
+    return [w.strip() for w in watched.page.locator("#answers .word").all_inner_texts()]
+
+
+def test_all_is_well(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    with show(chromium, site) as seen:
+        assert words(seen) == ["✓ Yes"] * 4
+        assert seen.page.locator("#agents tbody tr").count() == 3
+        assert seen.page.locator("#charts canvas").count() == 4
+        assert seen.page.locator("#theta circle").count() == 9 + 8 + 8  # two tasks lack a feature
+        assert seen.page.locator("#epochs circle, #epochs .late").count() == 38
+        assert "token" not in seen.page.url  # the address can be shown and shared
+        assert seen.page.locator("#alerts article").count() == 0
+
+
+def test_alerts_are_urgent_first_and_say_what_to_do(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    answers = site[1]
+    answers.summary = canned.summary(
+        alerts=[canned.ALERTS[1], canned.ALERTS[0]],
+        agents=[
+            canned.agent("home", 1, gauges={"margin_min": -0.012}),
+            canned.agent("mail", 2, state="stale", last_seen_s=412.0),
+        ],
+    )
+    with show(chromium, site) as seen:
+        shown = seen.page.locator("#alerts article")
+        assert [a.get_attribute("data-alert") for a in shown.all()] == ["margin", "stale"]
+        assert "Pause learning" in shown.nth(0).inner_text()
+        assert words(seen) == ["✕ No", "✓ Yes", "✓ Yes", "! In part"]
+        assert "✕ stale" in seen.page.locator("tr.state-stale").inner_text()
+        answers.summary = canned.summary()
+        shown.first.wait_for(state="detached")
+
+
+def test_why_conservative_in_one_click(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    site[1].summary = canned.summary(
+        agents=[
+            canned.agent(
+                "home",
+                1,
+                reasons={"stuck": 30, "paused": 10, "brand-new": 0},
+                why="learning is paused: maintenance",
+            )
+        ]
+    )
+    with show(chromium, site) as seen:
+        seen.page.get_by_role("button", name="Why is home conservative?").click()
+        text = seen.page.locator("#why").inner_text()
+        assert "learning is paused: maintenance" in text
+        assert text.index("stuck") < text.index("30 (75 %)") < text.index("10 (25 %)")
+        assert "Resume learning" in text
+        assert "brand-new" not in text
+        seen.page.keyboard.press("Escape")
+        assert seen.page.locator("#why[open]").count() == 0
+
+
+def test_pause_asks_for_a_reason_and_keeps_the_focus(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    with show(chromium, site) as seen:
+        seen.page.get_by_role("button", name="Pause learning").click()
+        seen.page.locator("#ask-go").click()
+        assert site[1].posted == []  # a reason is required
+        seen.page.fill("#reason", "maintenance")
+        seen.page.locator("#ask-go").click()
+        seen.page.locator("#mode", has_text="PAUSED").wait_for()
+        assert site[1].posted == [("/v1/spaces/films/pause", {"reason": "maintenance"})]
+        assert seen.page.locator("#ask[open]").count() == 0
+        seen.page.get_by_role("button", name="Resume learning").click()
+        seen.page.locator("#ask-go").click()
+        seen.page.locator("#mode", has_text="RUNNING").wait_for()
+        seen.page.get_by_role("button", name="Why is mail").focus()
+        seen.page.wait_for_timeout(5000)  # two polls
+        assert seen.page.evaluate("document.activeElement.dataset.key") == "why-mail"
+
+
+def test_only_an_admin_can_pause(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    site[1].role = "viewer"
+    with show(chromium, site) as seen:
+        assert seen.page.locator("#switch").is_hidden()
+
+
+def test_without_a_token_the_page_asks_for_one(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    with opened(chromium, site[0]) as seen:
+        seen.page.wait_for_selector("#login:not([hidden])")
+        seen.page.fill("#token", "gb_wrong_one")
+        seen.page.get_by_role("button", name="Open").click()
+        seen.page.locator("#login-error", has_text="token").wait_for()
+        seen.errors.clear()  # the browser logs every 401
+        seen.page.fill("#token", canned.TOKEN)
+        seen.page.get_by_role("button", name="Open").click()
+        seen.page.wait_for_selector("#main:not([hidden])")
+        seen.page.reload()
+        seen.page.wait_for_selector("#main:not([hidden])")  # kept for this tab
+
+
+def test_no_space_and_no_agent_say_what_to_do(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    site[1].spaces = []
+    with show(chromium, site) as seen:
+        assert "guardband space create" in seen.page.locator("#empty").inner_text()
+        site[1].spaces = [{"space": "films"}]
+        site[1].summary = canned.summary(
+            agents=[], epochs=[], events=[], theta=None, epoch=0, epoch_age_s=None
+        )
+        site[1].history = {"t": [], "agents": {}}
+        seen.page.wait_for_selector("#main:not([hidden])")
+        text = seen.page.locator("#agents").inner_text()
+        assert "guardband token create --space films" in text
+        assert seen.page.locator("#charts").is_hidden()
+
+
+def test_several_spaces_can_be_chosen(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    site[1].spaces = [{"space": "films"}, {"space": "songs"}]
+    with show(chromium, site) as seen:
+        asked: list[str] = []
+        seen.page.on("request", lambda request: asked.append(request.url))
+        seen.page.select_option("#space", "songs")
+        seen.page.wait_for_timeout(500)
+        assert any("/v1/spaces/songs/summary" in url for url in asked)
+        assert seen.page.url.endswith("#space=songs")
+
+
+def test_names_are_text(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    site[1].summary = canned.summary(agents=[canned.agent(name, 1, why=name)])
+    with show(chromium, site) as seen:
+        assert name in seen.page.locator("#agents").inner_text()
+        assert seen.page.locator("#agents img").count() == 0
+
+
+def test_a_coordinator_that_is_gone(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    with show(chromium, site) as seen:
+        seen.page.route("**/v1/**", lambda route: route.abort())
+        seen.page.wait_for_selector("#trouble:not([hidden])")
+        assert "does not answer" in seen.page.locator("#trouble").inner_text()
+        seen.page.unroute("**/v1/**")
+        seen.page.wait_for_selector("#trouble", state="hidden")
+        seen.errors.clear()  # the browser logs what failed
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", WIDTHS, ids=str)
+def test_fits_from_a_phone_to_a_wall(
+    chromium: Any, site: tuple[str, canned.Answers], size: tuple[int, int], scheme: str
+) -> None:
+    many = [canned.agent(f"surface-with-a-long-name-{i}", i) for i in range(1, 13)]
+    many[1] |= {"state": "stale", "lease_s": 64_800.0}
+    site[1].summary = canned.summary(alerts=canned.ALERTS, agents=many)
+    site[1].history = canned.history(tuple(a["task"] for a in many))
+    with show(chromium, site, size=size, scheme=scheme) as seen:
+        assert overflow(seen.page) == 0
+        dark = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(int(v) for v in dark[4:-1].split(",")) < 150) == (scheme == "dark")
+        letters = seen.page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
+        assert letters >= (28 if size[0] == 3840 else 15)
+        seen.page.get_by_role("button", name="Why is surface-with-a-long-name-2 ").click()
+        assert overflow(seen.page) == 0

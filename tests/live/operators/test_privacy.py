@@ -1,0 +1,251 @@
+"""The hospital profile end to end, and what happens with a task that cannot be trusted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live.agent.world import DIM, Hands
+from live.operators.world import (
+    Running,
+    a_space,
+    close_agents,
+    free_port,
+    pool,
+    run,
+    serving,
+    sync,
+    work,
+)
+
+from guardband.live.audit import audit, find_decision
+from guardband.live.space import Space
+
+WARDS = ("ward-1", "ward-2", "ward-3")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Running]:
+    with serving(tmp_path / "gb", free_port()) as running:
+        yield running
+        close_agents()
+
+
+def hospital(server: Running, **settings: Any) -> Space:
+    space = a_space(profile="hospital", **settings)
+    server.post("/v1/spaces", space.as_json())
+    return space
+
+
+def uploads(one: Any) -> list[int]:
+    """Watch an agent's link; returns a list that fills with the new observations of uploads."""
+    seen: list[int] = []
+    link = one._courier.link
+    upload = link.upload
+
+    def watched(stream: str, request: Any) -> Any:
+        seen.append(request.cut.total.n - request.base.n)
+        return upload(stream, request)
+
+    link.upload = watched
+    return seen
+
+
+def test_the_profile() -> None:
+    space = a_space(profile="hospital")
+    assert (space.sync.min_batch, space.sync.min_streams, space.lease_s) == (20, 3, 86_400.0)
+
+
+def test_a_small_batch_is_never_sent_and_would_be_refused(server: Running) -> None:
+    space = hospital(server)
+    one = server.agent("ward-1")
+    sizes = uploads(one)
+    for i in range(19):
+        work(one, 1, seed=i)
+        with one._desk as desk:
+            desk.due = True
+            desk.save()
+        one._courier._patience = 0.0
+        sync(one)
+    assert one.counted == 19
+    assert all(size == 0 for size in sizes), sizes
+    work(one, 1, seed=19)
+    pool(one)
+    assert [size for size in sizes if size] == [20]
+    work(one, 7, seed=20)
+    one.close()  # nor at the end
+    assert [size for size in sizes if size] == [20]
+
+    # Somebody who sends fewer all the same:
+    stream = str(uuid.uuid4())
+    body = {
+        "stream": stream,
+        "task": "ward-2",
+        "schema_hash": space.schema_hash,
+        "uses": [0, 1, 2],
+        "library": "0.1.0",
+    }
+    server.post("/v1/spaces/home/streams", body)
+
+    def send(n: int, base: dict[str, Any], version: str, rows: int) -> Any:
+        rng = np.random.default_rng(0)
+        z = np.column_stack([rng.uniform(0, 0.5, (rows, DIM)), rng.uniform(0, 1, rows)])
+        gram = (z.T @ z)[np.triu_indices(DIM + 1)].tolist()
+        own = {"n": n, "version": version, "gram": gram, "surprise": 0.0, "weight": float(n)}
+        return server.client.put(f"/v1/streams/{stream}/total", json={"base": base, **own})
+
+    nothing = {"n": 0, "version": ""}
+    refused = send(19, nothing, "a" * 32, 19)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_increment")
+    assert refused.json()["check"] == "batch"
+    assert send(20, nothing, "b" * 32, 20).status_code == 200
+    refused = send(39, {"n": 20, "version": "b" * 32}, "c" * 32, 39)
+    assert (refused.status_code, refused.json()["check"]) == (422, "batch")
+
+
+def test_no_sum_before_three_tasks_are_in_it(server: Running) -> None:
+    hospital(server)
+    one, two = server.agent("ward-1"), server.agent("ward-2")
+    work(one, 25), work(two, 25, seed=1)
+    pool(one, two)
+    for each in (one, two):
+        assert (each.epoch, each.report().gauges["foreign_n"]) == (0, 0)
+    # A third one is there, but has nothing to give yet.
+    three = server.agent("ward-3")
+    work(three, 19, seed=2)
+    pool(one, two, three)
+    assert server.epoch() >= 1
+    assert server.get(f"/v1/spaces/home/epochs/{server.epoch()}")["gram"] is None
+    assert {each.epoch for each in (one, two, three)} == {0}
+    assert {each.report().gauges["foreign_n"] for each in (one, two, three)} == {0}
+    work(three, 1, seed=3)
+    pool(one, two, three)
+    newest = server.epoch()
+    assert server.get(f"/v1/spaces/home/epochs/{newest}")["gram"] is not None
+    assert [each.report().gauges["foreign_n"] for each in (one, two, three)] == [45, 45, 50]
+    # With one of them out there are two again: nothing new is told about either.
+    run("space", "quarantine", "home", "ward-3", "--data", server.data)
+    work(one, 40, seed=4)
+    pool(one, two)
+    assert server.epoch() == newest
+    assert two.report().gauges["foreign_n"] == 45
+
+
+def test_the_lease_is_a_day(server: Running) -> None:
+    hospital(server)
+    hands = Hands(wall=2e9)
+    one = server.agent("ward-1", clock=hands.clock())
+    work(one, 2)
+    hands.pass_(86_300.0)
+    assert "lease" not in work(one, 1, seed=1)[0].reason
+    hands.pass_(200.0)
+    late = work(one, 2, seed=2)
+    assert {d.kind for d in late} == {"baseline"}
+    assert all("lease has expired" in d.reason for d in late)
+    assert audit(late[0].id, find_decision(late[0].id, [server.data])).result == "same"
+    sync(one)
+    assert "lease" not in work(one, 1, seed=3)[0].reason
+
+
+def test_quarantine_retract_restore(server: Running) -> None:
+    server.post("/v1/spaces", a_space().as_json())
+    agents = [server.agent(ward) for ward in WARDS]
+    for i, one in enumerate(agents):
+        work(one, 25, seed=i)
+    pool(*agents)
+    one, two, three = agents
+
+    def manifest() -> dict[str, int]:
+        newest = server.epoch()
+        lines = server.get(f"/v1/spaces/home/epochs/{newest}")["manifest"]
+        return {line["task"]: line["n"] for line in lines}
+
+    assert manifest() == dict.fromkeys(WARDS, 25)
+    run("space", "quarantine", "home", "ward-3", "--reason", "odd rewards", "--data", server.data)
+    work(one, 5, seed=10), work(three, 5, seed=11)
+    pool(one, two, three)
+    assert manifest() == {"ward-1": 30, "ward-2": 25}
+    states = {a["task"]: a["state"] for a in server.summary()["agents"]}
+    assert states["ward-3"] == "quarantined"
+    beta_out = one.report().gauges["beta"]
+
+    run("space", "restore-task", "home", "ward-3", "--data", server.data)
+    pool(three, one, two)
+    assert manifest() == {"ward-1": 30, "ward-2": 25, "ward-3": 30}, "collected meanwhile"
+
+    run("space", "retract", "home", "ward-2", "--reason", "consent", "--data", server.data)
+    work(one, 5, seed=12)
+    pool(one, three)
+    assert manifest() == {"ward-1": 35, "ward-3": 30}
+    work(two, 3, seed=13)
+    two._courier._done.clear()
+    with pytest.raises(Exception, match="consent"):
+        two.sync()
+    run("space", "restore-task", "home", "ward-2", "--data", server.data)
+    sync(two)
+    pool(one, two, three)
+    assert manifest() == {"ward-1": 35, "ward-2": 28, "ward-3": 30}
+    assert beta_out > 0.0
+    what = [e["what"] for e in server.summary()["events"]]
+    assert [w for w in what if w in ("quarantine", "retract", "restore")] == [
+        "restore",
+        "retract",
+        "restore",
+        "quarantine",
+    ]
+
+
+def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
+    """A choice that may have looked at rewards: delta is divided by M + 1 for each such task."""
+    server.post("/v1/spaces", a_space().as_json())
+    agents = [server.agent(ward) for ward in WARDS]
+    for i, one in enumerate(agents):
+        work(one, 25, seed=i)
+    pool(*agents)
+    one = agents[0]
+    plain = float(one._desk.learner.team.engine.settings[0][16])
+    run("space", "quarantine", "home", "ward-3", "--data", server.data)
+    work(one, 1, seed=9)
+    pool(*agents[:2])
+    wider = float(one._desk.learner.team.engine.settings[0][16])
+    p = one.epoch + one._desk.chain.conflicts + 1
+    grown = 2.0 * np.log(p * (p + 1) / ((p - 1) * p))
+    assert wider - plain == pytest.approx(2.0 * np.log(4 + 1) + grown, abs=1e-9)
+
+
+def test_a_task_that_is_different_rings_the_bell(server: Running) -> None:
+    server.post("/v1/spaces", a_space(spread=0.0).as_json())
+    honest = [server.agent(ward) for ward in WARDS]
+    for i, one in enumerate(honest):
+        work(one, 300, seed=i, noise=0.1)
+    pool(*honest)
+    assert "heterogeneity" not in server.alerts()
+    other = server.agent("liar")
+    work(other, 300, seed=9, theta=np.array([0.1, 0.0, 1.4]), noise=0.1)
+    pool(other, *honest)
+    found = [a for a in server.summary()["alerts"] if a["id"] == "heterogeneity"]
+    assert "liar" in {alert["task"] for alert in found}
+    assert {alert["severity"] for alert in found} == {"page"}
+    run("space", "quarantine", "home", "liar", "--data", server.data)
+    work(honest[0], 5, seed=20, noise=0.1)
+    pool(*honest)
+    lines = server.get(f"/v1/spaces/home/epochs/{server.epoch()}")["manifest"]
+    assert {line["task"] for line in lines} == set(WARDS)
+
+
+def test_one_new_observation_reveals_it() -> None:
+    """What docs/privacy.md says: with delta-n = 1 the features and the reward can be read off."""
+    psi, y, w = np.array([0.2, 0.5, 0.1]), 0.7, 2.5
+    before = np.random.default_rng(0).uniform(size=(30, 4))
+    z = np.append(psi, y)
+    earlier = before.T @ before
+    later = earlier + w * np.outer(z, z)
+    increment = later - earlier
+    values, vectors = np.linalg.eigh(increment)
+    assert np.abs(values[:-1]).max() < 1e-9 < values[-1]
+    read = vectors[:, -1] * np.sqrt(values[-1] / w)
+    np.testing.assert_allclose(read * np.sign(read[-1]), z, atol=1e-9)

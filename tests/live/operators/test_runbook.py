@@ -1,0 +1,91 @@
+"""Every alert has a page, every page an alert, and the documentation says what the code does."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from live.operators.world import a_space
+
+from guardband.live import sidecar
+from guardband.live.export import COLUMNS
+from guardband.live.server import alerts
+from guardband.live.server.alerts import Facts, TaskFacts, alerts_of, runbook_of
+
+ROOT = Path(__file__).parents[3]
+RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
+
+
+def ids() -> set[str]:
+    """The ids of all alerts, from the source: every `Alert("id", ...)`."""
+    tree = ast.parse(Path(alerts.__file__).read_text())
+    return {
+        call.args[0].value
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "Alert"
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+
+def sections() -> dict[str, str]:
+    parts = re.split(r"^## (.+)$", RUNBOOK, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_alert_has_a_heading_and_says_what_to_do() -> None:
+    assert len(ids()) >= 12
+    found = sections()
+    assert ids() == set(found) - {"In Prometheus"}
+    for ident in ids():
+        text = found[ident]
+        assert re.search(r"\*\*(page|ticket)\.\*\*", text), ident
+        assert "**Look**" in text, ident
+        assert "**Do**" in text or "**do**" in text, ident
+
+
+def test_alerts_link_to_their_heading_and_agree_on_urgency() -> None:
+    space = a_space(profile="hospital")
+    task = TaskFacts(
+        task="tv",
+        counters={"observed": 1000, "defaulted": 500},
+        sums={"lead": -500.0, "lead_squares": 260.0},
+        gauges={
+            "margin_min": -0.1,
+            "residual_ratio": 2.0,
+            "lease_s": 1.0,
+            "oldest_pending_s": 1e6,
+        },
+        last_seen_s=1e5,
+        heterogeneity=2.0,
+        conflicts=1,
+        invalid=1,
+    )
+    raised = alerts_of(Facts(space=space, agents=[task], open_for_s=1e4, restores=1))
+    assert {alert.id for alert in raised} == ids()
+    for alert in raised:
+        page, _, anchor = runbook_of(alert).partition("#")
+        assert (ROOT / page).is_file()
+        assert f"**{alert.severity}.**" in sections()[anchor]
+
+
+def test_the_curl_example_is_the_one_that_is_tested() -> None:
+    assert sidecar.CURL in (ROOT / "docs" / "operations.md").read_text()
+
+
+def test_what_exports_are_good_for_is_in_the_documentation() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    for words in ("no overlap", "deterministic", "biased", "missing", "propensity"):
+        assert words in text
+    assert {"propensity", "random", "defaulted"} - {column.name for column in COLUMNS} == {
+        "defaulted"
+    }
+
+
+def test_the_metrics_of_the_rules_exist() -> None:
+    source = (Path(alerts.__file__).parent / "metrics.py").read_text()
+    named = set(re.findall(r"guardband_[a-z_]+", RUNBOOK))
+    for name in named:
+        assert name.removesuffix("_total") in source, name

@@ -1,0 +1,310 @@
+"""T2m: seeded bugs, each a small change to the protocol; the model must find every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from live.protocol.machine import Machine
+
+from guardband.live import administration, increments, registry
+from guardband.live import coordinator as rules
+from guardband.live.chain import Chain, Step, Verdict
+from guardband.live.coordinator import Coordinator
+from guardband.live.epochs import answer
+
+Patch = pytest.MonkeyPatch
+MUTANTS: dict[str, Callable[[Patch], type[Machine]]] = {}
+
+
+def mutant(change: Callable[[Patch], type[Machine] | None]) -> Callable[[Patch], type[Machine]]:
+    def made(patch: Patch) -> type[Machine]:
+        return change(patch) or Machine
+
+    MUTANTS[change.__name__] = made
+    return made
+
+
+class Proxy:
+    """A transaction with some answers changed."""
+
+    def __init__(self, t: Any, **changes: Any) -> None:
+        self._t, self._changes = t, changes
+
+    def __getattr__(self, name: str) -> Any:
+        return self._changes.get(name) or getattr(self._t, name)
+
+
+# ---- the agent's side
+
+
+@mutant
+def resend_on_conflict(patch: Patch) -> None:
+    """What was not acknowledged goes into the new stream."""
+    right = Chain.anew
+
+    def anew(self: Chain, stream: str) -> Chain:
+        kept = any(cut.mark == self.base for cut in self.cuts)
+        rest = self._after(self.base) if kept else self.open
+        return replace(right(self, stream), open=rest)
+
+    patch.setattr(Chain, "anew", anew)
+
+
+@mutant
+def subtract_acknowledged(patch: Patch) -> None:
+    """Own data are taken to be in the epoch up to what was acknowledged, not up to its entry."""
+    right = Chain.adopt
+
+    def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
+        step = right(self, news, next_round=next_round)
+        if step.verdict != Verdict.ADOPTED:
+            return step
+        known = step.chain.base.n > 0 and step.chain.base in {c.mark for c in step.chain.cuts}
+        since = step.chain.base if known else None
+        return Step(replace(step.chain, since=since), step.verdict)
+
+    patch.setattr(Chain, "adopt", adopt)
+
+
+@mutant
+def own_entry_ignored(patch: Patch) -> None:
+    """The epoch is adopted as if it had nothing of one's own."""
+    right = Chain.adopt
+    patch.setattr(
+        Chain,
+        "adopt",
+        lambda self, news, next_round=None: right(
+            self, replace(news, own=None), next_round=next_round
+        ),
+    )
+
+
+@mutant
+def any_entry_is_mine(patch: Patch) -> None:
+    """An own entry with a foreign version is no conflict: the newest cut of that size will do."""
+    right = Chain.adopt
+
+    def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
+        own = news.own
+        if own is not None and not self._knows(own):
+            below = [cut.mark for cut in self.cuts if cut.mark.n <= own.n]
+            news = replace(news, own=below[-1] if below else None)
+        return right(self, news, next_round=next_round)
+
+    patch.setattr(Chain, "adopt", adopt)
+
+
+@mutant
+def old_epochs_adopted(patch: Patch) -> None:
+    """An answer that arrives late sets the agent back."""
+    right = Chain.adopt
+
+    def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
+        return right(replace(self, seen=-1), news, next_round=next_round)
+
+    patch.setattr(Chain, "adopt", adopt)
+
+
+@mutant
+def no_barrier(patch: Patch) -> None:
+    """An epoch is adopted although it holds rewards of the coming round."""
+    right = Chain.adopt
+    patch.setattr(Chain, "adopt", lambda self, news, next_round=None: right(self, news))
+
+
+@mutant
+def sum_kept_when_continued(patch: Patch) -> None:
+    """A stream that goes on after a seal keeps a sum that contains part of its rest."""
+    right = Chain._continued
+
+    def continued(self: Chain, stream: str, mark: Any) -> Step:
+        step = right(self, stream, mark)
+        return Step(replace(step.chain, pooled=self.pooled), step.verdict)
+
+    patch.setattr(Chain, "_continued", continued)
+
+
+@mutant
+def rest_moves_twice(patch: Patch) -> None:
+    """What a sealed stream left moves on when its successor is sealed, too."""
+    right = Chain._continued
+
+    def continued(self: Chain, stream: str, mark: Any) -> Step:
+        return right(replace(self, moved=None), stream, mark)
+
+    patch.setattr(Chain, "_continued", continued)
+
+
+@mutant
+def w_without_u(patch: Patch) -> None:
+    """W and U are not sent together: U is that of the cut before."""
+    right = Chain.upload
+
+    def upload(self: Chain, **rest: Any) -> Any:
+        request = right(self, **rest)
+        if len(self.cuts) < 2:
+            return request
+        gram = request.cut.total.gram.copy()
+        for row, place in enumerate((4, 8, 11, 13)):  # the last column, by rows
+            gram[place] = self.cuts[-2].total.gram[place]
+            assert row < 4
+        return replace(
+            request, cut=request.cut._replace(total=request.cut.total._replace(gram=gram))
+        )
+
+    patch.setattr(Chain, "upload", upload)
+
+
+@mutant
+def sent_before_it_is_safe(patch: Patch) -> type[Machine]:
+    """The journal is made durable after the upload, not before."""
+
+    class Late(Machine):
+        sync_before_send = False
+
+    return Late
+
+
+# ---- the coordinator's side
+
+
+@mutant
+def no_version_check(patch: Patch) -> None:
+    """Only n is compared, not the version."""
+    right = Coordinator._compare_and_set
+
+    def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
+        if request.cut.total.n == held.n:
+            return held
+        if request.base.n == held.n:
+            request = replace(request, base=held.mark)
+        return right(self, space, task, held, request)
+
+    patch.setattr(Coordinator, "_compare_and_set", compare)
+
+
+@mutant
+def newest_wins(patch: Patch) -> None:
+    """Whatever has the larger n is stored, on whatever it builds."""
+    right = Coordinator._compare_and_set
+
+    def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
+        if request.cut.total.n > held.n:
+            request = replace(request, base=held.mark)
+        return right(self, space, task, held, request)
+
+    patch.setattr(Coordinator, "_compare_and_set", compare)
+
+
+@mutant
+def smaller_n_accepted(patch: Patch) -> None:
+    """An old duplicate overwrites what came after it."""
+    right = Coordinator._compare_and_set
+
+    def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
+        cut = request.cut
+        if held.state == "open" and 0 < cut.total.n < held.n:
+            total = cut.total.as_bytes()
+            return held._replace(n=cut.total.n, version=cut.version, total=total)
+        return right(self, space, task, held, request)
+
+    patch.setattr(Coordinator, "_compare_and_set", compare)
+
+
+@mutant
+def late_stream_uses_newest(patch: Patch) -> None:
+    """A stream that did not answer enters with whatever it has stored."""
+    right = rules.close_epoch
+
+    def close(t: Any, row: Any, space: Any, *, now: float) -> Any:
+        for stream in t.streams(row.name):
+            if stream.answer_epoch < row.open:
+                t.put(answer(stream, row.open))
+        return right(t, row, space, now=now)
+
+    for module in (rules, administration):
+        patch.setattr(module, "close_epoch", close)
+
+
+@mutant
+def last_answer_wins(patch: Patch) -> None:
+    """A second answer to the same epoch replaces the first."""
+    right = Coordinator._take
+
+    def take(
+        self: Any, t: Any, row: Any, space: Any, held: Any, request: Any, *, now: float
+    ) -> Any:
+        if request.for_epoch == row.open:
+            held = held._replace(answer_epoch=0)
+        return right(self, t, row, space, held, request, now=now)
+
+    patch.setattr(Coordinator, "_take", take)
+
+
+@mutant
+def retracted_still_summed(patch: Patch) -> None:
+    """Tasks that were quarantined or retracted stay in the sum."""
+    right = rules.close_epoch
+
+    def close(t: Any, row: Any, space: Any, *, now: float) -> Any:
+        blind = Proxy(t, tasks=lambda name: [r._replace(status="active") for r in t.tasks(name)])
+        return right(blind, row, space, now=now)  # type: ignore[arg-type]
+
+    for module in (rules, administration):
+        patch.setattr(module, "close_epoch", close)
+
+
+@mutant
+def numbers_used_again(patch: Patch) -> None:
+    """After a restore, epochs get numbers that agents have already seen."""
+    patch.setattr(rules, "note_seen", lambda t, row, seen, **rest: row)
+
+
+@mutant
+def continued_by_everybody(patch: Patch) -> None:
+    """Two copies of an agent may both take the rest of a sealed stream."""
+    right = registry._hand_over
+
+    def hand_over(t: Any, *rest: Any, now: float) -> None:
+        def stream(name: str) -> Any:
+            row = t.stream(name)
+            return None if row is None else row._replace(continued_by=None)
+
+        right(Proxy(t, stream=stream), *rest, now=now)  # type: ignore[arg-type]
+
+    patch.setattr(registry, "_hand_over", hand_over)
+
+
+@mutant
+def sealed_streams_hear_news(patch: Patch) -> None:
+    """An agent whose stream was sealed adopts sums that may hold its rest."""
+    right = Coordinator._tell
+
+    def tell(self: Any, t: Any, *rest: Any, now: float) -> Any:
+        def stream(name: str) -> Any:
+            row = t.stream(name)
+            return None if row is None else row._replace(state="open")
+
+        return right(self, Proxy(t, stream=stream), *rest, now=now)  # type: ignore[arg-type]
+
+    patch.setattr(Coordinator, "_tell", tell)
+
+
+@mutant
+def foreign_features_accepted(patch: Patch) -> None:
+    """Nobody checks that a task writes only where it may."""
+    right = increments.check_increment
+
+    def check(space: Any, uses: Any, *rest: Any, **more: Any) -> None:
+        right(space, range(space.dim), *rest, **more)
+
+    patch.setattr(rules, "check_increment", check)
+
+
+@mutant
+def no_eigenvalues(patch: Patch) -> None:
+    """Nobody checks that an increment is positive semi-definite."""
+    patch.setattr(increments, "_check_eigenvalues", lambda *rest: None)

@@ -1,0 +1,141 @@
+"""Agents and a coordinator in step, by name: for tests that tell a story."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from live.protocol.world import DIM, USES, Book, make_space, name_of
+
+from guardband.live.chain import Chain, Step, Verdict
+from guardband.live.coordinator import Coordinator
+from guardband.live.messages import News, Refused, Registered, Uploaded
+from guardband.live.space import Space
+from guardband.live.store import MemoryStore, Store
+
+
+class Scene:
+    """A coordinator and agents that talk to it without faults, unless a test makes them."""
+
+    def __init__(self, store: Store | None = None, space: Space | None = None) -> None:
+        self.store = MemoryStore() if store is None else store
+        self.space = make_space() if space is None else space
+        self.coordinator = Coordinator(self.store)
+        self.coordinator.create_space(self.space, who="test", now=0.0)
+        self.book = Book()
+        self.chains: dict[str, Chain] = {}
+        self.tasks: dict[str, str] = {}
+        self.rounds: dict[str, int] = {}
+        self.now, self.names = 0.0, 0
+
+    def fresh(self, kind: str) -> str:
+        self.names += 1
+        return name_of(kind, self.names)
+
+    def chain(self, who: str) -> Chain:
+        return self.chains[who]
+
+    def stream(self, who: str) -> str:
+        return self.chains[who].stream
+
+    def join(self, task: str, who: str | None = None) -> str:
+        who = task if who is None else who
+        self.chains[who] = Chain.start(self.fresh("stream"), DIM)
+        self.tasks[who], self.rounds[who] = task, 0
+        self.register(who)
+        return who
+
+    def register(self, who: str, **changes: Any) -> Registered:
+        request = self.chains[who].register(
+            task=self.tasks[who],
+            schema_hash=self.space.schema_hash,
+            uses=USES[self.tasks[who]],
+            library="test",
+        )
+        return self.coordinator.register("home", replace(request, **changes), now=self.now)
+
+    def copy(self, who: str, name: str) -> str:
+        self.chains[name], self.tasks[name] = self.chains[who], self.tasks[who]
+        self.rounds[name] = self.rounds[who]
+        return name
+
+    def observe(self, who: str, times: int = 1, reward: float = 1.0) -> None:
+        for _ in range(times):
+            self.rounds[who] += 1
+            feature = self.book.room(self.tasks[who])[0]
+            tag = self.book.new(feature, reward, self.rounds[who])
+            self.chains[who] = tag.counted(self.chains[who])
+
+    def cut(self, who: str, *, for_epoch: int = 0) -> None:
+        self.chains[who] = self.chains[who].cut(
+            self.fresh("version"),
+            round=self.rounds[who],
+            for_epoch=for_epoch,
+            min_batch=self.space.sync.min_batch,
+        )
+
+    def send(self, who: str, *, trigger: bool = False) -> Uploaded:
+        chain = self.chains[who]
+        answer = self.coordinator.upload(chain.stream, chain.upload(trigger=trigger), now=self.now)
+        self.chains[who] = chain.stored(answer)
+        return answer
+
+    def refused(self, who: str) -> Verdict:
+        """Send what will be refused, and do what the chain says."""
+        chain = self.chains[who]
+        try:
+            self.coordinator.upload(chain.stream, chain.upload(), now=self.now)
+        except Refused as problem:
+            step = chain.refused(problem, stream=self.fresh("stream"))
+            self.chains[who] = step.chain
+            return step.verdict
+        raise AssertionError("it was accepted")
+
+    def news(self, who: str) -> News | None:
+        chain = self.chains[who]
+        return self.coordinator.news(
+            "home", chain.stream, after=chain.seen, open_after=0, config_version=1, now=self.now
+        )
+
+    def adopt(self, who: str) -> Step:
+        news = self.news(who)
+        assert news is not None
+        step = self.chains[who].adopt(news, next_round=self.rounds[who] + 1)
+        self.chains[who] = step.chain
+        return step
+
+    def trigger(self, who: str) -> Uploaded:
+        self.cut(who, for_epoch=self.chains[who].seen + 1)
+        return self.send(who, trigger=True)
+
+    def answer(self, who: str) -> Uploaded:
+        news = self.news(who)
+        assert news is not None
+        assert news.open is not None
+        self.cut(who, for_epoch=news.open.epoch)
+        return self.send(who)
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return self.coordinator.tick(now=self.now)
+
+    def pool(self, first: str, *others: str) -> None:
+        """One whole epoch of these agents; the next round is later than all of theirs."""
+        self.trigger(first)
+        for who in others:
+            self.answer(who)
+        self.wait(3.0)
+        last = max(self.rounds.values())
+        for who in (first, *others):
+            self.rounds[who] = last
+            assert self.adopt(who).verdict == Verdict.ADOPTED
+
+    def stored(self, who: str) -> Any:
+        with self.store.reading() as t:
+            return t.stream(self.stream(who))
+
+    def view(self, who: str) -> dict[Any, int]:
+        """What an agent computes with, and how often each observation is in it."""
+        chain = self.chains[who]
+        sums = [chain.own] if chain.pooled is None else [chain.pooled, chain.own]
+        return dict(self.book.read(*sums, what=who))

@@ -1,0 +1,189 @@
+"""`guardband serve`, `space` and `token`, as an operator types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+from live.server.driver import SPACE, certificate, served, serving
+from typer.testing import CliRunner
+
+from guardband.cli.app import app
+
+RUN = CliRunner()
+
+
+def run(*words: object) -> str:
+    """The output of a command that works."""
+    result = RUN.invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+def refusal(*words: object) -> str:
+    """What a command that fails has against it."""
+    result = RUN.invoke(app, [str(word) for word in words])
+    assert isinstance(result.exception, ValueError | OSError), result.output
+    return str(result.exception)
+
+
+def when_up(url: str, verify=True) -> None:
+    for _ in range(400):
+        try:
+            httpx.get(url + "/healthz", verify=verify)
+            return
+        except httpx.ConnectError:
+            time.sleep(0.05)
+    raise AssertionError("it does not answer")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_start_and_a_clean_end(tmp_path, way) -> None:
+    data = tmp_path / "gb"
+    file = tmp_path / "space.json"
+    file.write_text(json.dumps(SPACE.as_json()))
+    with serving("--data", data, "--port", 0, "--space", file) as (process, said):
+        url, token = re.findall(r"dashboard +(http://127\.0\.0\.1:\d+)/#token=(gb_\S+)", said)[0]
+        when_up(url)
+        assert (data / "admin.token").read_text().strip() == token
+        for role in ("admin", "viewer"):
+            assert stat.S_IMODE((data / f"{role}.token").stat().st_mode) == 0o600
+        with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as admin:
+            assert [s["space"] for s in admin.get("/v1/spaces").json()] == ["home"]
+            viewer = (data / "viewer.token").read_text().strip()
+            metrics = httpx.get(url + "/metrics", headers={"Authorization": f"Bearer {viewer}"})
+            assert metrics.status_code == 200
+            poll = f"{url}/v1/spaces/home/epochs/next?config_version=1&wait=25"
+            held = subprocess.Popen(
+                [sys.executable, "-c", f"import httpx; httpx.get({poll!r}, timeout=30)"]
+            )
+        process.send_signal(way)
+        out, err = process.communicate(timeout=30)
+        held.wait(timeout=30)
+        assert process.returncode == 0
+        assert out.endswith("stopped.\n")
+        lines = [json.loads(line) for line in err.splitlines()]
+        assert {line["event"] for line in lines} == {"request"}
+        assert token not in err
+        assert token.split("_", 2)[2] not in err
+        assert lines[0].keys() >= {"at", "level", "method", "path", "status", "ms", "who"}
+
+    with serving("--data", data, "--port", 0, "--space", file, "--quiet") as (process, said):
+        assert "#token" not in said  # printed once, and to terminals
+        process.send_signal(way)
+        _, err = process.communicate(timeout=30)
+        assert err == ""
+
+
+@pytest.mark.slow
+def test_tls(tmp_path) -> None:
+    cert, key = certificate(tmp_path)
+    given = ("--tls-cert", cert, "--tls-key", key, "--host", "0.0.0.0")
+    with serving("--data", tmp_path / "gb", "--port", 0, *given) as (_, said):
+        port = re.findall(r"https://0\.0\.0\.0:(\d+)/", said)[0]
+        trusted = ssl.create_default_context(cafile=str(cert))
+        when_up(f"https://127.0.0.1:{port}", verify=trusted)
+
+
+def test_what_serve_refuses(tmp_path) -> None:
+    data = tmp_path / "gb"
+    assert "TLS" in refusal("serve", "--data", data, "--host", "0.0.0.0")
+    assert "--insecure" in refusal("serve", "--data", data, "--host", "gb.example")
+    assert "both" in refusal("serve", "--data", data, "--tls-cert", "x.pem")
+    both = ("--tls-cert", "x.pem", "--tls-key", "y.pem")
+    assert "x.pem" in refusal("serve", "--data", data, *both)
+    assert "postgresql://" in refusal("serve", "--data", data, "--port", 0, "--store", "redis://x")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refusal("serve", "--data", data, "--port", port)
+    assert f"127.0.0.1:{port}" in said
+    assert "--port" in said
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"name": "x", "features": ["a"], "agents": 0}')
+    assert "bad.json" in refusal("serve", "--data", data, "--port", 0, "--space", bad)
+    (tmp_path / "junk").mkdir()
+    (tmp_path / "junk" / "coordinator.db").write_text("this is no database, but long enough " * 9)
+    assert "coordinator.db" in refusal("serve", "--data", tmp_path / "junk", "--port", 0)
+
+
+def test_a_missing_extra_is_named(tmp_path, monkeypatch) -> None:
+    for name in [m for m in sys.modules if m.startswith("guardband.live.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    said = refusal("serve", "--data", tmp_path, "--port", 0)
+    assert "pip install 'guardband[live]'" in said
+
+
+def test_spaces_and_tokens_in_a_data_folder(tmp_path) -> None:
+    data = ("--data", tmp_path)
+    assert "guardband serve" in refusal("space", "list", *data)
+    with served(tmp_path) as server:
+        made = ("--features", "a, b,c", "--agents", 3, "--profile", "hospital", "--window-s", 60)
+        said = run("space", "create", "ward", *made, *data)
+        assert "3 features" in said
+        with server.admin() as admin:
+            config = admin.get("/v1/spaces/ward").json()["config"]
+            assert config["features"] == ["a", "b", "c"]
+            assert (config["sync"]["min_batch"], config["sync"]["min_streams"]) == (20, 3)
+            assert config["rewards"]["window_s"] == 60.0
+        assert "already" in refusal("space", "create", "ward", *made, *data)
+        assert "--features" in refusal("space", "create", "x", "--agents", 2, *data)
+        assert re.search(r"home +0", run("space", "list", *data))
+
+        token = run("token", "create", "--space", "ward", "--task", "icu", *data).strip()
+        ident = token.split("_")[1]
+        assert "no space" in refusal("token", "create", "--space", "none", "--task", "x", *data)
+        assert "space and a task" in refusal("token", "create", "--role", "agent", *data)
+        assert re.search(rf"{ident} +agent +ward +icu", run("token", "list", *data))
+        with server.client(token) as agent:
+            assert _within(10, lambda: agent.get("/v1/spaces/ward").status_code == 200)
+            second = run("token", "rotate", ident, *data).strip()
+            assert _within(10, lambda: server.client(second).get("/v1/spaces").status_code == 200)
+            run("token", "delete", ident, *data)
+            assert _within(10, lambda: agent.get("/v1/spaces/ward").status_code == 401)
+        assert "no token" in refusal("token", "delete", ident, *data)
+
+
+def test_spaces_and_tokens_of_a_running_server(tmp_path) -> None:
+    with served(tmp_path) as server:
+        there = ("--url", server.url, "--token", server.admin_token)
+        run("space", "create", "far", "--features", "a,b", "--agents", 2, *there)
+        assert "far" in run("space", "list", *there)
+        token = run("token", "create", "--space", "far", "--task", "x", *there).strip()
+        assert server.client(token).get("/v1/spaces/far").status_code == 200
+        ident = token.split("_")[1]
+        assert run("token", "rotate", ident, *there).startswith("gb_")
+        assert ident in run("token", "list", *there)
+        run("token", "delete", ident, *there)
+        assert server.client(token).get("/v1/spaces/far").status_code == 401
+        assert "already" in refusal(
+            "space", "create", "far", "--features", "a", "--agents", 2, *there
+        )
+        assert "token" in refusal("space", "list", "--url", server.url, "--data", tmp_path / "no")
+    assert "cannot be reached" in refusal("space", "list", *there)
+
+
+def _within(seconds: float, happens) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if happens():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_the_environment_gives_the_token(tmp_path, monkeypatch) -> None:
+    with served(tmp_path) as server:
+        monkeypatch.setitem(os.environ, "GUARDBAND_TOKEN", server.admin_token)
+        assert "home" in run("space", "list", "--url", server.url)

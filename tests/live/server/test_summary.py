@@ -1,0 +1,67 @@
+"""What is computed for pages: history from samples, delta spent, buckets."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from guardband.live.server.limits import Buckets
+from guardband.live.server.picture import delta_spent
+from guardband.live.server.summary import history_of
+from guardband.live.space import Space
+from guardband.live.store.base import SampleRow
+
+
+def sample(stream, slot, n, reward, baseline, decided, task="movies", **gauges) -> SampleRow:
+    body = {
+        "counters": {"observed": n, "learned": decided - baseline, "baseline": baseline},
+        "sums": {"reward": reward, "floor": reward / 2},
+        "gauges": gauges,
+    }
+    return SampleRow("home", stream, 0, slot, task, 10.0 * slot + 1, json.dumps(body))
+
+
+def test_history_is_means_between_samples_of_all_streams_together() -> None:
+    found = history_of(
+        [
+            sample("s1", 1, 10, 4.0, 10, 10, beta=3.0),
+            sample("s1", 2, 20, 10.0, 15, 20, beta=2.0),
+            sample("s2", 2, 10, 2.0, 0, 10, beta=1.0),  # a second stream begins
+            sample("t", 2, 5, 1.0, 0, 5, task="tv"),
+            sample("s2", 4, 20, 8.0, 5, 20),  # s1 is silent
+        ]
+    )
+    movies = found.agents["movies"]
+    assert found.t == [11.0, 21.0, 41.0]
+    assert movies.n == [10, 30, 40]
+    # (10 + 2 - 4) / (30 - 10), then (10 + 8 - 12) / (40 - 30)
+    assert movies.reward_mean == [None, pytest.approx(0.4), pytest.approx(0.6)]
+    assert movies.floor_mean == [None, pytest.approx(0.2), pytest.approx(0.3)]
+    assert movies.conservative == [None, pytest.approx(5 / 20), pytest.approx(5 / 10)]
+    assert movies.beta == [3.0, 1.0, None]
+    assert found.agents["tv"].n == [None, 5, None]
+
+
+def test_delta_is_spent_by_tasks_and_epochs() -> None:
+    space = Space(name="home", features=("a",), agents=4, delta=0.01)
+    # The sum over tasks i and epochs p = 1 .. e + 1 of delta / (i (i + 1) p (p + 1)).
+    by_hand = sum(0.01 / (i * (i + 1) * p * (p + 1)) for i in range(1, 4) for p in range(1, 9))
+    assert delta_spent(space, 3, 7) == pytest.approx(by_hand)
+    equal = space.changed(shares="equal")
+    by_hand = 3 * sum(6 * 0.01 / (math.pi**2 * 4 * p**2) for p in range(1, 9))
+    assert delta_spent(equal, 3, 7) == pytest.approx(by_hand)
+    assert delta_spent(equal, 4, 10**6) < 0.01
+
+
+def test_a_bucket_fills_at_its_rate() -> None:
+    bucket = Buckets(rate=10.0, burst=3)
+    assert [bucket.wait_of("a", 0.0) for _ in range(4)] == [0, 0, 0, pytest.approx(0.1)]
+    assert bucket.wait_of("b", 0.0) == 0
+    assert bucket.wait_of("a", 0.05) == pytest.approx(0.05)
+    assert bucket.wait_of("a", 0.11) == 0
+    assert [bucket.wait_of("a", 100.0) for _ in range(4)] == [0, 0, 0, pytest.approx(0.1)]
+    for k in range(30_000):
+        bucket.wait_of(str(k), 100.0)
+    assert len(bucket) == 20_000

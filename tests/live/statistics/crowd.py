@@ -1,0 +1,252 @@
+"""Agents that learn together without files or network: the real learner, chain and coordinator.
+
+What can go wrong with rewards and with poolings is done to them in a thousand rounds a second, so
+that whether the confidence sets hold can be seen over many runs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from guardband.core.types import Floats
+from guardband.fleet.engine import Awaited, Request
+from guardband.live.chain import Chain, Verdict
+from guardband.live.chainbook import handed_in
+from guardband.live.coordinator import Coordinator
+from guardband.live.learner import Learner, pack
+from guardband.live.space import Rewards, Space, Sync
+from guardband.live.store.memory import MemoryStore
+from guardband.live.total import empty_total, total_of
+from guardband.live.windows import End, ending
+
+__all__ = [
+    "ALPHA",
+    "DELTA",
+    "DIM",
+    "NOISE",
+    "THETA",
+    "Case",
+    "Crowd",
+    "distance",
+    "nothing",
+    "space_for",
+]
+
+DIM, ACTIONS = 3, 5
+NOISE, DELTA, ALPHA = 0.3, 0.05, 0.3
+THETA = np.array([0.5, 0.6, 0.4])
+EMPTY: Any = np.zeros((0, 0, 0))
+
+
+def space_for(agents: int, **rewards: Any) -> Space:
+    """Return the rules; rewards are wide enough that none is ever cut off."""
+    return Space(
+        name="home",
+        features=("a", "b", "c"),
+        agents=agents,
+        contexts="per-request",
+        alpha=ALPHA,
+        delta=DELTA,
+        noise=NOISE,
+        sync=Sync(deadline_s=1.0, live_s=1e9),
+        rewards=Rewards(**({"low": -3.0, "high": 4.0, "order": "prompt"} | rewards)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is done to agents."""
+
+    agents: int = 4
+    rounds: int = 240
+    answers: float = 1.0  # how often an agent hears of an open epoch, and of a closed one
+    loss: float = 0.0  # how many rewards are excluded, whatever they are
+    outage: tuple[float, float] = (0.0, 0.0)  # between which shares of the rounds nobody syncs
+    late: bool = False  # rewards below expectation take long, and the window decides
+    retract: float = 2.0  # after which share of the rounds the first task is taken out
+
+
+class Waiting(NamedTuple):
+    """A decision before its end."""
+
+    at: int
+    awaited: Awaited
+    reward: float
+    arrives: int
+    void: bool
+
+
+@dataclass
+class Agent:
+    """One task: what it computes with, and its stream."""
+
+    task: str
+    learner: Learner
+    chain: Chain
+    share: float = 0.0
+    n: int = 0
+    due: bool = False
+    left: bool = False  # was taken out
+    waiting: deque[Waiting] = field(default_factory=deque)
+
+
+class Crowd:
+    """Agents that run free, and a coordinator between them.
+
+    Parameters
+    ----------
+    case
+        What is done to them.
+    seed
+        For everything.
+    """
+
+    def __init__(self, case: Case, seed: int) -> None:
+        self.case, self.rng = case, np.random.default_rng(seed)
+        rules: dict[str, Any] = {"order": "window", "window_s": 12.0} if case.late else {}
+        self.space = space_for(case.agents, **rules)
+        self.coordinator = Coordinator(MemoryStore())
+        self.coordinator.create_space(self.space, who="test", now=0.0)
+        self.now = 0.0
+        self.worst = 0.0  # the largest distance from the truth ever, in radii
+        self.unsafe = 0  # learned actions below their floor
+        self.learned = 0
+        self.agents = [self._join(f"task-{k}") for k in range(case.agents)]
+
+    def _join(self, task: str) -> Agent:
+        uses = tuple(range(DIM))
+        learner = Learner(self.space, task, uses, reward_floor=None, seed=0)
+        chain = Chain.start(self._name(), DIM)
+        request = chain.register(
+            task=task, schema_hash=self.space.schema_hash, uses=uses, library="test"
+        )
+        answer = self.coordinator.register("home", request, now=0.0)
+        learner.set_level(answer.delta_share, 0, 0)
+        return Agent(task, learner, chain, answer.delta_share)
+
+    def _name(self) -> str:
+        return str(uuid.UUID(bytes=self.rng.bytes(16)))
+
+    def run(self) -> None:
+        """Play all rounds."""
+        case = self.case
+        for t in range(case.rounds):
+            self.now = float(t)
+            for agent in self.agents:
+                self._decide(agent, t)
+                self._settle(agent, t)
+            if t == int(case.retract * case.rounds):
+                self.coordinator.retract("home", "task-0", "consent", who="test", now=self.now)
+                self.agents[0].left = True
+            off = case.outage[0] * case.rounds <= t < case.outage[1] * case.rounds
+            if not off and any(agent.due and not agent.left for agent in self.agents):
+                self._pool()
+            if t % 20 == 19:
+                self._look()
+
+    def _decide(self, agent: Agent, t: int) -> None:
+        rng, case = self.rng, self.case
+        menu = rng.uniform(0.0, 0.55, (DIM, ACTIONS))
+        expected = THETA @ menu
+        request = Request(menu, 0, float(expected[0]), EMPTY, np.zeros(0), EMPTY)
+        verdict = agent.learner.decide(request, t + 1, float(rng.random()))
+        if verdict.kind == "learned":
+            self.learned += 1
+            self.unsafe += bool(expected[verdict.action] < (1.0 - ALPHA) * expected[0] - 1e-12)
+        surprise = NOISE * float(rng.standard_normal())
+        slow = case.late and surprise < 0.0
+        agent.waiting.append(
+            Waiting(
+                t,
+                verdict.awaited._replace(x=verdict.awaited.x.copy()),
+                float(expected[verdict.action]) + surprise,
+                t + (int(rng.integers(1, 12)) if slow else 0),
+                bool(rng.random() < case.loss),
+            )
+        )
+
+    def _settle(self, agent: Agent, t: int) -> None:
+        """End decisions by the space's own rule, in the order in which they were made."""
+        while agent.waiting:
+            first = agent.waiting[0]
+            heard = first.reward if first.arrives <= t else None
+            how = ending(self.space.rewards, float(first.at), heard, first.void, float(t))
+            if how is None:
+                return
+            agent.waiting.popleft()
+            if how.end is End.VOID:
+                continue
+            agent.n += 1
+            entry = agent.chain.since
+            since = agent.n - (0 if entry is None else entry.n)
+            agent.due |= agent.learner.learn(first.awaited, how.reward, agent.n, since)
+
+    def _pool(self) -> None:
+        """Let an epoch go around, as far as the case allows."""
+        opener = next(agent for agent in self.agents if agent.due and not agent.left)
+        self._send(opener, trigger=True)
+        for agent in self.agents:
+            if agent is opener or agent.left:
+                continue
+            if self.rng.random() < self.case.answers:
+                self._send(agent)
+        self.now += 2.0
+        self.coordinator.tick(now=self.now)
+        for agent in self.agents:
+            agent.due = False
+            if agent is opener or self.rng.random() < self.case.answers:
+                self._hear(agent)
+
+    def _send(self, agent: Agent, *, trigger: bool = False) -> None:
+        row = self.coordinator.look("home").row
+        number = row.open or row.epoch + 1
+        before = replace(agent.chain, open=total_of(agent.learner.state.own))
+        after = before.cut(self.rng.bytes(16).hex(), for_epoch=number)
+        if after.newest is not before.newest:
+            agent.learner.team.hand_in()
+        agent.chain = after
+        request = after.upload(trigger=trigger)
+        agent.chain = after.stored(self.coordinator.upload(after.stream, request, now=self.now))
+
+    def _hear(self, agent: Agent) -> None:
+        news = self.coordinator.news(
+            "home",
+            agent.chain.stream,
+            after=agent.chain.seen,
+            open_after=10**6,
+            config_version=1,
+            now=self.now,
+        )
+        if news is None:
+            return
+        step = replace(agent.chain, open=total_of(agent.learner.state.own)).adopt(news)
+        assert step.verdict is Verdict.ADOPTED, step.verdict
+        agent.chain, chain = step.chain, step.chain
+        agent.learner.load(chain.pooled, handed_in(chain), pack(chain.open))
+        agent.learner.set_level(agent.share, chain.epoch, news.excluded)
+
+    def _look(self) -> None:
+        for agent in self.agents:
+            self.worst = max(self.worst, distance(agent.learner))
+
+    @property
+    def epochs(self) -> int:
+        """How many poolings there were."""
+        return self.coordinator.look("home").row.epoch
+
+
+def distance(learner: Learner) -> float:
+    """Return how far the estimate is from the truth, in radii; the set holds where it is <= 1."""
+    estimate = learner.state.estimate
+    off: Floats = estimate.theta - THETA
+    return float(np.sqrt(off @ np.linalg.solve(estimate.inverse, off))) / learner.radius()
+
+
+def nothing() -> bytes:
+    """Return the sums of an agent that has learned nothing of its own."""
+    return pack(empty_total(DIM))
