@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -28,7 +30,6 @@ __all__ = ["app", "main"]
 STOPPED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
-    help="Safe, distributed linear bandits: learn together, never fall far below a baseline.",
     epilog="Start with: guardband run",
     no_args_is_help=True,
     add_completion=False,
@@ -50,6 +51,22 @@ app.command()(restore)
 app.add_typer(space_app, name="space")
 app.add_typer(token_app, name="token")
 app.add_typer(data.app, name="data")
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"guardband {version('guardband')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    """Safe, distributed linear bandits: learn together, never fall far below a baseline."""
 
 
 def main() -> None:

@@ -68,8 +68,11 @@ def serve(
         from guardband.live.server import Settings, make_app  # noqa: PLC0415 - an extra
         from guardband.live.server.logs import set_up  # noqa: PLC0415
         from guardband.live.server.run import bind, server_for  # noqa: PLC0415
-        from guardband.live.server.setup import first_tokens  # noqa: PLC0415
+        from guardband.live.server.setup import first_tokens, only_server  # noqa: PLC0415
 
+        if store is None:
+            lock = only_server(data)
+            on_failure.callback(lock.leave)
         sock = on_failure.enter_context(bind(host, port))
         kept = on_failure.enter_context(contextlib.closing(open_store(data, store)))
         first = first_tokens(kept, data, now=time.time())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from guardband.live.epochs import close_epoch
+from guardband.live.epochs import close_epoch, next_number, open_epoch
 from guardband.live.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
 from guardband.live.registry import change_space, new_space, set_paused, set_status
 from guardband.live.reports import keep_report, samples_since
@@ -122,15 +122,15 @@ class Administration:
             set_paused(t, row, None, who=who, now=now)
 
     def quarantine(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
-        """Leave a task's data out of epochs from the next one on; they are still collected."""
+        """Leave a task's data out of epochs, beginning with one now; they are still collected."""
         self._set_status(name, task, "quarantine", reason, who=who, now=now)
 
     def retract(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
-        """Leave a task's data out of epochs from the next one on, and take no more of them."""
+        """Leave a task's data out of epochs, beginning with one now, and take no more of them."""
         self._set_status(name, task, "retract", reason, who=who, now=now)
 
     def restore(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
-        """Take a task in again, from the next epoch on."""
+        """Take a task in again, beginning with an epoch now."""
         self._set_status(name, task, "restore", reason, who=who, now=now)
 
     def look(self, name: str, *, epochs: int = 100, events: int = 50) -> Overview:
@@ -176,7 +176,9 @@ class Administration:
     ) -> None:
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
-            set_status(t, name, task, verb, reason, who=who, now=now)
+            if set_status(t, name, task, verb, reason, who=who, now=now) and row.epoch:
+                seen = next_number(row) - 1
+                row = open_epoch(t, row, space, by=who, seen=seen, now=now, at_once=True)
             self._close_if_complete(t, row, space, now=now)
 
     def _space(self, t: Transaction, name: str) -> tuple[SpaceRow, Space]:

@@ -346,12 +346,17 @@ class LiveAgent(Agent):
     def left_behind(self) -> None:
         """Note that this is a forked child's copy; it opens everything anew when it is used."""
         self._forked = True
-        self._courier.office.leave()
+        self._courier.lock.leave()
         self._courier.link.after_fork()
         self._desk.lock = threading.RLock()  # whoever had it is not here
 
     def _come_to(self) -> None:
-        """Open everything anew, if this is a forked process that has not done so yet."""
+        """Refuse once closed; open everything anew in a forked process that has not done so."""
+        if self._closed:
+            raise ValueError(
+                f"this agent was closed: make a new one with state_dir={str(self._folder)!r}, and "
+                "it goes on where this one was."
+            )
         if not self._forked:
             return
         self._forked = False

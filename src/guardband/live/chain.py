@@ -219,8 +219,9 @@ class Chain:
         """Return the chain that computes with the epoch in `news`, where it can.
 
         `next_round` is the round of the agent's next decision, where agents share contexts: an
-        epoch that contains rewards of that round or a later one must wait. After a CONFLICT the
-        caller takes `anew` and forgets its pending decisions.
+        epoch that contains rewards of that round or a later one must wait. An epoch without a sum
+        ends the use of the one before: the agent goes on with its own data alone. After a CONFLICT
+        the caller takes `anew` and forgets its pending decisions.
         """
         if news.epoch <= self.seen:
             return Step(self, Verdict.OLD)
@@ -230,6 +231,9 @@ class Chain:
         own = news.own if news.own is not None and news.own.n > 0 else None
         if own is not None and not self._knows(own):
             return Step(self, Verdict.CONFLICT)
+        if news.total is None and self.pooled is not None:
+            # Too few tasks are left for a sum. The one in use holds data that were taken out.
+            return Step(replace(chain, epoch=news.epoch, pooled=None, since=None), Verdict.ADOPTED)
         kept = own is None or any(cut.mark == own for cut in self.cuts)
         if news.total is None or not kept:
             return Step(chain, Verdict.WAIT)

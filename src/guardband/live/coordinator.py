@@ -156,7 +156,7 @@ class Coordinator(Administration):
                 before = row
                 if row.wanted_by and not row.open:
                     seen = next_number(row) - 1
-                    row = open_epoch(t, row, space, stream=row.wanted_by, seen=seen, now=now)
+                    row = open_epoch(t, row, space, by=row.wanted_by, seen=seen, now=now)
                 opened = self._opened(row, space, now=now)
                 if opened is not None and opened.deadline_ms == 0:
                     row = close_epoch(t, row, space, now=now)
@@ -185,7 +185,7 @@ class Coordinator(Administration):
         stored = self._compare_and_set(space, task, held, request)
         if request.trigger:
             seen = request.seen_epoch
-            row = open_epoch(t, row, space, stream=held.stream, seen=seen, now=now)
+            row = open_epoch(t, row, space, by=held.stream, seen=seen, now=now)
         if row.open and request.for_epoch == row.open and stored.answer_epoch < row.open:
             stored = answer(stored, row.open)
         if stored != held:

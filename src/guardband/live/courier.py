@@ -15,11 +15,11 @@ from typing import Any
 
 from guardband.live.chain import Chain, Verdict
 from guardband.live.desk import Desk
+from guardband.live.filelock import FileLock
 from guardband.live.joining import agree
 from guardband.live.journal import JournalError
 from guardband.live.link import Link, Unreachable
 from guardband.live.messages import OpenEpoch, Refused, Uploaded
-from guardband.live.office import Office
 from guardband.live.reporting import make_report
 
 __all__ = ["Courier"]
@@ -60,12 +60,12 @@ class Courier:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Begin without threads and without office."""
+        """Begin without threads and without the lock."""
         self.trouble: str | None = None  # why the coordinator is not reached, if so
         self._errands = threading.RLock()
         self._wake, self._stop = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
-        self.office = Office(self.desk.path.parent)
+        self.lock = FileLock(self.desk.path.parent / "courier.lock")
         self._opened: OpenEpoch | None = None
         self._known: str | None = None  # the stream that was registered in this session
         self._done: dict[str, float] = {}
@@ -82,7 +82,7 @@ class Courier:
     def sync(self) -> bool:
         """Do all that is to be done now; tell whether this process is the one to do it."""
         with self._errands:
-            if not self.office.taken():
+            if not self.lock.take():
                 return False
             self.desk.settle()
             self._register()
@@ -282,7 +282,7 @@ class Courier:
         def errands() -> None:
             with self._errands:
                 self.desk.settle()
-                if not self.office.taken():
+                if not self.lock.take():
                     self._wake.wait(ELECTION_S)
                     return
                 self._register()
@@ -295,7 +295,7 @@ class Courier:
 
     def _run_listening(self) -> None:
         def listen() -> None:
-            if not self.office.held or self._known != self.desk.chain.stream:
+            if not self.lock.held or self._known != self.desk.chain.stream:
                 self._stop.wait(TICK_S)
                 return
             began = time.monotonic()
@@ -352,7 +352,7 @@ class Courier:
                 self._last_errands(seal)
             except TROUBLE as problem:
                 log.warning("guardband: closed without handing in: %s", problem)
-        self.office.leave()
+        self.lock.leave()
         self.link.close()
         for thread in self._threads[1:]:
             thread.join(timeout=2.0)
@@ -360,7 +360,7 @@ class Courier:
     def _last_errands(self, seal: bool) -> None:
         with self._errands:
             self.desk.settle()
-            if not self.office.taken():
+            if not self.lock.take():
                 return
             self._register()
             self._upload()

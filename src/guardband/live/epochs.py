@@ -79,29 +79,40 @@ def note_restore(
 
 
 def open_epoch(
-    t: Transaction, row: SpaceRow, space: Space, *, stream: str, seen: int, now: float
+    t: Transaction,
+    row: SpaceRow,
+    space: Space,
+    *,
+    by: str,
+    seen: int,
+    now: float,
+    at_once: bool = False,
 ) -> SpaceRow:
     """Open an epoch for a stream that asks, unless one is open or the wish is out of date.
 
     A wish is out of date where the stream has not seen the newest closed epoch: that one may have
     fulfilled it. It need not have seen numbers that were merely skipped, because somebody else
     knew them from before a restore: nobody can show them to it any more.
+
+    `at_once` is for people, who wait for no interval; and where they leave too few tasks for a sum,
+    agents must hear that the one they have is not to be used any more.
     """
     number = next_number(row)
     if row.open or not row.epoch <= seen < number:
         return row
-    if sum(task.status == "active" for task in t.tasks(row.name)) < space.sync.min_streams:
+    active = sum(task.status == "active" for task in t.tasks(row.name))
+    if active < space.sync.min_streams and not at_once:
         return row
     since = math.inf if row.closed_at is None else now - row.closed_at
-    if 0.0 <= since < space.sync.min_interval_s:
-        row = row._replace(wanted_by=stream)
+    if 0.0 <= since < space.sync.min_interval_s and not at_once:
+        row = row._replace(wanted_by=by)
     else:
         t.put(
             EpochRow(
                 space=row.name,
                 epoch=number,
                 state="open",
-                opened_by=stream,
+                opened_by=by,
                 opened_at=now,
                 closed_at=None,
                 streams=0,

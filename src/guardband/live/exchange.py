@@ -138,9 +138,11 @@ class Exchange(Ledger):
             (self.stream, epoch),
         )
         if step.verdict is Verdict.ADOPTED:
+            own = step.chain.since or Mark(0, "")
             self.journal.query(
-                "UPDATE epoch SET adopted_at = ? WHERE epoch = ? AND stream = ?",
-                (self.clock.now(), epoch, self.stream),
+                "UPDATE epoch SET adopted_at = ?, own_n = ?, own_version = ? "
+                "WHERE epoch = ? AND stream = ?",
+                (self.clock.now(), *own, epoch, self.stream),
             )
             self.due = False
         else:

@@ -94,16 +94,18 @@ def set_paused(t: Transaction, row: SpaceRow, reason: str | None, *, who: str, n
 
 def set_status(
     t: Transaction, space: str, task: str, verb: str, reason: str, *, who: str, now: float
-) -> None:
-    """Quarantine, retract or restore a task; it leaves or returns with the next epoch."""
+) -> bool:
+    """Quarantine, retract or restore a task, from the next epoch on; tell if that is a change."""
     row = t.task(space, task)
     if row is None:
         known = ", ".join(each.task for each in t.tasks(space)) or "none"
         raise Refused("unknown_task", 404, f"space {space!r} has no task {task!r}, only {known}.")
     status = STATUSES[verb]
-    if row.status != status:
-        t.put(row._replace(status=status, reason=reason, since=now))
-        t.note(now, space, who, verb, json.dumps({"task": task, "reason": reason}))
+    if row.status == status:
+        return False
+    t.put(row._replace(status=status, reason=reason, since=now))
+    t.note(now, space, who, verb, json.dumps({"task": task, "reason": reason}))
+    return True
 
 
 def share_of(space: Space, place: int) -> float:

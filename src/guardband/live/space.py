@@ -16,6 +16,7 @@ from guardband.checks import (
     check_not_negative,
     check_positive,
     check_whole,
+    nearest,
 )
 
 __all__ = ["PROFILES", "Rewards", "Space", "Sync"]
@@ -252,6 +253,18 @@ class Space:
         given = {**rest, **given}
         if "features" in given:
             given["features"] = tuple(given["features"])
+        for kind, settings, before in (
+            (cls, given, ""),
+            (Sync, sync, "sync."),
+            (Rewards, rewards, "rewards."),
+        ):
+            known = [f.name for f in fields(kind)]
+            for name in settings:
+                if name not in known:
+                    raise ValueError(
+                        f"unknown setting {before}{name}; there are {', '.join(known)}."
+                        f"{nearest(name, known)}"
+                    )
         return cls(**given, sync=Sync(**sync), rewards=Rewards(**rewards))
 
     def changed(self, **settings: Any) -> Space:

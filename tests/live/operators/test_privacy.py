@@ -127,12 +127,22 @@ def test_no_sum_before_three_tasks_are_in_it(server: Running) -> None:
     newest = server.epoch()
     assert server.get(f"/v1/spaces/home/epochs/{newest}")["gram"] is not None
     assert [each.report().gauges["foreign_n"] for each in (one, two, three)] == [45, 45, 50]
-    # With one of them out there are two again: nothing new is told about either.
+    # With one of them out there are two again: nothing new is told about either, and the sum with
+    # the third one's data in it is no longer used.
     run("space", "quarantine", "home", "ward-3", "--data", server.data)
-    work(one, 40, seed=4)
+    sync(one), sync(two), sync(one)
+    assert server.epoch() == newest + 1
+    assert server.get(f"/v1/spaces/home/epochs/{newest + 1}")["gram"] is None
+    for each in (one, two):
+        assert (each.epoch, each.report().gauges["foreign_n"]) == (newest + 1, 0)
+        alone = work(each, 1, seed=4)[0]
+        assert audit(alone.id, find_decision(alone.id, [each.state_dir])).result == "same"
+    work(one, 40, seed=5)
     pool(one, two)
-    assert server.epoch() == newest
-    assert two.report().gauges["foreign_n"] == 45
+    assert server.epoch() == newest + 1
+    run("space", "restore-task", "home", "ward-3", "--data", server.data)
+    pool(one, two, three)
+    assert [each.report().gauges["foreign_n"] for each in (one, two, three)] == [45, 86, 91]
 
 
 def test_the_lease_is_a_day(server: Running) -> None:

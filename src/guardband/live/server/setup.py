@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from guardband.live.filelock import FileLock
 from guardband.live.server.auth import new_token
 from guardband.live.store.base import Store
 
-__all__ = ["DATABASE", "first_tokens", "read_token", "token_file"]
+__all__ = ["DATABASE", "first_tokens", "only_server", "read_token", "token_file"]
 
 DATABASE = "coordinator.db"
 ROLES = ("admin", "viewer")
@@ -25,6 +26,22 @@ def read_token(data: Path, role: str = "admin") -> str | None:
         return token_file(data, role).read_text().strip() or None
     except OSError:
         return None
+
+
+def only_server(data: Path) -> FileLock:
+    """Return the lock that a data folder's server holds; one that is served already is refused.
+
+    Two servers on one file would count nothing twice, but neither would wake the polls that wait
+    at the other.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(data / "serve.lock")
+    if not lock.take():
+        raise OSError(
+            f"a server already runs with the data in {data}: stop it first, or give another "
+            "folder with --data. Several servers need PostgreSQL: --store postgresql://..."
+        )
+    return lock
 
 
 def first_tokens(store: Store, data: Path, *, now: float) -> bool:

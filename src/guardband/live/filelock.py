@@ -1,4 +1,4 @@
-"""Which of several processes with one state folder runs the errands."""
+"""One process of several on a host: whoever holds the lock on a file."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import fcntl
 import os
 from pathlib import Path
 
-__all__ = ["Office"]
+__all__ = ["FileLock"]
 
 
-class Office:
-    """A lock on a file in the folder; the system takes it back from a process that dies.
+class FileLock:
+    """A lock on a file; the system takes it back from a process that dies.
 
     Parameters
     ----------
-    folder
-        The state folder.
+    path
+        The file; it is made where it does not exist, and stays.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "courier.lock"
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._handle: int | None = None
 
     @property
@@ -27,10 +27,10 @@ class Office:
         """Whether this process has it."""
         return self._handle is not None
 
-    def taken(self) -> bool:
-        """Tell whether this process has it, and take it if nobody has."""
+    def take(self) -> bool:
+        """Take it if nobody else has it; tell whether this process has it now."""
         if self._handle is None:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
