@@ -16,7 +16,7 @@ from rich.table import Table
 from guardband.cli.live import plainly
 
 if TYPE_CHECKING:
-    from guardband.live.audit import Finding
+    from guardband.live.operators.audit import Finding
 
 __all__ = ["audit", "searched"]
 
@@ -41,8 +41,8 @@ def audit(
     Exit status: 0 where it comes out again, 1 where it does not or cannot be made again.
     """
     with plainly():
-        from guardband.live.audit import audit as examine  # noqa: PLC0415 - needs an extra
-        from guardband.live.audit import find_decision  # noqa: PLC0415
+        from guardband.live.operators.audit import audit as examine  # noqa: PLC0415 - needs an extra
+        from guardband.live.operators.audit import find_decision  # noqa: PLC0415
 
         try:
             finding = examine(id, find_decision(id, searched(state)))

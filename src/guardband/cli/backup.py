@@ -11,7 +11,7 @@ import typer
 from guardband.cli.live import plainly
 
 if TYPE_CHECKING:
-    from guardband.live.backup import Backup
+    from guardband.live.operators.backup import Backup
 
 __all__ = ["backup", "restore"]
 
@@ -30,8 +30,8 @@ def backup(
     """
     _only_sqlite()
     with plainly():
-        from guardband.live.backup import back_up  # noqa: PLC0415 - needs an extra
-        from guardband.live.server.setup import DATABASE  # noqa: PLC0415
+        from guardband.live.operators.backup import back_up  # noqa: PLC0415 - needs an extra
+        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
 
         holds = back_up(data / DATABASE, out)
     typer.echo(f"{out}: {_words(holds)}.")
@@ -51,8 +51,8 @@ def restore(
     """
     _only_sqlite()
     with plainly():
-        from guardband.live.backup import restore as put_back  # noqa: PLC0415 - needs an extra
-        from guardband.live.server.setup import DATABASE  # noqa: PLC0415
+        from guardband.live.operators.backup import restore as put_back  # noqa: PLC0415 - needs an extra
+        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
 
         holds, old = put_back(file, data / DATABASE, force=force)
     typer.echo(f"{data / DATABASE}: {_words(holds)}.")

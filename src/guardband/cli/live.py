@@ -52,7 +52,7 @@ def plainly() -> Iterator[None]:
 def open_store(data: Path, url: str | None = None) -> Store:
     """Return the store of a data folder, or of a database server."""
     if url is None:
-        from guardband.live.server.setup import DATABASE  # noqa: PLC0415
+        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
         from guardband.live.store.sqlite import SqliteStore  # noqa: PLC0415
 
         return SqliteStore(data / DATABASE)
@@ -119,7 +119,7 @@ def create_space(
     space = Space.from_json(given)
     with plainly():
         if url is None:
-            from guardband.live.coordinator import Coordinator  # noqa: PLC0415
+            from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
 
             with closing(existing(data)) as store:
                 Coordinator(store).create_space(space, who=WHO, now=time.time())
@@ -225,7 +225,7 @@ def list_tokens(data: Data = HERE, url: Url = None, token: Token = None) -> None
 
 def existing(data: Path) -> Store:
     """Return the store of a data folder in which a server has been started, or GUARDBAND_STORE."""
-    from guardband.live.server.setup import DATABASE  # noqa: PLC0415
+    from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
 
     if address := os.environ.get("GUARDBAND_STORE"):
         return open_store(data, address)

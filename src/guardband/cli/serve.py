@@ -66,9 +66,9 @@ def serve(
     _check_address(host, tls=tls_cert is not None, insecure=insecure)
     with plainly(), contextlib.ExitStack() as on_failure:
         from guardband.live.server import Settings, make_app  # noqa: PLC0415 - an extra
+        from guardband.live.server.first_start import first_tokens, only_server  # noqa: PLC0415
         from guardband.live.server.logs import set_up  # noqa: PLC0415
         from guardband.live.server.run import bind, server_for  # noqa: PLC0415
-        from guardband.live.server.setup import first_tokens, only_server  # noqa: PLC0415
 
         if store is None:
             lock = only_server(data)
@@ -112,7 +112,7 @@ def _check_address(host: str, *, tls: bool, insecure: bool) -> None:
 
 def _create_spaces(store: Store, files: list[Path]) -> None:
     """Create the spaces that files describe, where they do not exist yet."""
-    from guardband.live.coordinator import Coordinator  # noqa: PLC0415
+    from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
     from guardband.live.space import Space  # noqa: PLC0415
 
     coordinator = Coordinator(store)
@@ -129,7 +129,7 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
 
 def _say_where(address: str, data: Path, *, first: bool) -> None:
     """Print the addresses; the token only on the first start, or to somebody at a terminal."""
-    from guardband.live.server.setup import read_token, token_file  # noqa: PLC0415
+    from guardband.live.server.first_start import read_token, token_file  # noqa: PLC0415
 
     token = read_token(data) if first or sys.stdout.isatty() else None
     typer.echo(f"dashboard  {address}/" + (f"#token={token}" if token else ""))

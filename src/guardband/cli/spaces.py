@@ -13,7 +13,7 @@ import typer
 from guardband.cli.live import HERE, WHO, Data, Token, Url, ask, existing, plainly, space_app
 
 if TYPE_CHECKING:
-    from guardband.live.coordinator import Coordinator
+    from guardband.live.coordinator.coordinator import Coordinator
     from guardband.live.space import Space
 
 __all__ = ["space_app"]
@@ -177,7 +177,7 @@ def remove(name: Name, task: Task, data: Data = HERE) -> None:
 
     To take its data out of the sum as well, retract it.
     """
-    from guardband.live.coordinator import Coordinator  # noqa: PLC0415
+    from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
 
     with plainly(), closing(existing(data)) as store:
         coordinator = Coordinator(store)
@@ -241,7 +241,7 @@ def _do(
     if url is not None:
         method, path, body = there
         return ask(method, url, path, token, data, body)
-    from guardband.live.coordinator import Coordinator  # noqa: PLC0415
+    from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
 
     with closing(existing(data)) as store:
         return here(Coordinator(store))

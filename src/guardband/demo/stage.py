@@ -24,9 +24,9 @@ from guardband.demo.surface import TOKEN
 from guardband.demo.users import SPACE, SURFACES, Users, film_space
 from guardband.fleet import Fleet
 from guardband.live.server import Settings, make_app
+from guardband.live.server.first_start import DATABASE, first_tokens, read_token
 from guardband.live.server.logs import set_up
 from guardband.live.server.run import bind, server_for
-from guardband.live.server.setup import DATABASE, first_tokens, read_token
 from guardband.live.store.sqlite import SqliteStore
 
 __all__ = ["run_demo"]

@@ -11,9 +11,9 @@ import pytest
 from live.agent.world import agent, check_journal, journal_of, live_on, menus
 
 import guardband as gb
-from guardband.live.coordinator import Coordinator
+from guardband.live.agent.windows import End
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.windows import End
 
 MENU = menus(1)[0]
 

@@ -16,8 +16,8 @@ from live.agent.world import agent, check_journal, coordinator_process, journal_
 
 import guardband as gb
 from guardband.live import Refused, Space, Unreachable
-from guardband.live.chain import Chain
-from guardband.live.courier import Courier
+from guardband.live.agent.chain import Chain
+from guardband.live.agent.courier import Courier
 from guardband.live.link.http import HttpLink
 from guardband.live.messages import Mark, Report
 

@@ -11,7 +11,7 @@ from live.agent.world import agent, live_on, menus
 
 import guardband as gb
 from guardband.live import Refused, Space
-from guardband.live.learner import delta_share
+from guardband.live.agent.learner import delta_share
 from guardband.live.link import link_to
 
 MENU = menus(1)[0]

@@ -16,10 +16,10 @@ import pytest
 from live.agent.world import agent, check_journal, journal_of, live_on, menus
 
 import guardband as gb
-from guardband.live.journal import Journal, JournalError
-from guardband.live.journal_schema import FORMAT
-from guardband.live.replay import decide_again
-from guardband.live.windows import End
+from guardband.live.agent.journal import Journal, JournalError
+from guardband.live.agent.journal_schema import FORMAT
+from guardband.live.agent.windows import End
+from guardband.live.operators.replay import decide_again
 
 TESTS = Path(__file__).parents[2]
 MENU = menus(1)[0]

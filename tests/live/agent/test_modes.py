@@ -12,8 +12,8 @@ import pytest
 from live.agent.world import DIM, THETA, Hands, agent, journal_of, live_on, menus
 
 import guardband as gb
-from guardband.live.coordinator import Coordinator
-from guardband.live.exchange import HELD
+from guardband.live.agent.exchange import HELD
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
 from guardband.live.link.local import LocalLink
 from guardband.live.messages import Refused
@@ -214,7 +214,7 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = LocalLink(tmp_path / "gb")
-    monkeypatch.setattr("guardband.live.agent.link_to", lambda *_: Away())
+    monkeypatch.setattr("guardband.live.agent.agent.link_to", lambda *_: Away())
     one = agent(tmp_path)
     made = [one.decide(menu, 1, 0.2) for menu in menus(5)]
     assert {(d.kind, d.action) for d in made} == {("baseline", 1)}
@@ -244,7 +244,7 @@ def test_requests_are_checked_against_the_rules_that_were_told(
 ) -> None:
     """What an agent assumed while nobody answered is not what it goes on with."""
     real = LocalLink(tmp_path / "gb")
-    monkeypatch.setattr("guardband.live.agent.link_to", lambda *_: Away())
+    monkeypatch.setattr("guardband.live.agent.agent.link_to", lambda *_: Away())
     one = agent(tmp_path)
     long = np.full((2, DIM), 0.5)
     assert one.decide(long, 0).kind == "baseline"  # a length of 0.87, and 1 was assumed
@@ -262,7 +262,7 @@ def test_requests_are_checked_against_the_rules_that_were_told(
 def test_without_a_coordinator_and_without_a_description_there_is_no_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("guardband.live.agent.link_to", lambda *_: Away())
+    monkeypatch.setattr("guardband.live.agent.agent.link_to", lambda *_: Away())
     with pytest.raises(ConnectionError, match="give dim="):
         gb.Agent(coordinator=f"local:{tmp_path}", task="movies", background=False)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from live.agent.world import agent, journal_of, live_on, menus
 
-from guardband.live.replay import decide_again
+from guardband.live.operators.replay import decide_again
 
 
 def check_all(one: Any) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from live.agent.world import Hands, agent, check_journal, journal_of, live_on, menus
 
 import guardband as gb
+from guardband.live.agent.windows import Clock, End, Ending, ending
 from guardband.live.space import Rewards
-from guardband.live.windows import Clock, End, Ending, ending
 
 WINDOW = {"window_s": 10.0, "default": 0.25, "order": "window"}
 MENU = menus(1)[0]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import guardband as gb
-from guardband.live.journal import Journal
-from guardband.live.windows import Clock, End
+from guardband.live.agent.journal import Journal
+from guardband.live.agent.windows import Clock, End
 
 DIM = 3
 THETA = np.array([0.5, 0.6, 0.4])

@@ -16,13 +16,13 @@ from live.chaos.branches import Branch, Prefix
 from live.chaos.proxy import Evidence
 from live.chaos.world import LEASE_S, TASKS, reward_of
 
-from guardband.live.journal import Journal
+from guardband.live.agent.journal import Journal
+from guardband.live.agent.windows import End
 from guardband.live.messages import Mark
-from guardband.live.replay import decide_again
+from guardband.live.operators.replay import decide_again
 from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.total import Total, matrix_of, total_sum
-from guardband.live.windows import End
 
 __all__ = ["Checker", "Findings"]
 

@@ -15,9 +15,9 @@ from live.agent.world import DIM, Hands, agent, check_journal, journal_of, live_
 
 import guardband as gb
 from guardband.live import Unreachable
-from guardband.live.journal import Journal
+from guardband.live.agent.journal import Journal
+from guardband.live.agent.windows import End
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.windows import End
 
 MENU = np.eye(DIM) / 2.0
 NOWHERE = "http://127.0.0.1:9"

@@ -15,9 +15,9 @@ from live.agent.world import agent, live_on
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.live.audit import Finding, audit, find_decision
-from guardband.live.journal import Journal, JournalError
-from guardband.live.replay import rebuild
+from guardband.live.agent.journal import Journal, JournalError
+from guardband.live.operators.audit import Finding, audit, find_decision
+from guardband.live.operators.replay import rebuild
 
 RUN = CliRunner()
 

@@ -22,7 +22,7 @@ from live.operators.world import (
     work,
 )
 
-from guardband.live.backup import examine
+from guardband.live.operators.backup import examine
 from guardband.live.store.base import StoreError
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.total import Total

@@ -25,9 +25,9 @@ from live.operators.world import (
 )
 
 import guardband as gb
-from guardband.live.audit import audit, find_decision
-from guardband.live.journal import Journal
+from guardband.live.agent.journal import Journal
 from guardband.live.messages import Refused
+from guardband.live.operators.audit import audit, find_decision
 
 
 @pytest.fixture

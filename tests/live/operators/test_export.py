@@ -15,7 +15,7 @@ from live.agent.world import Hands, agent, live_on, menus
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.live.export import COLUMNS, VALID_USE
+from guardband.live.operators.export import COLUMNS, VALID_USE
 
 RUN = CliRunner()
 parquet = pytest.importorskip("pyarrow.parquet")

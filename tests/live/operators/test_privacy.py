@@ -22,7 +22,7 @@ from live.operators.world import (
     work,
 )
 
-from guardband.live.audit import audit, find_decision
+from guardband.live.operators.audit import audit, find_decision
 from guardband.live.space import Space
 
 WARDS = ("ward-1", "ward-2", "ward-3")

@@ -9,7 +9,7 @@ from pathlib import Path
 from live.operators.world import a_space
 
 from guardband.live import sidecar
-from guardband.live.export import COLUMNS
+from guardband.live.operators.export import COLUMNS
 from guardband.live.server import alerts
 from guardband.live.server.alerts import Facts, TaskFacts, alerts_of, runbook_of
 

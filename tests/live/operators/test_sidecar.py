@@ -24,9 +24,9 @@ from live.agent.world import THETA, agent, menus
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.live.audit import audit, find_decision
+from guardband.live.operators.audit import audit, find_decision
 from guardband.live.server.run import running
-from guardband.live.sidecar import BODY_BYTES, CURL, SETTINGS, is_loopback, make_sidecar
+from guardband.live.server.sidecar import BODY_BYTES, CURL, SETTINGS, is_loopback, make_sidecar
 
 RUN = CliRunner()
 JSON = {"Content-Type": "application/json"}

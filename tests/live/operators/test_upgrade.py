@@ -15,9 +15,9 @@ from live.operators.world import MADE, journal_total, pool, run, work
 
 import guardband as gb
 from guardband.live import journal_schema
-from guardband.live.audit import audit, find_decision
-from guardband.live.desk import stamp
-from guardband.live.journal import Journal
+from guardband.live.agent.desk import stamp
+from guardband.live.agent.journal import Journal
+from guardband.live.operators.audit import audit, find_decision
 from guardband.live.store import sqlite_schema
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.total import Total, total_sum

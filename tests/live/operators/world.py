@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 import guardband as gb
 from guardband.cli.app import app
-from guardband.live.journal import Journal
-from guardband.live.replay import counted_sums
+from guardband.live.agent.journal import Journal
+from guardband.live.operators.replay import counted_sums
 from guardband.live.server import Settings, make_app
+from guardband.live.server.first_start import DATABASE, first_tokens, read_token
 from guardband.live.server.run import bind, server_for
-from guardband.live.server.setup import DATABASE, first_tokens, read_token
 from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.total import Total, total_of

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from guardband.cli.app import app
 from guardband.cli.live import open_store, plainly
-from guardband.live.coordinator import Coordinator
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.http import HttpLink
 from guardband.live.server import Settings, make_app, site
+from guardband.live.server.first_start import first_tokens, read_token
 from guardband.live.server.run import running
-from guardband.live.server.setup import first_tokens, read_token
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from guardband.live.chain import Chain, Verdict
-from guardband.live.coordinator import Coordinator
+from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link import Link, Unreachable
 from guardband.live.messages import Mark, News, Refused, Uploaded
 from guardband.live.space import Rewards, Space, Sync

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from live.protocol.world import DIM, NOTHING, USES, Book, Disk, Made, Player, make_space, name_of
 
-from guardband.live.chain import Chain, Verdict
-from guardband.live.coordinator import Coordinator
+from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Cut, Mark, News, Refused, Upload, Uploaded
 from guardband.live.store import MemoryStore
 from guardband.live.store.base import StreamRow

@@ -11,9 +11,9 @@ from live.protocol.machine import Machine
 
 from guardband.live import administration, increments, registry
 from guardband.live import coordinator as rules
-from guardband.live.chain import Chain, Step, Verdict
-from guardband.live.coordinator import Coordinator
-from guardband.live.epochs import answer
+from guardband.live.agent.chain import Chain, Step, Verdict
+from guardband.live.coordinator.coordinator import Coordinator
+from guardband.live.coordinator.epochs import answer
 
 Patch = pytest.MonkeyPatch
 MUTANTS: dict[str, Callable[[Patch], type[Machine]]] = {}

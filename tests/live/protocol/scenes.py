@@ -7,8 +7,8 @@ from typing import Any
 
 from live.protocol.world import DIM, USES, Book, make_space, name_of
 
-from guardband.live.chain import Chain, Step, Verdict
-from guardband.live.coordinator import Coordinator
+from guardband.live.agent.chain import Chain, Step, Verdict
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import News, Refused, Registered, Uploaded
 from guardband.live.space import Space
 from guardband.live.store import MemoryStore, Store

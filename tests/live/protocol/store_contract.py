@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from live.protocol.world import make_space
 
-from guardband.live.coordinator import Coordinator
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Mark
 from guardband.live.store.base import (
     EntryRow,

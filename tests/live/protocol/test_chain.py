@@ -14,7 +14,7 @@ from live.protocol.world import DIM, name_of
 
 from guardband.core.ridge import absorb
 from guardband.core.types import new_state
-from guardband.live.chain import KEPT_CUTS, Chain, Verdict
+from guardband.live.agent.chain import KEPT_CUTS, Chain, Verdict
 from guardband.live.messages import Mark, News, Refused
 from guardband.live.total import Total, empty_total, total_of
 

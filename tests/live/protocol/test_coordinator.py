@@ -9,8 +9,8 @@ import pytest
 from live.protocol.scenes import Scene
 from live.protocol.world import USES, make_space
 
-from guardband.live.chain import Chain, Verdict
-from guardband.live.coordinator import Coordinator
+from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Cut, Mark, Refused, Report, Upload
 from guardband.live.total import empty_total
 

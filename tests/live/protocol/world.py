@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.live.chain import Chain
+from guardband.live.agent.chain import Chain
 from guardband.live.messages import Mark
 from guardband.live.space import Rewards, Space, Sync
 from guardband.live.total import Total, matrix_of

@@ -17,9 +17,9 @@ import httpx
 import numpy as np
 
 from guardband.live.server import Settings, make_app
+from guardband.live.server.first_start import DATABASE, first_tokens, read_token
 from guardband.live.server.run import running
-from guardband.live.server.setup import DATABASE, first_tokens, read_token
-from guardband.live.server.site import Site
+from guardband.live.server.service import Service
 from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 
@@ -38,7 +38,7 @@ class Served:
     url: str
     admin_token: str
     viewer_token: str
-    site: Site
+    site: Service
     data: Path
     clients: list[httpx.Client] = field(default_factory=list)
 

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from guardband.live.server.limits import Buckets
-from guardband.live.server.picture import delta_spent
+from guardband.live.server.snapshot import delta_spent
 from guardband.live.server.summary import history_of
 from guardband.live.space import Space
 from guardband.live.store.base import SampleRow

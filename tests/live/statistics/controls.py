@@ -17,8 +17,8 @@ from live.statistics.crowd import DIM, NOISE, THETA, distance, nothing, space_fo
 
 from guardband.core.types import Floats
 from guardband.fleet.engine import Request
-from guardband.live.coordinator import Coordinator
-from guardband.live.learner import Learner
+from guardband.live.agent.learner import Learner
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Cut, Mark, Refused, Register, Upload
 from guardband.live.server.alerts import Facts, TaskFacts, alerts_of
 from guardband.live.store.memory import MemoryStore

@@ -15,14 +15,14 @@ import numpy as np
 
 from guardband.core.types import Floats
 from guardband.fleet.engine import Awaited, Request
-from guardband.live.chain import Chain, Verdict
-from guardband.live.chainbook import handed_in
-from guardband.live.coordinator import Coordinator
-from guardband.live.learner import Learner, pack
+from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.agent.chain_rows import handed_in
+from guardband.live.agent.learner import Learner, pack
+from guardband.live.agent.windows import End, ending
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.space import Rewards, Space, Sync
 from guardband.live.store.memory import MemoryStore
 from guardband.live.total import empty_total, total_of
-from guardband.live.windows import End, ending
 
 __all__ = [
     "ALPHA",

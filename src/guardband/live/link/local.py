@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import apsw
 
-from guardband.live.coordinator import Coordinator
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
 from guardband.live.messages import Mark, News, Register, Registered, Report, Upload, Uploaded
 from guardband.live.space import Space

@@ -13,7 +13,7 @@ from guardband.live.server.auth import Caller, new_token
 from guardband.live.server.errors import answers
 from guardband.live.server.replies import CreatedReply, Done, TokenLine, TokenReply
 from guardband.live.server.requests import AgentTokenBody, Name, ReasonBody, SpaceBody, TokenBody
-from guardband.live.server.site import Site
+from guardband.live.server.service import Service
 from guardband.live.space import Space
 from guardband.live.store.base import TokenRow
 
@@ -172,14 +172,14 @@ def _rules(caller: Caller, row: TokenRow) -> bool:
     return caller.token.space is None or row.space == caller.token.space
 
 
-def _known(site: Site, caller: Caller, token: str) -> TokenRow:
+def _known(site: Service, caller: Caller, token: str) -> TokenRow:
     found = [row for row in site.tokens.all() if row.token == token and _rules(caller, row)]
     if not found:
         raise Refused("unknown_token", 404, "there is no such token.")
     return found[0]
 
 
-async def _keep(site: Site, caller: Caller, row: TokenRow, text: str) -> TokenReply:
+async def _keep(site: Service, caller: Caller, row: TokenRow, text: str) -> TokenReply:
     if not _rules(caller, row):
         raise Refused("wrong_space", 403, "this admin token is for one space only.")
     if len(site.tokens.all()) >= site.settings.tokens:
@@ -189,7 +189,7 @@ async def _keep(site: Site, caller: Caller, row: TokenRow, text: str) -> TokenRe
     return TokenReply(**_line(row).model_dump(), token=text)
 
 
-def _write(site: Site, row: TokenRow, who: str, what: str) -> None:
+def _write(site: Service, row: TokenRow, who: str, what: str) -> None:
     detail = {"token": row.token, "role": row.role, "task": row.task}
     with site.store.transaction(row.space or "") as t:
         t.put(row)

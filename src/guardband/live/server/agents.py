@@ -27,7 +27,7 @@ from guardband.live.server.requests import (
     StreamId,
     UploadBody,
 )
-from guardband.live.server.site import Site
+from guardband.live.server.service import Service
 
 __all__ = ["caller_of", "router", "site_of"]
 
@@ -38,9 +38,9 @@ Number = Annotated[int, Query(ge=0, le=MOST)]
 USUAL = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503)
 
 
-def site_of(request: Request) -> Site:
+def site_of(request: Request) -> Service:
     """Return what the server holds."""
-    site: Site = request.app.state.site
+    site: Service = request.app.state.site
     return site
 
 
@@ -187,7 +187,7 @@ async def epoch_of(
     )
 
 
-def _upload(site: Site, stream: str, message: Upload, now: float) -> tuple[Mark, Uploaded]:
+def _upload(site: Service, stream: str, message: Upload, now: float) -> tuple[Mark, Uploaded]:
     """Return what was stored before, and the answer; in the store's thread."""
     with site.store.reading() as t:
         row = t.stream(stream)
@@ -196,7 +196,7 @@ def _upload(site: Site, stream: str, message: Upload, now: float) -> tuple[Mark,
 
 
 async def _waiting(
-    site: Site, space: str, request: Request, seconds: float, ask: Any
+    site: Service, space: str, request: Request, seconds: float, ask: Any
 ) -> News | None:
     """Ask until there is an answer, the time is over, or nobody listens any more."""
     loop = asyncio.get_running_loop()

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from guardband.live.server import admin, agents, errors, reads
-from guardband.live.server.door import Door
+from guardband.live.server.admission import Admission
+from guardband.live.server.service import Service
 from guardband.live.server.settings import Settings
-from guardband.live.server.site import Site
 from guardband.live.store.base import Store
 
 __all__ = ["make_app"]
@@ -31,7 +31,7 @@ ABOUT = (
 
 def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
     """Return the application over a store, which it closes when it ends."""
-    site = Site(store, settings or Settings(), version("guardband"))
+    site = Service(store, settings or Settings(), version("guardband"))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,7 +59,7 @@ def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
     errors.install(app, [route for each in (*guarded, reads.public) for route in each.routes])
     _add_pages(app)
     app.add_middleware(
-        Door,
+        Admission,
         tokens=site.tokens,
         settings=site.settings,
         body_limit=site.body_limit,

@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from guardband.live.server.picture import Picture, TaskPicture
+from guardband.live.server.snapshot import Snapshot, TaskPicture
 
 __all__ = ["OUTCOMES", "Counts", "exposition"]
 
@@ -74,7 +74,7 @@ class Counts:
 class _Scrape:
     """What one answer consists of."""
 
-    def __init__(self, counts: Counts, pictures: Sequence[Picture]) -> None:
+    def __init__(self, counts: Counts, pictures: Sequence[Snapshot]) -> None:
         self.counts, self.pictures = counts, pictures
 
     def collect(self) -> Iterator[Metric]:
@@ -86,13 +86,13 @@ class _Scrape:
         yield from _gauges(tasks)
 
 
-def exposition(counts: Counts, pictures: Sequence[Picture]) -> bytes:
+def exposition(counts: Counts, pictures: Sequence[Snapshot]) -> bytes:
     """Return the text that Prometheus reads."""
     return generate_latest(_Scrape(counts, pictures))
 
 
-def _of_spaces(pictures: Sequence[Picture]) -> Iterator[Metric]:
-    def of(name: str, words: str, values: Iterable[tuple[Picture, float]]) -> Metric:
+def _of_spaces(pictures: Sequence[Snapshot]) -> Iterator[Metric]:
+    def of(name: str, words: str, values: Iterable[tuple[Snapshot, float]]) -> Metric:
         kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
         family = kind(name, words, labels=("space",))
         for picture, value in values:
@@ -117,7 +117,7 @@ def _of_spaces(pictures: Sequence[Picture]) -> Iterator[Metric]:
     yield streams
 
 
-def _counters(tasks: Sequence[tuple[Picture, TaskPicture]]) -> Iterator[Metric]:
+def _counters(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
     def of(name: str, words: str, label: str, part: str, keys: Sequence[str] | None) -> Metric:
         family = CounterMetricFamily(name, words, labels=(*TASK, label))
         for picture, each in tasks:
@@ -141,7 +141,7 @@ def _counters(tasks: Sequence[tuple[Picture, TaskPicture]]) -> Iterator[Metric]:
     yield conflicts
 
 
-def _gauges(tasks: Sequence[tuple[Picture, TaskPicture]]) -> Iterator[Metric]:
+def _gauges(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
     def of(name: str, words: str, values: Iterable[float | None]) -> Metric:
         family = GaugeMetricFamily(name, words, labels=TASK)
         for (picture, each), value in zip(tasks, values, strict=True):

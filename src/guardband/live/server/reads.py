@@ -24,7 +24,7 @@ from guardband.live.server.replies import (
     StatusReply,
     SummaryReply,
 )
-from guardband.live.server.site import Site
+from guardband.live.server.service import Service
 from guardband.live.server.summary import history_of, summary_of
 from guardband.live.store.base import SampleRow
 
@@ -190,7 +190,7 @@ class _Stream(StreamingResponse):
             self._place.__exit__(None, None, None)
 
 
-async def _events(site: Site, caller: Caller, seconds: float) -> AsyncIterator[str]:
+async def _events(site: Service, caller: Caller, seconds: float) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     yield ": here\n\n"

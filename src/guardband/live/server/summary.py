@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guardband.live.server.alerts import Alert, lead_interval, runbook_of
-from guardband.live.server.picture import Picture, TaskPicture, delta_spent
 from guardband.live.server.replies import (
     AgentReply,
     AlertReply,
@@ -19,6 +18,7 @@ from guardband.live.server.replies import (
     TaskHistory,
     ThetaReply,
 )
+from guardband.live.server.snapshot import Snapshot, TaskPicture, delta_spent
 from guardband.live.store.base import SampleRow
 
 __all__ = ["history_of", "summary_of"]
@@ -26,7 +26,7 @@ __all__ = ["history_of", "summary_of"]
 KINDS = ("learned", "explored", "baseline")
 
 
-def summary_of(picture: Picture, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
+def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
     """Return the summary of a space."""
     row, space, estimate = picture.row, picture.space, picture.estimate
     tasks = {stream: task for task, streams in picture.streams.items() for stream in streams}
@@ -136,14 +136,14 @@ def _between(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str,
     }
 
 
-def _open(picture: Picture) -> OpenReply | None:
+def _open(picture: Snapshot) -> OpenReply | None:
     if picture.open is None:
         return None
     left = picture.open.opened_at + picture.space.sync.deadline_s - picture.now
     return OpenReply(epoch=picture.open.epoch, deadline_ms=max(0, int(1e3 * left)))
 
 
-def _agent(picture: Picture, each: TaskPicture) -> AgentReply:
+def _agent(picture: Snapshot, each: TaskPicture) -> AgentReply:
     lead = lead_interval(each.counters, each.sums)
     return AgentReply(
         task=each.task,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 
-from guardband.live.chain import Chain, Step, Verdict
-from guardband.live.ledger import Ledger
+from guardband.live.agent.chain import Chain, Step, Verdict
+from guardband.live.agent.ledger import Ledger
 from guardband.live.messages import Mark, News, Refused, Registered, Uploaded
 from guardband.live.space import Space
 from guardband.live.total import Total

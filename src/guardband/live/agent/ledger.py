@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from guardband.fleet.engine import Awaited
-from guardband.live.chain import Chain
-from guardband.live.chainbook import handed_in, load_chain, save_chain
-from guardband.live.journal import Head, Journal, Kept
-from guardband.live.learner import Learner, pack, unpack
+from guardband.live.agent.chain import Chain
+from guardband.live.agent.chain_rows import handed_in, load_chain, save_chain
+from guardband.live.agent.journal import Head, Journal, Kept
+from guardband.live.agent.learner import Learner, pack, unpack
+from guardband.live.agent.windows import Clock, End
 from guardband.live.space import Rewards, Space
 from guardband.live.total import total_of
-from guardband.live.windows import Clock, End
 
 __all__ = ["ENDS", "KINDS", "SUMS", "Held", "Ledger", "Setup"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from guardband.live.journal_schema import COLUMNS, FORMAT, MIGRATIONS
+from guardband.live.agent.journal_schema import COLUMNS, FORMAT, MIGRATIONS
 
 try:
     import apsw

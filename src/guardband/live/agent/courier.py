@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from guardband.live.chain import Chain, Verdict
-from guardband.live.desk import Desk
+from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.agent.desk import Desk
+from guardband.live.agent.joining import agree
+from guardband.live.agent.journal import JournalError
+from guardband.live.agent.self_report import make_report
 from guardband.live.filelock import FileLock
-from guardband.live.joining import agree
-from guardband.live.journal import JournalError
 from guardband.live.link import Link, Unreachable
 from guardband.live.messages import OpenEpoch, Refused, Uploaded
-from guardband.live.reporting import make_report
 
 __all__ = ["Courier"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from guardband.core.sync import add_statistic
 from guardband.core.types import Statistic, new_statistic
 from guardband.fleet.engine import Request, Verdict
-from guardband.live.desk import WHY
-from guardband.live.journal import Journal
-from guardband.live.learner import Learner
+from guardband.live.agent.desk import WHY
+from guardband.live.agent.journal import Journal
+from guardband.live.agent.learner import Learner
 from guardband.live.space import Space
 from guardband.live.total import Total, empty_total, total_of
 

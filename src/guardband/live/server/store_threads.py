@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from guardband.live.coordinator import Coordinator
+from guardband.live.coordinator.coordinator import Coordinator
 
-__all__ = ["Clerk"]
+__all__ = ["StoreThreads"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Clerk:
+class StoreThreads:
     """Runs what needs the store: SQLite has one connection in one thread, PostgreSQL some.
 
     Parameters

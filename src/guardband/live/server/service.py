@@ -11,23 +11,23 @@ from typing import NamedTuple
 
 from starlette.types import Scope
 
-from guardband.live.coordinator import Coordinator
+from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Refused, Uploaded
+from guardband.live.server.admission import Visit
 from guardband.live.server.alerts import Alert, alerts_of
 from guardband.live.server.auth import Tokens
-from guardband.live.server.clerk import Clerk
-from guardband.live.server.door import Visit
 from guardband.live.server.hub import Hub
 from guardband.live.server.limits import Places
 from guardband.live.server.logs import log
 from guardband.live.server.metrics import Counts
-from guardband.live.server.picture import Picture, take
 from guardband.live.server.settings import Settings
+from guardband.live.server.snapshot import Snapshot, take
+from guardband.live.server.store_threads import StoreThreads
 from guardband.live.space import Space
 from guardband.live.store.base import EpochRow, SpaceRow, Store, TokenRow
 from guardband.live.total import packed_size
 
-__all__ = ["Site"]
+__all__ = ["Service"]
 
 NUMBER_BYTES = 26  # the longest float64 in JSON, and a comma
 BESIDE_BYTES = 32 * 1024  # what an upload has beside its matrix
@@ -50,7 +50,7 @@ def _state_of(row: SpaceRow) -> State:
     return State(row.epoch, row.open, row.config_version, row.wanted_by is not None)
 
 
-class Site:
+class Service:
     """A store, the coordinator over it, and who waits for what.
 
     Parameters
@@ -67,7 +67,7 @@ class Site:
         self.store, self.settings, self.version = store, settings, version
         self.coordinator = Coordinator(store)
         self.counts = Counts(version)
-        self.clerk = Clerk(self.coordinator, self.counts.commit.observe)
+        self.clerk = StoreThreads(self.coordinator, self.counts.commit.observe)
         self.hub = Hub()
         self.tokens = Tokens()
         self.polls = Places(settings.polls, settings.polls_per_token, "polls", "polls")
@@ -78,7 +78,7 @@ class Site:
         self._states: dict[str, State] = {}
         self._live_s: dict[str, float] = {}
         self._homes: dict[str, tuple[str, str]] = {}
-        self._pictures: dict[str, Picture] = {}
+        self._pictures: dict[str, Snapshot] = {}
         self._since: dict[str, dict[tuple[str, str | None], float]] = {}
         self._checked = 0.0
         self._stirred = asyncio.Event()
@@ -173,7 +173,7 @@ class Site:
             self._homes[stream] = await self.clerk.do(find)
         return self._homes[stream]
 
-    async def picture(self, name: str) -> Picture:
+    async def picture(self, name: str) -> Snapshot:
         """Return a space as it is, or was a moment ago."""
         known = self._pictures.get(name)
         now = self.clerk.now()
@@ -186,13 +186,13 @@ class Site:
             self._pictures[name] = known
         return known
 
-    async def pictures(self) -> list[Picture]:
+    async def pictures(self) -> list[Snapshot]:
         """Return all spaces."""
         return [
             await self.picture(row.name) for row in await self.clerk.do(self.coordinator.spaces)
         ]
 
-    def alerts(self, picture: Picture) -> list[tuple[Alert, float]]:
+    def alerts(self, picture: Snapshot) -> list[tuple[Alert, float]]:
         """Return the alerts of a space, with the time since which each has been there."""
         before = self._since.get(picture.row.name, {})
         found = alerts_of(picture.facts())

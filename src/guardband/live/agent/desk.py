@@ -9,11 +9,11 @@ import numpy as np
 
 from guardband.fleet.decision import Decision, UnknownDecisionError
 from guardband.fleet.engine import Awaited, Request
-from guardband.live.exchange import Exchange
-from guardband.live.journal import Kept
-from guardband.live.learner import short
-from guardband.live.ledger import ENDS, KINDS
-from guardband.live.windows import End, ending
+from guardband.live.agent.exchange import Exchange
+from guardband.live.agent.journal import Kept
+from guardband.live.agent.learner import short
+from guardband.live.agent.ledger import ENDS, KINDS
+from guardband.live.agent.windows import End, ending
 
 __all__ = ["WHY", "Desk", "OtherRewardError"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 
-from guardband.live.administration import Administration, Overview
-from guardband.live.epochs import (
+from guardband.live.coordinator.administration import Administration, Overview
+from guardband.live.coordinator.epochs import (
     answer,
     check_seen,
     close_epoch,
@@ -20,7 +20,15 @@ from guardband.live.epochs import (
     open_epoch,
     tell,
 )
-from guardband.live.increments import check_increment
+from guardband.live.coordinator.registry import (
+    add_stream,
+    chain_conflict,
+    retracted,
+    seal_stream,
+    share_of,
+)
+from guardband.live.coordinator.report_store import keep_report
+from guardband.live.coordinator.upload_checks import check_increment
 from guardband.live.messages import (
     Cut,
     Mark,
@@ -31,14 +39,6 @@ from guardband.live.messages import (
     Upload,
     Uploaded,
 )
-from guardband.live.registry import (
-    add_stream,
-    chain_conflict,
-    retracted,
-    seal_stream,
-    share_of,
-)
-from guardband.live.reports import keep_report
 from guardband.live.space import Space
 from guardband.live.store.base import (
     SpaceRow,

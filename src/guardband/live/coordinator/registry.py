@@ -6,7 +6,7 @@ import json
 import re
 
 from guardband.checks import as_index_set
-from guardband.live.epochs import note_restore
+from guardband.live.coordinator.epochs import note_restore
 from guardband.live.messages import Mark, Refused, Register
 from guardband.live.space import NAME, Space
 from guardband.live.store.base import PulseRow, SpaceRow, StreamRow, TaskRow, Transaction

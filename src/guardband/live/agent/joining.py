@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from platformdirs import user_state_path
 
 from guardband.checks import as_index_set, check_whole, nearest
-from guardband.live.journal import Journal
+from guardband.live.agent.journal import Journal
 from guardband.live.link import Link, Unreachable
 from guardband.live.messages import Refused
 from guardband.live.space import ALGORITHMS, NAME, Space

@@ -21,12 +21,12 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from guardband.fleet.decision import Decision, UnknownDecisionError
-from guardband.live.agent import LiveAgent
-from guardband.live.desk import OtherRewardError
-from guardband.live.journal import JournalError
+from guardband.live.agent.agent import LiveAgent
+from guardband.live.agent.desk import OtherRewardError
+from guardband.live.agent.journal import JournalError
 from guardband.live.server import errors
+from guardband.live.server.admission import Admission, Visit
 from guardband.live.server.auth import Tokens
-from guardband.live.server.door import Door, Visit
 from guardband.live.server.errors import answers, problem
 from guardband.live.server.logs import log
 from guardband.live.server.requests import WHOLE, Modest, Strict, Whole, Words
@@ -210,7 +210,7 @@ def make_sidecar(agent: LiveAgent) -> FastAPI:
     return app
 
 
-class Threshold(Door):
+class Threshold(Admission):
     """The server's door, which here asks for the way and not for a token.
 
     A page in a browser can be made to talk to this machine: it names itself in Origin, or the

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from guardband.live.chain import KEPT_MARKS, NOTHING, Chain
-from guardband.live.journal import Journal
+from guardband.live.agent.chain import KEPT_MARKS, NOTHING, Chain
+from guardband.live.agent.journal import Journal
 from guardband.live.messages import Cut, Mark
 from guardband.live.total import Total, empty_total
 

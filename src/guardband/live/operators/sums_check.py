@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from guardband.live.journal import Journal
-from guardband.live.replay import counted_sums
+from guardband.live.agent.journal import Journal
+from guardband.live.operators.replay import counted_sums
 from guardband.live.total import Total, difference, total_of
 
 __all__ = ["changed_sums"]

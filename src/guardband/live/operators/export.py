@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.desk import stamp
-from guardband.live.journal import Journal
+from guardband.live.agent.desk import stamp
+from guardband.live.agent.journal import Journal
+from guardband.live.agent.windows import End
 from guardband.live.space import Space
-from guardband.live.windows import End
 
 __all__ = ["COLUMNS", "VALID_USE", "Column", "export_csv", "export_parquet", "journals_under"]
 

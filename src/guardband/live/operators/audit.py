@@ -19,13 +19,13 @@ import apsw
 import numpy as np
 
 from guardband.fleet.engine import Verdict
-from guardband.live.addition import changed_sums
-from guardband.live.choices import Choice, weigh
-from guardband.live.desk import STAMP, WHY, stamp
-from guardband.live.journal import Journal, JournalError
-from guardband.live.learner import KEYS
-from guardband.live.replay import Rebuilt, rebuild
-from guardband.live.windows import End
+from guardband.live.agent.desk import STAMP, WHY, stamp
+from guardband.live.agent.journal import Journal, JournalError
+from guardband.live.agent.learner import KEYS
+from guardband.live.agent.windows import End
+from guardband.live.operators.explanation import Choice, weigh
+from guardband.live.operators.replay import Rebuilt, rebuild
+from guardband.live.operators.sums_check import changed_sums
 
 __all__ = ["Finding", "Place", "audit", "find_decision"]
 

@@ -15,10 +15,10 @@ from guardband.core.types import Floats
 from guardband.fleet.agent import SLACK, Agent
 from guardband.fleet.decision import Decision
 from guardband.fleet.inputs import as_number
-from guardband.live.forking import survive_forks
+from guardband.live.agent.forking import survive_forks
+from guardband.live.agent.windows import Clock
 from guardband.live.link import Unreachable, link_to
 from guardband.live.messages import Refused, Report
-from guardband.live.windows import Clock
 
 __all__ = ["LiveAgent"]
 
@@ -93,10 +93,10 @@ class LiveAgent(Agent):
         **given: Any,
     ) -> None:
         # SQLite and all that needs it, only where there are live agents.
-        from guardband.live.courier import Courier  # noqa: PLC0415
-        from guardband.live.desk import Desk  # noqa: PLC0415
-        from guardband.live.joining import as_given, join  # noqa: PLC0415
-        from guardband.live.ledger import Setup  # noqa: PLC0415
+        from guardband.live.agent.courier import Courier  # noqa: PLC0415
+        from guardband.live.agent.desk import Desk  # noqa: PLC0415
+        from guardband.live.agent.joining import as_given, join  # noqa: PLC0415
+        from guardband.live.agent.ledger import Setup  # noqa: PLC0415
 
         keep = check_whole("keep_decisions", keep_decisions)
         if seed is not None:
@@ -294,7 +294,7 @@ class LiveAgent(Agent):
 
     def report(self) -> Report:
         """Return how the agent fares: what the dashboard is told."""
-        from guardband.live.reporting import make_report  # noqa: PLC0415
+        from guardband.live.agent.self_report import make_report  # noqa: PLC0415
 
         self._come_to()
         return make_report(self._desk)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from guardband.live.epochs import close_epoch, next_number, open_epoch
+from guardband.live.coordinator.epochs import close_epoch, next_number, open_epoch
+from guardband.live.coordinator.registry import change_space, new_space, set_paused, set_status
+from guardband.live.coordinator.report_store import keep_report, samples_since
 from guardband.live.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
-from guardband.live.registry import change_space, new_space, set_paused, set_status
-from guardband.live.reports import keep_report, samples_since
 from guardband.live.space import Space
 from guardband.live.store.base import (
     AuditRow,

@@ -21,7 +21,7 @@ from guardband.live.server.limits import Buckets
 from guardband.live.server.logs import log
 from guardband.live.server.settings import Settings
 
-__all__ = ["Door", "Visit"]
+__all__ = ["Admission", "Visit"]
 
 NO_BODY = ("GET", "HEAD", "OPTIONS")
 SECURITY = {
@@ -53,7 +53,7 @@ class Visit:
         self.started = time.perf_counter()
 
 
-class Door:
+class Admission:
     """ASGI middleware around the whole application.
 
     Parameters

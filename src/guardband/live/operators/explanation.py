@@ -13,8 +13,8 @@ import numpy as np
 
 from guardband.core.types import Floats, Rule
 from guardband.fleet.engine import Request, Verdict
-from guardband.live.desk import WHY
-from guardband.live.replay import Rebuilt
+from guardband.live.agent.desk import WHY
+from guardband.live.operators.replay import Rebuilt
 
 __all__ = ["Choice", "weigh"]
 

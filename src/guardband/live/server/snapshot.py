@@ -23,7 +23,7 @@ from guardband.live.store.base import (
 )
 from guardband.live.total import Total, total_sum
 
-__all__ = ["Picture", "TaskPicture", "delta_spent", "take"]
+__all__ = ["Snapshot", "TaskPicture", "delta_spent", "take"]
 
 EPOCHS = 100
 EVENTS = 50
@@ -56,7 +56,7 @@ class TaskPicture(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Picture:
+class Snapshot:
     """A space at one moment."""
 
     now: float
@@ -133,7 +133,7 @@ class Picture:
         return "conservative" if mode != "running" or recent > CONSERVATIVE else "ok"
 
 
-def take(store: Store, name: str, now: float) -> Picture | None:
+def take(store: Store, name: str, now: float) -> Snapshot | None:
     """Return the picture of a space, or None where there is no such space."""
     with store.reading() as t:
         row = t.space(name)
@@ -155,7 +155,7 @@ def take(store: Store, name: str, now: float) -> Picture | None:
     for stream in streams:
         if stream.task in parts and stream.entry_epoch == row.epoch and row.epoch > 0:
             parts[stream.task].append(Total.from_bytes(stream.entry_total))
-    return Picture(
+    return Snapshot(
         now=now,
         space=space,
         row=row,

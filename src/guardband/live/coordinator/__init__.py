@@ -1,0 +1,1 @@
+"""The coordinator's logic over a store: streams, epochs, switches; no clock and no network."""

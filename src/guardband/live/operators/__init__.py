@@ -1,0 +1,1 @@
+"""What operators ask afterwards: audits, exports, backups."""
