@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["Line", "draw_lines", "looks_of"]
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
+FEW = 12  # points up to which an interval is a whisker; more points have a band
+ROOM = 1.4  # above and below the means
+SAMPLE = (1.03, 1.16)  # a line's sample beside the axes: long enough for two dashes
 
 
 class Line(NamedTuple):
     """One line; what is not above 0 is left out.
 
-    A line that was measured is thick and has markers; a bound is thin and grey.
+    A line that was measured is thick and has markers; a bound is thin and grey. Its interval is a
+    whisker at each of a few points, a band along many. Where it reaches 0, which has no place on a
+    logarithmic axis, a whisker runs to the lower edge, and there is no band.
     """
 
     label: str
@@ -67,10 +72,14 @@ def draw_lines(
             style["linestyle"] = DASHES[(2 * turn + line.dashed) % len(DASHES)]
             style |= {"markevery": marks.tolist(), "markersize": 6}
         axes.plot(line.x, y, **style, zorder=3)
-        if line.half is not None:
-            low, high = np.maximum(line.y - line.half, 1e-3 * y), line.y + line.half
-            axes.fill_between(line.x, low, high, color=style["color"], alpha=0.2, linewidth=0)
         ends.append((line, style, y))
+    heights = np.concatenate([y[np.isfinite(y)] for _, _, y in ends])
+    if heights.size:  # by the means alone: an interval may reach 0
+        axes.set_ylim(heights.min() / ROOM, heights.max() * ROOM)
+    for i, (line, style, y) in enumerate(ends):
+        if line.half is not None:
+            shift = 1.0 + 0.012 * (i - (len(ends) - 1) / 2)  # so that whiskers stand side by side
+            _interval(axes, line.x * shift if line.x.size <= FEW else line.x, y, line.half, style)
     for axis in (axes.xaxis, axes.yaxis):
         _tick(axis)
     if at:
@@ -81,6 +90,18 @@ def draw_lines(
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(color=GREY, labelcolor=INK, labelsize=10, length=3)
     _name_ends(axes, ends, room)
+
+
+def _interval(axes: Axes, x: Floats, y: Floats, half: Floats, style: dict[str, Any]) -> None:
+    low, high = y - half, y + half
+    if x.size > FEW:
+        above = low > 0
+        axes.fill_between(x, low, high, where=above, color=style["color"], alpha=0.2, linewidth=0)
+        return
+    shown = np.isfinite(low)
+    low = np.maximum(low, axes.get_ylim()[0])
+    whiskers = axes.vlines(x[shown], low[shown], high[shown], color=style["color"], linewidth=1.2)
+    whiskers.set_zorder(2)
 
 
 def _tick(axis: Axis) -> None:
@@ -99,9 +120,14 @@ def _name_ends(
     last = [float(y[np.isfinite(y)][-1]) for _, _, y in shown]
     wanted = [(np.log(value) - low) / (high - low) for value in last]
     places = spread(wanted, [room] * len(shown))
-    for (line, style, _), end, place in zip(shown, wanted, places, strict=True):
+    start, stop = SAMPLE
+    for (line, style, y), end, place in zip(shown, wanted, places, strict=True):
         beside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
-        axes.plot([1.005, 1.03], [end, place], color=style["color"], linewidth=0.8, **beside)
+        axes.plot([1.005, start], [end, place], color=style["color"], linewidth=0.8, **beside)
+        last_x = float(line.x[np.isfinite(y)][-1])
+        if last_x < line.x[-1]:  # it ends before the others: lead from there to its name
+            axes.hlines(float(y[np.isfinite(y)][-1]), last_x, line.x[-1], FAINT, linestyle=":")
         sample = {key: value for key, value in style.items() if key != "markevery"}
-        axes.plot([1.03, 1.06, 1.09], [place] * 3, **(sample | {"markevery": [1]}), **beside)
-        axes.text(1.1, place, line.label, va="center", color=INK, fontsize=10, **beside)
+        middle = (start + stop) / 2
+        axes.plot([start, middle, stop], [place] * 3, **(sample | {"markevery": [1]}), **beside)
+        axes.text(stop + 0.01, place, line.label, va="center", color=INK, fontsize=10, **beside)
