@@ -39,6 +39,8 @@ class Metric(IntEnum):
     STUCK = 8  # no certified action taught enough about the most promising one
     OUTSIDE = 9  # theta was not in the set (of Guard-UCB, or of the paper's common loop)
     OPTIMUM_PRUNED = 10  # the gate was open, but the pruned set lacked the best action by psi
+    VIOLATIONS_CONSERVATIVE = 11  # as realised, in conservative rounds
+    VIOLATIONS_CONSERVATIVE_EXPECTED = 12  # by expectation, in conservative rounds
 
 
 class Squad(NamedTuple):
