@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -128,7 +130,7 @@ class TestFalls:
         many = shown("many", regret=np.array([[8.0, 8.0, 0.0], [9.0, 9.0, 0.0]]))
         claim = judge.falls("i", "t", [few, many])
         assert claim.holds is False
-        assert "first 2 agents" in claim.detail
+        assert "8.5 → 5.67 per agent; 8.5 → 8.5 over the first 2 agents" in claim.detail
 
 
 class TestCourse:
@@ -156,6 +158,37 @@ class TestCourse:
         idle = self.course("reward", 0.2, 0.8, conservative=[1000] * 3)
         assert judge.rising("i", "t", idle).holds is False
 
+    @pytest.mark.parametrize(("late", "holds"), [(-0.1, True), (0.1, False), (0.0, None)])
+    def test_sinking_means_less_than_nothing_per_round(self, late, holds):
+        """Slower is not enough: the sum itself has to go down."""
+        run = self.course("regret", 0.5, late)
+        run.series.curves["regret"][1] += 1e-5 * np.arange(200)[:, None]
+        run.series.curves["regret"][2] -= 2e-5 * np.arange(200)[:, None]
+        claim = judge.sinking("i", "t", run, after=0.6)
+        assert claim.holds is holds
+        assert "after round 600" in claim.detail
+        assert judge.slower("i", "t", run).holds is True
+
+    def test_only_the_late_rounds_count(self):
+        """Down until half-time, and up again."""
+        assert judge.sinking("i", "t", self.course("regret", -0.5, 0.1), after=0.6).holds is False
+
+    @pytest.mark.parametrize(
+        "rule", [judge.rising, judge.slower, lambda *a: judge.sinking(*a, after=0.6)]
+    )
+    @pytest.mark.parametrize(("horizon", "holds"), [(1000, False), (10_000, None)])
+    def test_a_shortened_run_that_has_not_left_yet(self, rule, horizon, holds):
+        metric = "reward" if rule is judge.rising else "regret"
+        idle = self.course(metric, 0.2, 0.8, conservative=[1000] * 3)
+        claim = rule("i", "t", of(horizon, idle))
+        assert claim.holds is holds
+        reason = "Only 1,000 of 10,000 rounds: nobody has left the baseline yet"
+        assert (reason in claim.detail) == (holds is None)
+
+    def test_a_shortened_run_tells_what_it_saw(self):
+        assert judge.rising("i", "t", of(9000, self.course("reward", 0.2, 0.8))).holds is True
+        assert judge.rising("i", "t", of(9000, self.course("reward", 0.8, 0.2))).holds is False
+
 
 @pytest.mark.parametrize(
     ("others", "holds"),
@@ -168,6 +201,113 @@ class TestCourse:
 def test_alike_is_a_test_of_equivalence(others, holds):
     runs = [shown(f"n{i}", regret=v) for i, v in enumerate([*others, [100, 101]])]
     assert judge.alike("i", "t", runs, 0.05).holds is holds
+
+
+def of(horizon, *runs):
+    """Return runs as parts of a longer horizon."""
+    made = [replace(each, run=replace(each.run, horizon=horizon)) for each in runs]
+    return made if len(made) > 1 else made[0]
+
+
+IDLE, BUSY = [100] * 3, [60] * 3  # conservative rounds of a hundred
+
+
+class TestShortened:
+    """What has not happened in a part of the rounds may still happen; what has, has."""
+
+    def pair(self, one, other, left, horizon):
+        first = shown("a", regret=one, conservative=IDLE)
+        second = shown("b", regret=other, conservative=BUSY if left else IDLE)
+        return of(horizon, first, second)
+
+    @pytest.mark.parametrize(
+        ("one", "left", "whole", "part"),
+        [
+            ([9, 9.1, 9.2], True, True, True),
+            ([1, 1.1, 1.2], True, False, False),
+            ([5, 6, 7], True, False, None),  # no difference in any trial
+            ([9, 9.1, 9.2], False, True, None),  # neither left the baseline
+            ([1, 1.1, 1.2], False, False, None),
+        ],
+    )
+    def test_exceeds(self, one, left, whole, part):
+        for horizon, holds in ((100, whole), (1000, part)):
+            claim = judge.exceeds("i", "t", *self.pair(one, [5, 6, 7], left, horizon))
+            assert claim.holds is holds
+            assert ("Only 100 of 1,000 rounds" in claim.detail) == (holds is None)
+
+    @pytest.mark.parametrize("learning", [True, False])
+    @pytest.mark.parametrize(
+        ("one", "left", "part"),
+        [
+            ([9, 9.1, 9.2], True, True),
+            ([1, 1.1, 1.2], True, False),
+            ([5, 6, 7], True, None),
+            ([9, 9.1, 9.2], False, None),
+            ([1, 1.1, 1.2], False, None),
+        ],
+    )
+    def test_falls(self, one, left, part, learning):
+        steps = self.pair(one, [5, 6, 7], left, 1000)
+        claim = judge.falls("i", "t", steps, learning=learning)
+        assert claim.holds is part
+        assert ("Only 100 of 1,000 rounds" in claim.detail) == (part is None)
+        whole = judge.falls("i", "t", self.pair(one, [5, 6, 7], left, 100), learning=learning)
+        assert whole.holds is (one[0] == 9 and (left or not learning))
+
+    def test_one_step_of_several(self):
+        """The first step is two runs that stayed; the second rises, and that was seen."""
+        levels = ([9, 9.1, 9.2], IDLE), ([5, 5.1, 5.2], IDLE), ([7, 7.3, 7.1], BUSY)
+        steps = [shown(f"{r}", regret=r, conservative=c) for r, c in levels]
+        assert judge.falls("i", "t", of(1000, *steps)).holds is False
+        steps[2].series.totals["regret"] -= 6
+        assert judge.falls("i", "t", of(1000, *steps)).holds is None
+        assert judge.falls("i", "t", of(100, *steps)).holds is True
+
+    def test_alike(self):
+        runs = [shown(f"n{i}", regret=[100, 101]) for i in range(3)]
+        assert judge.alike("i", "t", runs, 0.05).holds is True
+        claim = judge.alike("i", "t", of(1000, *runs), 0.05)
+        assert claim.holds is None
+        assert "no trial shows a difference yet" in claim.detail
+        apart = [shown(f"n{i}", regret=[100 + i / 10, 101 + i / 9]) for i in range(3)]
+        assert judge.alike("i", "t", of(1000, *apart), 0.05).holds is True
+
+    @pytest.mark.parametrize(
+        ("counts", "whole", "part"), [([0, 0], True, None), ([0, 1], False, False)]
+    )
+    def test_never(self, counts, whole, part):
+        """A violation that was counted refutes at any length."""
+        run = shown("a", violations_realised=counts)
+        assert judge.never("i", "t", of(100, run)).holds is whole
+        claim = judge.never("i", "t", of(1000, run))
+        assert claim.holds is part
+        assert ("Only 100 of 1,000 rounds" in claim.detail) == (part is None)
+
+    @pytest.mark.parametrize(
+        ("less", "more", "whole", "part"),
+        [
+            ([0, 0], [0, 0], True, None),
+            ([0, 0], [5, 5.1], True, True),
+            ([5, 5.1], [0, 0], False, False),
+        ],
+    )
+    def test_at_most(self, less, more, whole, part):
+        one, other = (shown(n, violations_realised=v) for n, v in (("a", less), ("b", more)))
+        assert judge.at_most("i", "t", *of(100, one, other)).holds is whole
+        assert judge.at_most("i", "t", *of(1000, one, other)).holds is part
+
+    @pytest.mark.parametrize(
+        ("counts", "whole", "part"),
+        [([20, 20.1], True, True), ([2, 2.1], True, None), ([0, 0.01], False, None)],
+    )
+    def test_at_least(self, counts, whole, part):
+        """1 % of 100 rounds is 1, of 1,000 rounds 10: what was counted can only grow."""
+        run = shown("a", violations_realised=counts)
+        assert judge.at_least("i", "t", of(100, run), 0.01).holds is whole
+        claim = judge.at_least("i", "t", of(1000, run), 0.01)
+        assert claim.holds is part
+        assert "asked for: 10" in claim.detail
 
 
 def test_together():

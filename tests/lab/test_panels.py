@@ -25,7 +25,7 @@ CLAIMS = {
     **{name: [f"{name}-floor", f"{name}-rises"] for name in ("2a", "2d", "2g")},
     **{name: [f"{name}-falls"] for name in ("2b", "2c", "2e", "2f", "2h", "2i")},
     "3a": ["3a-unknown-costs"],
-    "3b": ["3b-unknown-costs", "3b-bends"],
+    "3b": ["3b-unknown-costs", "3b-bends", "3b-slows"],
     "3c": ["3c-alike"],
     "toy": ["toy-true", "toy-expected", "toy-any-alpha"],
     "lastfm-unknown": ["lastfm-unknown-unknown-costs"],

@@ -6,6 +6,10 @@ does not hold if it lies wholly below, or if there is no difference in any trial
 told. A claim of never is settled by counting. A claim that something improves by learning alone (as
 rounds pass, or agents join) does not hold where no agent ever left the baseline, whatever the draws
 look like: nobody learned.
+
+A run that is shorter than the panel's horizon tells by what happened in it, and not by what did
+not: nobody left the baseline, no trial differs, no reward was below the floor. There it cannot be
+told, while a violation that was counted refutes at any length.
 """
 
 from __future__ import annotations
@@ -36,12 +40,14 @@ __all__ = [
     "never_left",
     "per_trial",
     "rising",
+    "sinking",
     "slower",
     "together",
 ]
 
 REGRET, REALISED, EXPECTED = "regret", "violations_realised", "violations_expected"
 MOSTLY = 0.5
+NOBODY_LEFT, SAME = "nobody has left the baseline yet", "no trial shows a difference yet"
 
 
 class Difference(NamedTuple):
@@ -53,18 +59,23 @@ class Difference(NamedTuple):
     trials: int
 
     @property
+    def none(self) -> bool:
+        """Whether it is 0 in every trial."""
+        return self.low == self.high == 0
+
+    @property
     def above(self) -> bool | None:
         """Whether it is above 0: True, False (below, or 0 in every trial) or None."""
         if np.isnan(self.low):
             return None
         if self.low > 0:
             return True
-        return False if self.high < 0 or self.low == self.high == 0 else None
+        return False if self.high < 0 or self.none else None
 
     @property
     def not_below(self) -> bool | None:
         """Whether it is 0 or more; 0 in every trial will do."""
-        return True if self.low == self.high == 0 else self.above
+        return True if self.none else self.above
 
     def __str__(self) -> str:
         if np.isnan(self.low):
@@ -87,27 +98,36 @@ def difference(one: Floats, other: Floats) -> Difference:
 def exceeds(id: str, text: str, more: Shown, less: Shown, metric: str = REGRET) -> Claim:
     """Judge that one run's number exceeds another's."""
     apart = difference(per_trial(more, metric), per_trial(less, metric))
-    return Claim(id, text, apart.above, _compared(more, less, metric, apart))
+    early = _too_early(apart, more, less)
+    detail = _compared(more, less, metric, apart) + _because(early, more)
+    return Claim(id, text, None if early else apart.above, detail)
 
 
 def at_most(id: str, text: str, less: Shown, more: Shown, metric: str = REALISED) -> Claim:
     """Judge that one run's number does not exceed another's; equal numbers will do."""
     apart = difference(per_trial(more, metric), per_trial(less, metric))
-    return Claim(id, text, apart.not_below, _compared(more, less, metric, apart))
+    early = _too_early(apart, more, less) if apart.not_below else ""
+    detail = _compared(more, less, metric, apart) + _because(early, more)
+    return Claim(id, text, None if early else apart.not_below, detail)
 
 
 def at_least(id: str, text: str, shown: Shown, share: float) -> Claim:
-    """Judge that violations, as realised, happen in at least this share of the rounds."""
-    counts = per_trial(shown, REALISED)
-    least = share * shown.run.rounds
+    """Judge that violations, as realised, happen in at least this share of the rounds.
+
+    They may come early or late: the share of a shortened run is not that of the whole. What was
+    counted stays, so that it is compared with the share of the full horizon, and may suffice.
+    """
+    run, counts = shown.run, per_trial(shown, REALISED)
+    least = share * (run.rounds if run.horizon is None else run.horizon)
     apart = difference(counts, np.full_like(counts, least))
     mean = Difference(*mean_interval(counts), len(counts))
+    early = "more may come" if not run.full and apart.not_below is False else ""
     detail = (
-        f"{shown.run.label}: {mean} of {shown.run.rounds:,} rounds per agent as realised, "
+        f"{run.label}: {mean} of {run.rounds:,} rounds per agent as realised, "
         f"{number(float(per_trial(shown, EXPECTED).mean()))} by expectation; "
-        f"asked for: {number(least)}"
+        f"asked for: {number(least)}" + _because(early, shown)
     )
-    return Claim(id, text, apart.not_below, detail)
+    return Claim(id, text, None if early else apart.not_below, detail)
 
 
 def never(id: str, text: str, shown: Shown) -> Claim:
@@ -115,11 +135,12 @@ def never(id: str, text: str, shown: Shown) -> Claim:
     counts = shown.series.totals[REALISED]
     broken, trials = counts.sum(axis=1) > 0, len(counts)
     total = counts.size * shown.run.rounds
+    early = "none so far" if not shown.run.full and not broken.any() else ""
     detail = f"{shown.run.label}: {counts.sum():,.0f} of {total:,} agent-rounds below the floor"
     detail += f", in {broken.sum():,} of {trials:,} trials" if broken.any() else ""
     expected = float(per_trial(shown, EXPECTED).mean())
     detail += f"; by expectation {number(expected)} rounds per agent" + _idle(shown)
-    return Claim(id, text, not broken.any(), detail)
+    return Claim(id, text, None if early else not broken.any(), detail + _because(early, shown))
 
 
 def falls(id: str, text: str, steps: Sequence[Shown], *, learning: bool = True) -> Claim:
@@ -132,13 +153,15 @@ def falls(id: str, text: str, steps: Sequence[Shown], *, learning: bool = True) 
     agents = min(shown.series.regret.shape[1] for shown in steps)
     shared = [shown.series.regret[:, :agents].mean(axis=1) for shown in steps]
     drops = [difference(before, after) for before, after in pairwise(shared)]
-    levels = " → ".join(number(float(per_trial(shown).mean())) for shown in steps)
-    told = ", ".join(str(drop) for drop in drops)
-    whose = ""
+    early = [_too_early(drop, *pair) for drop, pair in zip(drops, pairwise(steps), strict=True)]
+    detail = " → ".join(number(float(per_trial(shown).mean())) for shown in steps) + " per agent"
     if any(shown.series.regret.shape[1] != agents for shown in steps):
-        whose = f" over the first {agents} agents, whose tasks are the same"
-    detail = f"{levels} per agent; drop from step to step{whose}: {told}" + _idle(*steps)
-    verdicts = [drop.above for drop in drops]
+        levels = " → ".join(number(float(each.mean())) for each in shared)
+        detail += f"; {levels} over the first {agents} agents, whose tasks are the same"
+    told = ", ".join(str(drop) for drop in drops)
+    detail += f"; drop from step to step: {told}" + _idle(*steps)
+    detail += _because(next(filter(None, early), ""), steps[0])
+    verdicts = [None if why else drop.above for why, drop in zip(early, drops, strict=True)]
     holds = _learned(verdicts, *steps) if learning else together(verdicts)
     return Claim(id, text, holds, detail)
 
@@ -149,9 +172,9 @@ def rising(id: str, text: str, shown: Shown) -> Claim:
     apart = difference(late, early)
     detail = (
         f"{shown.run.label}: {early.mean():.4f} per round in the first tenth, {late.mean():.4f} in "
-        f"the last, difference {apart}" + _idle(shown)
+        f"the last, difference {apart}"
     )
-    return Claim(id, text, _learned([apart.above], shown), detail)
+    return _course(id, text, shown, apart, detail)
 
 
 def slower(id: str, text: str, shown: Shown) -> Claim:
@@ -160,9 +183,17 @@ def slower(id: str, text: str, shown: Shown) -> Claim:
     apart = difference(early, late)
     detail = (
         f"{shown.run.label}: {early.mean():.4f} per round in the first half, {late.mean():.4f} in "
-        f"the last tenth, drop {apart}" + _idle(shown)
+        f"the last tenth, drop {apart}"
     )
-    return Claim(id, text, _learned([apart.above], shown), detail)
+    return _course(id, text, shown, apart, detail)
+
+
+def sinking(id: str, text: str, shown: Shown, *, after: float) -> Claim:
+    """Judge that the regret so far goes down after a share of the rounds: less than 0 per round."""
+    _, late = early_and_late(shown, REGRET, first=after, last=1.0 - after)
+    mean = Difference(*mean_interval(late), len(late))
+    detail = f"{shown.run.label}: {mean} per round after round {after * int(shown.rounds[-1]):,.0f}"
+    return _course(id, text, shown, difference(np.zeros_like(late), late), detail)
 
 
 def early_and_late(
@@ -187,14 +218,16 @@ def alike(id: str, text: str, runs: Sequence[Shown], share: float) -> Claim:
     """
     most = share * abs(float(per_trial(runs[-1]).mean()))
     verdicts: list[bool | None] = []
-    told = []
+    told, early = [], []
     for one, other in combinations(runs, 2):
         apart = difference(per_trial(one), per_trial(other))
         outside = apart.low > most or apart.high < -most
         inside = -most <= apart.low and apart.high <= most
-        verdicts.append(True if inside else False if outside else None)
+        early.append(_too_early(apart, one, other))
+        verdicts.append(None if early[-1] else True if inside else False if outside else None)
         told.append(f"{one.run.label} − {other.run.label}: {apart}")
     detail = "; ".join(told) + f"; little means at most {number(most)}" + _idle(*runs)
+    detail += _because(next(filter(None, early), ""), runs[0])
     return Claim(id, text, together(verdicts), detail)
 
 
@@ -221,9 +254,33 @@ def _compared(one: Shown, other: Shown, metric: str, apart: Difference) -> str:
     return text + _idle(one, other)
 
 
+def _course(id: str, text: str, shown: Shown, apart: Difference, detail: str) -> Claim:
+    """Judge one run's own course, which only learning improves."""
+    early = _too_early(apart, shown)
+    holds = _learned([None if early else apart.above], shown)
+    return Claim(id, text, holds, detail + _idle(shown) + _because(early, shown))
+
+
 def _learned(verdicts: Sequence[bool | None], *runs: Shown) -> bool | None:
     """Return the verdict on an improvement: none where nobody ever left the baseline."""
-    return False if all(never_left(shown) for shown in runs) else together(verdicts)
+    if all(never_left(shown) for shown in runs):
+        return False if all(shown.run.full for shown in runs) else None
+    return together(verdicts)
+
+
+def _too_early(apart: Difference, *runs: Shown) -> str:
+    """Return why shortened runs say nothing about a difference; "" if they do, or are whole."""
+    if all(shown.run.full for shown in runs):
+        return ""
+    if all(never_left(shown) for shown in runs):
+        return NOBODY_LEFT
+    return SAME if apart.none else ""
+
+
+def _because(early: str, shown: Shown) -> str:
+    """Return why it cannot be told from a shortened run."""
+    run = shown.run
+    return f". Only {run.rounds:,} of {run.horizon:,} rounds: {early}" if early else ""
 
 
 def _idle(*runs: Shown) -> str:

@@ -1,4 +1,4 @@
-"""Four kinds of panels that the paper has several of each: who, what, and how it is judged."""
+"""Kinds of panels that the paper has several of each: who, what, and how it is judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from guardband.lab.settings import Row, Setting, remarks_of, shown_name
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Contest", "Floor", "PaperPanel", "Sweep"]
+__all__ = ["Contest", "Floor", "PaperPanel", "Sweep", "Violations"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +86,19 @@ class Contest(PaperPanel):
         """Return the run of an entrant, whichever gate it has."""
         oracle = shown_name(f"{name}-gap-oracle")
         return found[oracle] if oracle in found else found[shown_name(name)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violations(Contest):
+    """Who falls below the floor, in runs that another panel has too."""
+
+    def draw(self, order: Order, found: Findings) -> Figure:
+        """Draw both counts."""
+        return self._drawn(
+            found,
+            plots.violations(found, "realised", "As realised"),
+            plots.violations(found, "expected", "By expectation"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,6 +81,8 @@ class Run:
         What tells it apart in the panel; unique there.
     alpha
         By which violations are counted; None: they are not.
+    horizon
+        The rounds of the panel at full length; None: these are all of them.
     """
 
     label: str
@@ -90,6 +92,12 @@ class Run:
     trials: int
     seed: int = 0
     alpha: float | None = None
+    horizon: int | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether it has the panel's full horizon; what a shorter run lacks may still come."""
+        return self.horizon is None or self.rounds >= self.horizon
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from guardband.lab.panel import Order, Run
 from guardband.problems import RewardNoise, problem
 from guardband.problems.base import NoisyFeatures
 
-__all__ = ["NAMES", "ZERO", "Row", "Setting", "remarks_of", "shown_name"]
+__all__ = ["LASTFM", "MOVIELENS", "NAMES", "Row", "Setting", "remarks_of", "shown_name"]
 
 # The longest features that the notebooks multiply in as L; the bound of our own generator for
 # synthetic B, whose features are not public. Printed formulas have no L: it is 1 there.
@@ -45,8 +45,15 @@ NAMES = {
     "guard-ucb-policy": "Guard-UCB-policy",
     "sclts": "SCLTS",
     "sclts-gap-oracle": "SCLTS-gap-oracle",
+    "scl-ucb": "SCLUCB",
+    "scl-ucb-gap-oracle": "SCLUCB-gap-oracle",
+    "sege": "SEGE",
+    "cl-ucb": "CLUCB",
+    "lin-ucb": "LinUCB",
     "dis-lin-ucb": "DisLinUCB",
     "dis-lsb": "DisLSB",
+    "fed-lin-ucb": "FedLinUCB",
+    "fed-pe": "Fed-PE",
     "fed-pe-cd": "Fed-PECD",
 }
 
@@ -126,9 +133,42 @@ class Row:
             theta_bound=1.0 if order.printed else length_of_theta(made),
             feature_bound=1.0 if order.printed else NOTEBOOK_FEATURE_BOUND[row.problem],
             rounds=order.rounds(row.rounds),
+            horizon=row.rounds,
             trials=order.trials(row.trials),
             seed=order.seed,
         )
+
+
+# What the paper's panels on real data have in common; each panel states what it varies.
+MOVIELENS = Row(
+    problem="movielens",
+    agents=3,
+    alpha=0.5,
+    baseline=40,
+    ridge=1.0,
+    noise=0.1,
+    psi_variance=1e-2,
+    psi_std=0.1,
+    rounds=800_000,
+    trials=5,
+    untold=("ridge",),
+    chosen=("Five trials; the notebooks show one, which has no interval.",),
+)
+LASTFM = Row(
+    problem="lastfm",
+    agents=1,
+    alpha=0.7,
+    baseline=5,
+    ridge=0.05,
+    noise=0.05,
+    psi_variance=1e-3,
+    psi_std=1e-3,
+    actions=50,
+    rounds=10_000_000,
+    trials=3,
+    notebook={"actions": 538},
+    chosen=(ZERO, "Three trials; the notebooks show one, which has no interval."),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +183,7 @@ class Setting:
     theta_bound: float
     feature_bound: float
     rounds: int
+    horizon: int
     trials: int
     seed: int
 
@@ -169,6 +210,7 @@ class Setting:
             trials=self.trials,
             seed=self.seed,
             alpha=self.alpha,
+            horizon=self.horizon,
         )
 
 

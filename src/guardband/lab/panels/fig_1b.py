@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from guardband.lab import judge, plots
-from guardband.lab.kinds import Contest
+from guardband.lab import judge
+from guardband.lab.kinds import Violations
 from guardband.lab.panel import Claim, Findings, Order
 from guardband.lab.panels import fig_1a
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PANEL"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel1b(Contest):
+class Panel1b(Violations):
     """Violations of DiSC-UCB, a safe rival and a free one."""
 
     def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
@@ -44,14 +40,6 @@ class Panel1b(Contest):
                 free,
             ),
         ]
-
-    def draw(self, order: Order, found: Findings) -> Figure:
-        """Draw both counts."""
-        return self._drawn(
-            found,
-            plots.violations(found, "realised", "As realised"),
-            plots.violations(found, "expected", "By expectation"),
-        )
 
     def remarks(self, order: Order) -> Sequence[str]:
         """Add what the notebooks draw."""

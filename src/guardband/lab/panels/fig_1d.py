@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from guardband.lab import judge, plots
-from guardband.lab.kinds import Contest
+from guardband.lab import judge
+from guardband.lab.kinds import Violations
 from guardband.lab.panel import Claim, Findings, Order
 from guardband.lab.panels import fig_1c
 from guardband.lab.settings import shown_name
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PANEL"]
 
@@ -21,7 +17,7 @@ LARGE = 0.01  # of the rounds; the paper says "large" and no number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel1d(Contest):
+class Panel1d(Violations):
     """Violations of DiSC-UCB and of three free rivals."""
 
     def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
@@ -49,14 +45,6 @@ class Panel1d(Contest):
                 for name in self.entrants[1:]
             ),
         ]
-
-    def draw(self, order: Order, found: Findings) -> Figure:
-        """Draw both counts."""
-        return self._drawn(
-            found,
-            plots.violations(found, "realised", "As realised"),
-            plots.violations(found, "expected", "By expectation"),
-        )
 
 
 PANEL = Panel1d(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from guardband.lab.kinds import Floor
-from guardband.lab.settings import Row
+from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -12,19 +14,5 @@ PANEL = Floor(
     title="Does every reward stay above the floor? (MovieLens)",
     question="Is each reward of DiSC-UCB at least (1 − α) of the baseline's, and do rewards rise?",
     source="fig:4",
-    row=Row(
-        problem="movielens",
-        agents=1,
-        alpha=0.5,
-        baseline=40,
-        ridge=0.1,
-        noise=0.1,
-        psi_variance=1e-2,
-        psi_std=0.1,
-        rounds=800_000,
-        trials=5,
-        untold=("ridge",),
-        chosen=("Five trials; the notebooks show one, which has no interval.",),
-        notebook={"baseline": 30},
-    ),
+    row=replace(MOVIELENS, agents=1, ridge=0.1, notebook={"baseline": 30}),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import Row
+from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -15,18 +17,5 @@ PANEL = Sweep(
     over="alpha",
     values=(0.1, 0.3, 0.5),
     guarded=(0.1, 0.3, 0.5),
-    row=Row(
-        problem="movielens",
-        agents=3,
-        alpha=0.5,
-        baseline=40,
-        ridge=1.0,
-        noise=0.1,
-        psi_variance=1e-2,
-        psi_std=0.1,
-        rounds=600_000,
-        trials=5,
-        untold=("ridge",),
-        chosen=("Five trials; the notebooks show one, which has no interval.",),
-    ),
+    row=replace(MOVIELENS, rounds=600_000),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import Row
+from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -15,18 +15,5 @@ PANEL = Sweep(
     over="agents",
     values=(3, 5),
     guarded=(3, 5),
-    row=Row(
-        problem="movielens",
-        agents=3,
-        alpha=0.5,
-        baseline=40,
-        ridge=1.0,
-        noise=0.1,
-        psi_variance=1e-2,
-        psi_std=0.1,
-        rounds=800_000,
-        trials=5,
-        untold=("ridge",),
-        chosen=("Five trials; the notebooks show one, which has no interval.",),
-    ),
+    row=MOVIELENS,
 )
