@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 
 from guardband.lab import plots
-from guardband.lab.loglog import FEW, Line, draw_lines
+from guardband.lab.loglog import FEW, Line, draw_lines, log_interval
 
 
 def drawn(*lines, **options):
@@ -54,3 +54,21 @@ def test_a_line_that_is_a_number_in_places_only_is_drawn_there_and_named():
     y = np.where(x < 8, 3.0, np.nan)
     axes = drawn(Line("early", x, y, bound=True), Line("all", x, x), Line("none", x, x * np.nan))
     assert [text.get_text() for text in axes.texts] == ["early", "all"]
+
+
+def test_bounds_have_dashes_of_their_own():
+    x = np.arange(1.0, 21.0)
+    names = "abcde"
+    axes = drawn(
+        Line("none", x, x * np.nan, bound=True), *(Line(n, x, x, bound=True) for n in names)
+    )
+    dashes = {str(line._dash_pattern) for line in axes.lines if len(line.get_xdata()) == 20}
+    assert len(dashes) == len(names)
+
+
+def test_an_interval_of_logarithms_is_above_0():
+    """1 and 100: the logarithms are 0 and 2 (base 10), the half-width is 12.706 times 1."""
+    mean, (low, high) = log_interval(np.array([[1.0], [100.0]]))
+    assert mean == pytest.approx([10.0])
+    assert np.log10(low) == pytest.approx([1 - 12.7062], abs=1e-3)
+    assert np.log10(high) == pytest.approx([1 + 12.7062], abs=1e-3)

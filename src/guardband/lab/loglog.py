@@ -10,13 +10,14 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from guardband.core.types import Floats
-from guardband.sim.plots import COLOURS, DASHES, FAINT, GREY, INK, spread
+from guardband.sim.plots import COLOURS, DASHES, FAINT, GREY, INK, YARDSTICK, spread
+from guardband.sim.stats import interval_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["Line", "draw_lines", "looks_of"]
+__all__ = ["Line", "draw_lines", "log_interval", "looks_of"]
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 FEW = 12  # points up to which an interval is a whisker; more points have a band
@@ -39,6 +40,28 @@ class Line(NamedTuple):
     bound: bool = False
     look: int | None = None  # which colour and marker, from 6 on with dashes; None: the next
     dashed: bool = False
+    span: tuple[Floats, Floats] | None = None  # the interval's ends, where y is not its middle
+
+    def ends(self) -> tuple[Floats, Floats] | None:
+        """Return the ends of the interval."""
+        if self.half is not None:
+            return self.y - self.half, self.y + self.half
+        return self.span
+
+
+def log_interval(samples: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
+    """Return the geometric mean over trials, and its 95 % interval by the logarithms.
+
+    Unlike an interval of the mean it is never below 0.
+
+    Parameters
+    ----------
+    samples
+        (trials, n) above 0.
+    """
+    logs = np.log(samples)
+    middle, half = logs.mean(axis=0), interval_half_width(logs)
+    return np.exp(middle), (np.exp(middle - half), np.exp(middle + half))
 
 
 def looks_of(names: Iterable[str], own: Mapping[str, int]) -> dict[str, int]:
@@ -56,10 +79,12 @@ def draw_lines(
     """
     axes.set_xscale("log")
     axes.set_yscale("log")
-    looks, dashes = count(), cycle(DASHES[1:])
+    looks, dashes = count(), cycle((*DASHES[1:], YARDSTICK[1]))
     ends = []
     for line in lines:
         y = np.where(line.y > 0, line.y, np.nan)
+        if not np.isfinite(y).any():
+            continue
         style: dict[str, Any]
         if line.bound:
             style = {"color": GREY, "linestyle": next(dashes), "linewidth": 1.4}
@@ -76,10 +101,10 @@ def draw_lines(
     heights = np.concatenate([y[np.isfinite(y)] for _, _, y in ends])
     if heights.size:  # by the means alone: an interval may reach 0
         axes.set_ylim(heights.min() / ROOM, heights.max() * ROOM)
-    for i, (line, style, y) in enumerate(ends):
-        if line.half is not None:
-            shift = 1.0 + 0.012 * (i - (len(ends) - 1) / 2)  # so that whiskers stand side by side
-            _interval(axes, line.x * shift if line.x.size <= FEW else line.x, y, line.half, style)
+    for i, (line, style, _) in enumerate(ends):
+        between = line.ends()
+        if between is not None:
+            _interval(axes, line.x, between, style, aside=(i + 0.5) / len(ends) - 0.5)
     for axis in (axes.xaxis, axes.yaxis):
         _tick(axis)
     if at:
@@ -92,16 +117,22 @@ def draw_lines(
     _name_ends(axes, ends, room)
 
 
-def _interval(axes: Axes, x: Floats, y: Floats, half: Floats, style: dict[str, Any]) -> None:
-    low, high = y - half, y + half
+def _interval(
+    axes: Axes, x: Floats, between: tuple[Floats, Floats], style: dict[str, Any], *, aside: float
+) -> None:
+    """Draw an interval; whiskers stand side by side, on half of the room between two points."""
+    low, high = between
+    shown = np.isfinite(low) & np.isfinite(high) & (high > 0)
     if x.size > FEW:
-        above = low > 0
-        axes.fill_between(x, low, high, where=above, color=style["color"], alpha=0.2, linewidth=0)
+        axes.fill_between(
+            x, low, high, where=shown & (low > 0), color=style["color"], alpha=0.2, linewidth=0
+        )
         return
-    shown = np.isfinite(low)
+    step = float((x[1:] / x[:-1]).min()) if x.size > 1 else 1.0
+    place = x * step ** (0.5 * aside)
     low = np.maximum(low, axes.get_ylim()[0])
-    whiskers = axes.vlines(x[shown], low[shown], high[shown], color=style["color"], linewidth=1.2)
-    whiskers.set_zorder(2)
+    colour = {"color": style["color"], "linewidth": 1.3, "alpha": 0.7}
+    axes.vlines(place[shown], low[shown], high[shown], **colour, zorder=2)
 
 
 def _tick(axis: Axis) -> None:
@@ -116,12 +147,11 @@ def _name_ends(
     axes: Axes, ends: Sequence[tuple[Line, dict[str, Any], Floats]], room: float
 ) -> None:
     low, high = np.log(axes.get_ylim())
-    shown = [end for end in ends if np.isfinite(end[2]).any()]
-    last = [float(y[np.isfinite(y)][-1]) for _, _, y in shown]
+    last = [float(y[np.isfinite(y)][-1]) for _, _, y in ends]
     wanted = [(np.log(value) - low) / (high - low) for value in last]
-    places = spread(wanted, [room] * len(shown))
+    places = spread(wanted, [room] * len(ends))
     start, stop = SAMPLE
-    for (line, style, y), end, place in zip(shown, wanted, places, strict=True):
+    for (line, style, y), end, place in zip(ends, wanted, places, strict=True):
         beside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
         axes.plot([1.005, start], [end, place], color=style["color"], linewidth=0.8, **beside)
         last_x = float(line.x[np.isfinite(y)][-1])

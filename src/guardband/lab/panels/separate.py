@@ -13,11 +13,10 @@ from guardband.core.types import Floats
 from guardband.lab import judge, plots
 from guardband.lab.counts import growth
 from guardband.lab.entrants import joined
-from guardband.lab.loglog import Line, draw_lines, looks_of
+from guardband.lab.loglog import Line, draw_lines, log_interval, looks_of
 from guardband.lab.panel import Claim, Findings, Order, Run
 from guardband.problems import problem
 from guardband.report.words import number
-from guardband.sim.stats import interval_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,6 +102,8 @@ class PanelSeparate:
             f"same gate, the true spread of noise and context, and λ = {RIDGE}: its gate opens.",
             "Guard-UCB that shares allows for the context that all agents have in common; one that "
             "does not share need not.",
+            "Drawn: geometric means over trials with the 95 % interval of the logarithms, to which "
+            "exponents are fitted, too.",
             "`--with` adds algorithms that can do both: share, and not.",
         ]
 
@@ -134,27 +135,26 @@ def _id(who: str) -> str:
 
 
 def _regret(found: Findings, who: str, *, share: bool) -> Floats:
-    """Return (trials, fleets): regret per agent."""
-    return np.array(
-        [judge.per_trial(found[_label(who, M, share=share)], "regret_expected") for M in FLEETS]
-    ).T
+    """Return (trials, fleets): regret per agent, above 0."""
+    sums = [judge.per_trial(found[_label(who, M, share=share)], "regret_expected") for M in FLEETS]
+    return np.maximum(np.array(sums).T, 1e-9)
 
 
 def _ratio(found: Findings, who: str) -> Floats:
-    apart, together = (_regret(found, who, share=share) for share in (False, True))
-    return apart / np.maximum(together, 1e-9)
+    return _regret(found, who, share=False) / _regret(found, who, share=True)
 
 
 def _power(found: Findings, who: str) -> Claim:
     ratios = _ratio(found, who)
+    typical, _ = log_interval(ratios)
     power, low, high = growth(np.array(FLEETS, float), ratios)
     return Claim(
         f"separate-{_id(who)}-root",
         f"What sharing is worth to {who} grows at least like the root of M, as d M √T against "
         "d √(M T) says",
         True if low >= SAID else False if high < SAID else None,
-        f"separate / sharing: {number(ratios[:, 0].mean())} at M = {FLEETS[0]}, "
-        f"{number(ratios[:, -1].mean())} at M = {FLEETS[-1]}; like M^{power:.2f} "
+        f"separate / sharing: {number(typical[0])} at M = {FLEETS[0]}, {number(typical[-1])} at "
+        f"M = {FLEETS[-1]} (geometric means); like M^{power:.2f} "
         f"[{low:.2f}, {high:.2f}]",
     )
 
@@ -163,18 +163,10 @@ def _draw_regret(axes: Axes, found: Findings, names: Sequence[str]) -> None:
     sizes, lines = np.array(FLEETS, float), []
     for share in (True, False):
         for who, look in looks_of(names, LOOKS).items():
-            samples = _regret(found, who, share=share)
+            mean, span = log_interval(_regret(found, who, share=share))
             words = "sharing" if share else "separate"
-            half = interval_half_width(samples)
             lines.append(
-                Line(
-                    f"{who}, {words}",
-                    sizes,
-                    samples.mean(axis=0),
-                    half,
-                    look=look,
-                    dashed=not share,
-                )
+                Line(f"{who}, {words}", sizes, mean, look=look, dashed=not share, span=span)
             )
     draw_lines(axes, lines, at=FLEETS)
 
@@ -183,9 +175,8 @@ def _draw_ratio(axes: Axes, found: Findings, names: Sequence[str]) -> None:
     sizes = np.array(FLEETS, float)
     lines = []
     for who, look in looks_of(names, LOOKS).items():
-        samples = _ratio(found, who)
-        half = interval_half_width(samples)
-        lines.append(Line(who, sizes, samples.mean(axis=0), half, look=look))
+        mean, span = log_interval(_ratio(found, who))
+        lines.append(Line(who, sizes, mean, look=look, span=span))
     lines.append(Line("root of M", sizes, np.sqrt(sizes), bound=True))
     draw_lines(axes, lines, at=FLEETS)
 
