@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardband.lab.counts import growth, share_interval
+from guardband.lab.counts import growth, misfit, share_interval
 
 
 def test_none_and_all_have_closed_forms():
@@ -43,3 +43,10 @@ def test_the_interval_is_over_trials():
     mean, low, high = growth(sizes, np.array([[1.0, 10.0], [1.0, 100.0]]))  # exponents 1 and 2
     assert mean == pytest.approx(1.5)
     assert high - low == pytest.approx(12.706205)  # t_1 * sqrt(1/2) / sqrt(2), twice
+
+
+def test_a_bent_curve_is_off_its_line():
+    """Logarithms 0, 1, 0 at 0, 1, 2: the line is flat at 1/3, and the middle is 2/3 above it."""
+    sizes, e = np.exp([0.0, 1.0, 2.0]), np.e
+    assert misfit(sizes, np.array([[1.0, e, 1.0]])) == pytest.approx(np.expm1(2 / 3))
+    assert misfit(sizes, np.array([[1.0, e, e**2], [2.0, 2 * e, 2 * e**2]])) == pytest.approx(0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from guardband.core.types import Floats
 from guardband.sim.stats import mean_interval
 
-__all__ = ["growth", "share_interval"]
+__all__ = ["growth", "misfit", "share_interval"]
 
 
 def share_interval(hits: int, trials: int, error: float = 0.05) -> tuple[float, float]:
@@ -30,6 +30,8 @@ def share_interval(hits: int, trials: int, error: float = 0.05) -> tuple[float, 
 def growth(sizes: Floats, samples: Floats) -> tuple[float, float, float]:
     """Return the exponent p of sample ~ size^p, with its 95 % interval over trials.
 
+    The interval tells how much trials differ, not whether there is such a p: see `misfit`.
+
     Parameters
     ----------
     sizes
@@ -40,6 +42,19 @@ def growth(sizes: Floats, samples: Floats) -> tuple[float, float, float]:
     x = np.log(sizes) - np.log(sizes).mean()
     slopes = np.log(samples) @ x / (x @ x)
     return mean_interval(slopes)
+
+
+def misfit(sizes: Floats, samples: Floats) -> float:
+    """Return by which share of it, at most, a mean over trials is off its power of the size.
+
+    Examples
+    --------
+    >>> round(misfit(np.array([1.0, 2.0, 4.0]), np.array([[1.0, 4.0, 16.0]])), 9)  # size^2
+    0.0
+    """
+    x, y = np.log(sizes) - np.log(sizes).mean(), np.log(samples).mean(axis=0)
+    off = y - y.mean() - (y @ x) / (x @ x) * x
+    return float(np.expm1(np.abs(off).max()))
 
 
 def _at_most(hits: int, trials: int, p: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,13 +12,13 @@ from guardband import theory
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.core.types import Floats
 from guardband.lab import plots
-from guardband.lab.counts import growth
+from guardband.lab.counts import growth, misfit
 from guardband.lab.entrants import joined
 from guardband.lab.loglog import Line, draw_lines, looks_of
 from guardband.lab.panel import Claim, Findings, Order, Run, Shown
 from guardband.problems import GaussianNoise, World
 from guardband.problems.world import rank_baseline
-from guardband.report.words import number
+from guardband.report.words import number, percent
 from guardband.seeds import stream
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Ball:
 
 
 class Point(NamedTuple):
-    """One size of the problem."""
+    """One size of the problem; T is the number of rounds that are played."""
 
     T: int
     M: int
@@ -104,20 +104,17 @@ class PanelCommunication:
 
     def runs(self, order: Order) -> Sequence[Run]:
         """Return every algorithm at every size."""
-        sizes = dict.fromkeys((*(p for points in POINTS.values() for p in points), CORNER))
-        if order.scale == "smoke":
-            sizes = dict.fromkeys(point for point in sizes if point.M * point.d <= SMALL)
         return [
             Run(
                 label=_label(who, point),
                 problem=Ball(agents=point.M, features=point.d),
                 algorithm=algorithm,
-                rounds=_rounds(order, point),
+                rounds=point.T,
                 trials=order.trials(self.trials),
                 seed=order.seed,
                 alpha=ALPHA,
             )
-            for point in sizes
+            for point in _sizes(order)
             for who, algorithm in _entrants(order).items()
         ]
 
@@ -126,7 +123,11 @@ class PanelCommunication:
         return [
             _within(found),
             _counted(found),
-            *(_exponent(found, who, over) for who in _entrants(order) for over in SWEEPS),
+            *(
+                _exponent(_along(order, found, who, over), who, over)
+                for who in _entrants(order)
+                for over in SWEEPS
+            ),
         ]
 
     def draw(self, order: Order, found: Findings) -> Figure:
@@ -135,26 +136,30 @@ class PanelCommunication:
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
         for i, over in enumerate(SWEEPS):
             axes = figure.add_subplot(1, 3, i + 1)
-            _draw_sweep(axes, found, over, list(_entrants(order)))
-            fixed = _fixed(found, over)
+            lines = {who: _along(order, found, who, over) for who in _entrants(order)}
+            _draw_sweep(axes, lines, over)
+            fixed = _fixed(lines[PRINTED][0], over)
             axes.set_title(f"Numbers sent, by {over} ({fixed})", loc="left", fontsize=12)
             axes.set_xlabel(over, fontsize=11)
         return figure
 
     def remarks(self, order: Order) -> Sequence[str]:
         """Say which problem this is, and how long it ran."""
-        corner = _rounds(order, CORNER)
+        corner = _played(order, CORNER).T
         return [
             f"Features are drawn from the positive part of the unit ball, {ACTIONS} actions in "
             f"{CONTEXTS} contexts that everybody sees; agent m > 0 lacks one feature. α = {ALPHA}, "
             f"R = {NOISE}.",
-            f"Sweeps over M run {_rounds(order, POINTS['M'][0]):,} rounds, over d "
-            f"{_rounds(order, POINTS['d'][0]):,}. M = {CORNER.M:,} with d = {CORNER.d} runs "
+            f"Sweeps over M run {_sweep_points(order, 'M')[0].T:,} rounds, over d "
+            f"{_sweep_points(order, 'd')[0].T:,}. M = {CORNER.M:,} with d = {CORNER.d} runs "
             f"{corner:,}, which is fewer than the {2 * int(np.ceil(CORNER.d * CORNER.M**0.5)):,} "
-            "poolings of the bound: it is vacuous there. The scale 'smoke' leaves out the largest.",
+            "poolings of the bound: it is vacuous there. The scale 'smoke' leaves out the largest, "
+            "and has one T for all sizes.",
             "A pooling sends the upper half of W, and U, up and down: 2M (d(d+1)/2 + d) numbers; "
             "Guard-UCB sends two more sums with each. Exponents: least squares through the "
-            "logarithms, one line per trial, 95 % interval over trials.",
+            "logarithms, one line per trial. Their 95 % interval is over trials only: it says "
+            "nothing about how well a power describes the growth. How far the means are off the "
+            "line is said beside it.",
         ]
 
 
@@ -169,23 +174,38 @@ def _entrants(order: Order) -> dict[str, Algorithm]:
     return joined(own, order.extra, told, facts)
 
 
-def _rounds(order: Order, point: Point) -> int:
-    return order.rounds(point.T)
+def _played(order: Order, point: Point) -> Point:
+    """Return the size that is played at a scale: T is what the agents are told, and play."""
+    return point._replace(T=order.rounds(point.T))
+
+
+def _sweep_points(order: Order, over: str) -> list[Point]:
+    """Return the sizes of a sweep; where several become one, it is there once."""
+    played = dict.fromkeys(_played(order, point) for point in POINTS[over])
+    return [point for point in played if order.scale != "smoke" or point.M * point.d <= SMALL]
+
+
+def _sizes(order: Order) -> list[Point]:
+    """Return all sizes, each once."""
+    corner = [] if order.scale == "smoke" else [_played(order, CORNER)]
+    return list(
+        dict.fromkeys([*(p for over in SWEEPS for p in _sweep_points(order, over)), *corner])
+    )
 
 
 def _label(who: str, point: Point) -> str:
     return f"{who}, T = {point.T:,}, M = {point.M:,}, d = {point.d}"
 
 
-def _sizes(shown: Shown) -> tuple[int, int, int]:
+def _size_of(shown: Shown) -> Point:
     """Return T, M and d of a run."""
     problem = shown.run.problem
     assert isinstance(problem, Ball)
-    return shown.run.rounds, problem.agents, problem.features
+    return Point(shown.run.rounds, problem.agents, problem.features)
 
 
 def _setting(shown: Shown) -> theory.Setting:
-    T, M, d = _sizes(shown)
+    T, M, d = _size_of(shown)
     return theory.Setting(agents=M, horizon=T, dim=d, alpha=ALPHA, reward_low=0.1, noise=NOISE)
 
 
@@ -211,7 +231,7 @@ def _within(found: Findings) -> Claim:
 def _counted(found: Findings) -> Claim:
     wrong, runs = 0, [shown for shown in found.values() if shown.series.algorithm in COUNTED]
     for shown in runs:
-        _, M, d = _sizes(shown)
+        _, M, d = _size_of(shown)
         extra = 2 if shown.series.algorithm.startswith("guard") else 0
         each = 2 * M * (d * (d + 1) // 2 + d + extra)
         wrong += int((shown.series.numbers_sent != shown.series.sync_rounds * each).any())
@@ -224,31 +244,29 @@ def _counted(found: Findings) -> Claim:
     )
 
 
-def _along(found: Findings, who: str, over: str) -> list[Shown]:
-    """Return the runs of a sweep that were played."""
-    labels = [_label(who, point) for point in POINTS[over]]
-    return [found[label] for label in labels if label in found]
+def _along(order: Order, found: Findings, who: str, over: str) -> list[Shown]:
+    """Return the runs of a sweep."""
+    return [found[_label(who, point)] for point in _sweep_points(order, over)]
 
 
-def _sweep(found: Findings, who: str, over: str) -> tuple[Floats, Floats, Floats]:
+def _sweep(runs: Sequence[Shown], over: str) -> tuple[Floats, Floats, Floats]:
     """Return (n,) sizes, (trials, n) poolings and numbers sent."""
-    runs = _along(found, who, over)
-    sizes = np.array([_sizes(shown)[SWEEPS.index(over)] for shown in runs], float)
+    sizes = np.array([getattr(_size_of(shown), over) for shown in runs], float)
     trials = min(shown.run.trials for shown in runs)
     syncs = np.array([shown.series.sync_rounds[:trials] for shown in runs], float).T
     sent = np.array([shown.series.numbers_sent[:trials] for shown in runs], float).T
     return sizes, syncs, sent
 
 
-def _exponent(found: Findings, who: str, over: str) -> Claim:
-    sizes, syncs, sent = _sweep(found, who, over)
+def _exponent(runs: Sequence[Shown], who: str, over: str) -> Claim:
+    sizes, syncs, sent = _sweep(runs, over)
     said = SAID[over]
     id = f"communication-{who}-{over}"
     text = f"The numbers that {who} sends grow no faster than {over}^{said:g}, as in M^1.5 d^3"
     if said == 0:
         text = f"The numbers that {who} sends do not grow with {over}, as in M^1.5 d^3"
     id = id.lower().replace(", ", "-").replace(" ", "-")
-    if np.unique(sizes).size < 2:
+    if sizes.size < 2:
         return Claim(id, text, None, "all runs have the same size at this scale")
     if not (sent > 0).all():
         return Claim(id, text, None, "some runs never pooled: no logarithms")
@@ -260,22 +278,22 @@ def _exponent(found: Findings, who: str, over: str) -> Claim:
         True if high <= said + 1e-9 else False if low > said else None,
         f"numbers grow like {over}^{power:.2f} [{low:.2f}, {high:.2f}], poolings like "
         f"{over}^{pools:.2f} [{pools_low:.2f}, {pools_high:.2f}]; from {number(sent[:, 0].mean())} "
-        f"to {number(sent[:, -1].mean())} numbers",
+        f"to {number(sent[:, -1].mean())} numbers; intervals over trials, means off the line by up "
+        f"to {percent(misfit(sizes, sent))}",
     )
 
 
-def _fixed(found: Findings, over: str) -> str:
-    first = found[_label(PRINTED, POINTS[over][0])]
-    told = dict(zip(SWEEPS, _sizes(first), strict=True))
+def _fixed(first: Shown, over: str) -> str:
+    told = _size_of(first)._asdict()
     return ", ".join(f"{name} = {told[name]:,}" for name in SWEEPS if name != over)
 
 
-def _draw_sweep(axes: Any, found: Findings, over: str, names: Sequence[str]) -> None:
+def _draw_sweep(axes: Any, found: Mapping[str, Sequence[Shown]], over: str) -> None:
     lines = []
-    for who, look in looks_of(names, LOOKS).items():
-        sizes, _, sent = _sweep(found, who, over)
+    for who, look in looks_of(found, LOOKS).items():
+        sizes, _, sent = _sweep(found[who], over)
         lines.append(Line(who, sizes, sent.mean(axis=0), look=look))
-    runs = _along(found, PRINTED, over)
+    runs = found[PRINTED]
     bounds = [theory.communication(_setting(shown)) for shown in runs]
     lines.append(Line("bound", sizes, np.array([b.value for b in bounds]), bound=True))
     order = np.array([b.terms["order"] for b in bounds])
