@@ -12,6 +12,7 @@ from lab.handmade import gathered, smoke
 from guardband.lab.panels import PANELS
 
 OURS = ("better", "lemmas", "bounds", "communication", "separate")
+LUMA = np.array([0.299, 0.587, 0.114])  # how bright a colour prints
 PAPER = [name for name in PANELS if name not in OURS]
 CLAIMS = {
     "1a": ["1a-above-sclts", "1a-above-dis-lin-ucb"],
@@ -87,6 +88,23 @@ def test_curves_can_be_told_apart_without_colours():
     curves = [line for line in axes.lines if len(line.get_xdata()) > 2]
     looks = {(line.get_marker(), str(line._dash_pattern)) for line in curves}
     assert len(looks) == len(curves) == 6
+
+
+def test_bands_can_be_told_apart_without_colours():
+    """Three values of one algorithm: three shades of grey, and three hatches."""
+    (axes,) = PANELS["2b"].draw(smoke(), findings("2b", "printed")).axes
+    assert len(axes.collections) == 6
+    for bands in (axes.collections[:3], axes.collections[3:]):
+        assert len({band.get_hatch() for band in bands}) == 3
+        greys = [float(band.get_facecolor()[0][:3] @ LUMA) for band in bands]
+        assert greys[0] > greys[1] + 0.1 > greys[2] + 0.2  # from light to dark
+
+
+def test_a_band_that_is_alone_in_its_colour_is_plain():
+    (axes,) = PANELS["1a"].draw(smoke(), findings("1a", "printed")).axes
+    assert {band.get_hatch() for band in axes.collections} == {None}
+    curves = [line for line in axes.lines if len(line.get_xdata()) > 2]
+    assert curves[0].get_color() == "#0072B2"
 
 
 def test_reward_panels_draw_the_floor():

@@ -1,17 +1,19 @@
 """Pictures of panels: mean and band over the rounds, names beside the lines, no legend to look up.
 
-Colour tells algorithms apart; dash and marker tell apart what colour does not, so that a picture
-survives a printer without colours.
+Colour tells algorithms apart. Curves of one algorithm have shades of its colour, from light to
+dark, and bands with hatches of their own; dash, marker and hatch survive a printer without colours.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
@@ -60,6 +62,8 @@ FAMILIES = {
     "fed-pe-cd": "#444444",
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+HATCHES = ("//", "\\\\", "..", "++", "||")  # of bands whose lines share a colour
+LIGHT, DARK = 0.45, 0.5  # how much white, or black, is in the first and last shade of a colour
 WIDTH, HEIGHT = 8.4, 4.6
 MILLIONS = 1_500_000  # from here on, ticks with all their zeros would meet
 
@@ -70,24 +74,27 @@ class View(NamedTuple):
     look: Metric
     rounds: Ints
     curves: Sequence[Curve]
+    hatches: Sequence[str] = ()  # of the bands, in the order of the curves
 
 
 def regret(found: Findings, title: str = "Regret per agent") -> View:
     """Return the regret so far."""
     look = Metric(title, "regret per agent so far (reward)")
-    return View(look, _rounds(found), list(curves_of(found, "regret")))
+    return View(look, _rounds(found), list(curves_of(found, "regret")), _hatches(found))
 
 
 def average_regret(found: Findings) -> View:
     """Return the regret so far, divided by the rounds so far."""
     look = Metric("Average regret R_t / t", "regret per agent and round so far", "average")
-    return View(look, _rounds(found), list(curves_of(found, "regret", per_round=True)))
+    curves = list(curves_of(found, "regret", per_round=True))
+    return View(look, _rounds(found), curves, _hatches(found))
 
 
 def violations(found: Findings, kind: str, title: str) -> View:
     """Return the rounds below the floor so far; `kind` is "realised" or "expected"."""
     look = Metric(title, "rounds below the floor so far, per agent", "count")
-    return View(look, _rounds(found), list(curves_of(found, f"violations_{kind}")))
+    curves = list(curves_of(found, f"violations_{kind}"))
+    return View(look, _rounds(found), curves, _hatches(found))
 
 
 def rewards(found: Findings, title: str) -> View:
@@ -105,7 +112,7 @@ def rewards(found: Findings, title: str) -> View:
         samples = _steps(shown.series.curves["reward"].mean(axis=2), rounds)
         curves.append(Curve(shown.run.label, *_band(samples), **style))
     look = Metric(title, "reward per round and agent", "average")
-    return View(look, rounds, curves)
+    return View(look, rounds, curves, ["", "", *_hatches(found)])
 
 
 def curves_of(found: Findings, metric: str, *, per_round: bool = False) -> Iterator[Curve]:
@@ -125,8 +132,10 @@ def draw_views(title: str, subtitle: str, views: Sequence[View]) -> Figure:
     figure = new_figure(WIDTH if len(views) == 1 else 7.6 * len(views), height)
     for i, (view, names) in enumerate(zip(views, labels, strict=True)):
         axes = figure.add_subplot(1, len(views), i + 1)
-        for curve in view.curves:
+        for curve, hatch in zip_longest(view.curves, view.hatches, fillvalue=""):
             draw_curve(axes, view.rounds, curve)
+            if hatch and not np.isnan(curve.half).any():
+                axes.collections[-1].set(hatch=hatch, edgecolor=to_rgba(curve.colour, 0.5))
         if view.look.kind == "count" and not any(curve.mean.any() for curve in view.curves):
             style: dict[str, Any] = {"ha": "center", "color": GREY, "fontsize": 13}
             axes.text(0.5, 0.5, "not once, in any trial", transform=axes.transAxes, **style)
@@ -163,21 +172,56 @@ def subtitle_of(found: Findings) -> str:
 
 
 def _styled(found: Findings) -> Iterator[tuple[Shown, Mapping[str, Any]]]:
-    """Yield every run with its colour, dash and marker; of one colour, no two dashes are alike."""
-    others = cycle(COLOURS[::-1])
-    seen: dict[str, int] = {}
-    for place, shown in enumerate(found.values()):
-        name = shown.series.algorithm
-        if name == "baseline":
+    """Yield every run with its shade, dash and marker; of one colour, no two dashes are alike."""
+    for place, (shown, (colour, turn, count)) in enumerate(
+        zip(found.values(), _turns(found), strict=True)
+    ):
+        if not colour:
             yield shown, {"colour": YARDSTICK[0], "dash": YARDSTICK[1]}
             continue
-        colour = FAMILIES.get(name) or next(others)
-        turn = seen.get(colour, 0)
-        seen[colour] = turn + 1
-        dash = DASHES[(turn + 2 * name.startswith("guard")) % len(DASHES)]
-        marker = MARKERS[place % len(MARKERS)]
-        shift = (place + 0.5) / len(found)
-        yield shown, {"colour": colour, "dash": dash, "marker": marker, "shift": shift}
+        guards = shown.series.algorithm.startswith("guard")
+        yield (
+            shown,
+            {
+                "colour": _shade(colour, turn, count),
+                "dash": DASHES[(turn + 2 * guards) % len(DASHES)],
+                "marker": MARKERS[place % len(MARKERS)],
+                "shift": (place + 0.5) / len(found),
+            },
+        )
+
+
+def _hatches(found: Findings) -> list[str]:
+    """Return the hatch of each run's band: none where it is the only one of its colour."""
+    return [
+        HATCHES[turn % len(HATCHES)] if colour and count > 1 else ""
+        for colour, turn, count in _turns(found)
+    ]
+
+
+def _turns(found: Findings) -> list[tuple[str, int, int]]:
+    """Return each run's colour, its place among those that have it too, and how many these are.
+
+    The yardstick's colour is "".
+    """
+    others = cycle(COLOURS[::-1])
+    names = [shown.series.algorithm for shown in found.values()]
+    colours = ["" if n == "baseline" else FAMILIES.get(n) or next(others) for n in names]
+    many, seen = Counter(colours), Counter[str]()
+    turns = []
+    for colour in colours:
+        turns.append((colour, seen[colour], many[colour]))
+        seen[colour] += 1
+    return turns
+
+
+def _shade(colour: str, turn: int, count: int) -> str:
+    """Return one of `count` shades of a colour, from light to dark; the colour itself if alone."""
+    if count == 1:
+        return colour
+    part = turn / (count - 1)  # 0: the lightest
+    target, weight = (1.0, LIGHT * (1 - 2 * part)) if part < 0.5 else (0.0, DARK * (2 * part - 1))
+    return to_hex([(1 - weight) * own + weight * target for own in to_rgb(colour)])
 
 
 def _label(curve: Curve, kind: str) -> str:
