@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle, zip_longest
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ FAMILIES = {
     "fed-pe-cd": "#444444",
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-HATCHES = ("//", "\\\\", "..", "++", "||")  # of bands whose lines share a colour
+HATCHES = ("//", "\\\\", "..", "--", "||", "oo", "++", "xx")  # of bands whose lines share a colour
 LIGHT, DARK = 0.45, 0.5  # how much white, or black, is in the first and last shade of a colour
 WIDTH, HEIGHT = 8.4, 4.6
 MILLIONS = 1_500_000  # from here on, ticks with all their zeros would meet
@@ -132,10 +132,11 @@ def draw_views(title: str, subtitle: str, views: Sequence[View]) -> Figure:
     figure = new_figure(WIDTH if len(views) == 1 else 7.6 * len(views), height)
     for i, (view, names) in enumerate(zip(views, labels, strict=True)):
         axes = figure.add_subplot(1, len(views), i + 1)
-        for curve, hatch in zip_longest(view.curves, view.hatches, fillvalue=""):
+        hatches = view.hatches or [""] * len(view.curves)
+        for curve, hatch in zip(view.curves, hatches, strict=True):
             draw_curve(axes, view.rounds, curve)
             if hatch and not np.isnan(curve.half).any():
-                axes.collections[-1].set(hatch=hatch, edgecolor=to_rgba(curve.colour, 0.5))
+                _mark_band(axes.collections[-1], curve.colour, hatch)
         if view.look.kind == "count" and not any(curve.mean.any() for curve in view.curves):
             style: dict[str, Any] = {"ha": "center", "color": GREY, "fontsize": 13}
             axes.text(0.5, 0.5, "not once, in any trial", transform=axes.transAxes, **style)
@@ -193,10 +194,8 @@ def _styled(found: Findings) -> Iterator[tuple[Shown, Mapping[str, Any]]]:
 
 def _hatches(found: Findings) -> list[str]:
     """Return the hatch of each run's band: none where it is the only one of its colour."""
-    return [
-        HATCHES[turn % len(HATCHES)] if colour and count > 1 else ""
-        for colour, turn, count in _turns(found)
-    ]
+    kinds = cycle(HATCHES)
+    return [next(kinds) if colour and count > 1 else "" for colour, _, count in _turns(found)]
 
 
 def _turns(found: Findings) -> list[tuple[str, int, int]]:
@@ -221,7 +220,14 @@ def _shade(colour: str, turn: int, count: int) -> str:
         return colour
     part = turn / (count - 1)  # 0: the lightest
     target, weight = (1.0, LIGHT * (1 - 2 * part)) if part < 0.5 else (0.0, DARK * (2 * part - 1))
-    return to_hex([(1 - weight) * own + weight * target for own in to_rgb(colour)])
+    red, green, blue = ((1 - weight) * own + weight * target for own in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
+def _mark_band(band: Any, colour: str, hatch: str) -> None:
+    """Hatch a band and draw its edges, so that bands that overlap can be followed."""
+    band.set(alpha=None, facecolor=to_rgba(colour, 0.12), edgecolor=to_rgba(colour, 0.55))
+    band.set(hatch=hatch, linewidth=0.9)
 
 
 def _label(curve: Curve, kind: str) -> str:
