@@ -19,7 +19,7 @@ from guardband.cli.app import app
 from guardband.cli.live import open_store, plainly
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.http import HttpLink
-from guardband.live.server import Settings, make_app, site
+from guardband.live.server import Settings, make_app, service
 from guardband.live.server.first_start import first_tokens, read_token
 from guardband.live.server.run import running
 
@@ -93,8 +93,8 @@ def test_writers_at_several_replicas_at_once_lose_nothing(connect) -> None:
 @pytest.fixture
 def pair(connect, tmp_path, monkeypatch) -> Iterator[tuple[list[str], str]]:
     """Two replicas over HTTP that look by themselves only once a minute."""
-    monkeypatch.setattr(site, "IDLE_S", 60.0)
-    monkeypatch.setattr(site, "TOKENS_S", 600.0)
+    monkeypatch.setattr(service, "IDLE_S", 60.0)
+    monkeypatch.setattr(service, "TOKENS_S", 600.0)
     first = connect()
     first_tokens(first, tmp_path, now=time.time())
     Coordinator(first).create_space(SPACE, who="test", now=time.time())

@@ -16,6 +16,7 @@ from guardband.live.messages import Refused
 from guardband.live.store import postgres_connections, postgres_schema
 from guardband.live.store.base import KEYS, PulseRow, SpaceRow, StoreError, StreamRow, TokenRow
 from guardband.live.store.postgres import TABLES, PostgresStore
+from guardband.live.store.postgres_schema import FORMAT
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ def put(store: PostgresStore, *rows, space: str = "home") -> None:
 def test_replicas_that_start_together_make_the_tables_once(database) -> None:
     with ThreadPoolExecutor(8) as pool:
         stores = list(pool.map(lambda _: PostgresStore(database), range(8)))
-    assert ask(database, "select * from guardband.meta") == [("format", "1")]
+    assert ask(database, "select * from guardband.meta") == [("format", str(FORMAT))]
     put(stores[0], HOME)
     for store in stores:
         with store.reading() as t:
@@ -64,8 +65,9 @@ def test_the_tables_have_the_columns_of_the_rows(store, database) -> None:
 
 
 def test_a_newer_format_is_refused(store, database) -> None:
-    ask(database, "update guardband.meta set value = '2' where key = 'format'")
-    with pytest.raises(StoreError, match=r"format 2.*up to 1: upgrade guardband"):
+    ask(database, "update guardband.meta set value = %s where key = 'format'", str(FORMAT + 1))
+    said = rf"format {FORMAT + 1}.*up to {FORMAT}: upgrade guardband"
+    with pytest.raises(StoreError, match=said):
         PostgresStore(database)
 
 
@@ -73,10 +75,11 @@ def test_an_older_format_takes_the_steps_that_it_lacks(store, database, monkeypa
     put(store, HOME)
     step = "alter table guardband.space add column colour text not null default 'red'"
     monkeypatch.setattr(postgres_schema, "MIGRATIONS", (*postgres_schema.MIGRATIONS, step))
-    monkeypatch.setattr(postgres_schema, "FORMAT", 2)
+    monkeypatch.setattr(postgres_schema, "FORMAT", FORMAT + 1)
     for _ in range(2):
         PostgresStore(database).close()
-    assert ask(database, "select value from guardband.meta where key = 'format'") == [("2",)]
+    found = ask(database, "select value from guardband.meta where key = 'format'")
+    assert found == [(str(FORMAT + 1),)]
     assert ask(database, "select name, colour from guardband.space") == [("home", "red")]
 
 
@@ -84,8 +87,8 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(store, database, monke
     put(store, HOME)
     steps = (*postgres_schema.MIGRATIONS, "drop table guardband.space; select 1 / 0")
     monkeypatch.setattr(postgres_schema, "MIGRATIONS", steps)
-    monkeypatch.setattr(postgres_schema, "FORMAT", 2)
-    with pytest.raises(psycopg.errors.DivisionByZero):
+    monkeypatch.setattr(postgres_schema, "FORMAT", FORMAT + 1)
+    with pytest.raises(StoreError, match="cannot be used: division by zero"):
         PostgresStore(database)
     assert ask(database, "select name from guardband.space") == [("home",)]
 

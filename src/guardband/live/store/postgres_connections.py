@@ -20,10 +20,15 @@ except ModuleNotFoundError as error:
         "a store in PostgreSQL needs psycopg: pip install 'guardband[postgres]'.", name="psycopg"
     ) from error
 
-__all__ = ["CHANNEL", "Connections", "Listener", "Work"]
+__all__ = ["CHANNEL", "READING", "WRITING", "Connections", "Listener", "Work"]
 
 CHANNEL = "guardband"  # on which changes are announced
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)  # the database's fault, not ours
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)  # it is away, or busy: that passes
+
+# How transactions begin, whatever the database's default is. A writer waits for a lock, and must
+# then see what was committed while it waited: each statement looks anew. A reader sees one moment.
+WRITING = "begin isolation level read committed read write"
+READING = "begin isolation level repeatable read read only"
 
 # What the address does not say. A dead peer is noticed within half a minute, and after a failover
 # only a server that can be written to will do.
@@ -66,9 +71,12 @@ def connect(address: str) -> psycopg.Connection[tuple[Any, ...]]:
     return connection
 
 
-def unavailable() -> Refused:
+def unavailable(error: psycopg.Error) -> Refused:
     """Return the answer to those whose request could not be carried out, or not for certain."""
     # What the database said is the exception's cause, for logs: it names hosts and users.
+    if not isinstance(error, LOST):  # it will not pass by itself; somebody must look at it
+        why = error.diag.message_primary or str(error)
+        LOGGER.error("store", extra={"fields": {"why": f"{type(error).__name__}: {why}"}})
     detail = "the database does not answer now; send the same request again."
     return Refused("store_unavailable", 503, detail, retry_after_s=1)
 
@@ -83,6 +91,7 @@ class Work:
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
         self._unsent: list[tuple[str, tuple[Any, ...]]] = []
+        self.sound = True  # until something that was sent fails
 
     def write(self, statement: str, *values: Any) -> None:
         """Have a statement executed, at the latest with the commit; that may raise, then."""
@@ -101,13 +110,19 @@ class Work:
             raise psycopg.OperationalError(f"a commit was answered with {said}")
 
     def _send(self, statement: str, values: tuple[Any, ...]) -> psycopg.Cursor[tuple[Any, ...]]:
-        if not self._unsent:
-            return self._connection.execute(statement, values)
-        with self._connection.pipeline():
-            for each in self._unsent:
-                self._connection.execute(*each)
-            self._unsent.clear()
-            return self._connection.execute(statement, values)
+        execute, waiting, self._unsent = self._connection.execute, self._unsent, []
+        try:
+            if not waiting:
+                return execute(statement, values)
+            # Not prepared: psycopg takes a statement for prepared also where the pipeline failed
+            # before the server had seen it, and every later use of it would fail.
+            with self._connection.pipeline():
+                for each in waiting:
+                    execute(*each, prepare=False)
+                return execute(statement, values, prepare=False)
+        except BaseException:
+            self.sound = False  # and stays so, whatever the caller makes of it
+            raise
 
 
 class Connections:
@@ -136,21 +151,22 @@ class Connections:
         """Begin with `begin` on some connection; commit when the block ends.
 
         `begin` is tried again on a fresh connection where an idle one turns out to be dead:
-        nothing has happened yet. From then on nothing is tried twice. Whatever goes wrong, up to
-        a connection that breaks during the commit, becomes Refused("store_unavailable"): the
-        caller is told to send the same request again, and the stored (n, version) then decides
-        whether the first one counted.
+        nothing has happened yet. From then on nothing is tried twice. Whatever the database
+        reports, up to a connection that breaks during the commit, becomes
+        Refused("store_unavailable"): the caller is told to send the same request again, and the
+        stored (n, version) then decides whether the first one counted. A connection that reported
+        an error is closed: what it still holds of that is nobody's to guess.
         """
         with self._places:
             connection = self._begun(begin)
+            work = Work(connection)
             try:
-                work = Work(connection)
                 yield work
                 work.commit()
             except BaseException as error:
-                alive = self._undo(connection)
-                if isinstance(error, LOST) or (isinstance(error, psycopg.Error) and not alive):
-                    raise unavailable() from error
+                self._undo(connection, work)
+                if isinstance(error, psycopg.Error):
+                    raise unavailable(error) from error
                 raise
             self._keep(connection)
 
@@ -162,31 +178,30 @@ class Connections:
                 try:
                     connection.execute(begin)
                     return connection
-                except LOST as error:
+                except psycopg.Error as error:
                     alive = not connection.broken
                     connection.close()
                     if alive:  # it is not the connection: the space's lock, say, was not free
-                        raise unavailable() from error
+                        raise unavailable(error) from error
         try:
             connection = connect(self.address)
-        except LOST as error:
-            raise unavailable() from error
+        except psycopg.Error as error:
+            raise unavailable(error) from error
         try:
             connection.execute(begin)
-        except LOST as error:
+        except psycopg.Error as error:
             connection.close()
-            raise unavailable() from error
+            raise unavailable(error) from error
         return connection
 
-    def _undo(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-        """Roll back and keep the connection, or let go of one that cannot; tell which."""
-        try:
-            connection.execute("rollback")
-        except psycopg.Error:
-            connection.close()
-            return False
-        self._keep(connection)
-        return True
+    def _undo(self, connection: psycopg.Connection[tuple[Any, ...]], work: Work) -> None:
+        """Roll back and keep the connection where nothing is wrong with it; else close it."""
+        if work.sound:
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("rollback")
+                self._keep(connection)
+                return
+        connection.close()
 
     def _keep(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         if self._closed:
@@ -230,7 +245,7 @@ class Listener:
                     while not self._stop.is_set():
                         for each in connection.notifies(timeout=0.5):
                             self.heard(each.payload)
-            except LOST as error:
+            except psycopg.Error as error:
                 if pause == FIRST_PAUSE:  # once for every time that it goes away
                     LOGGER.warning("not listening", extra={"fields": {"why": str(error).strip()}})
                 self._stop.wait(pause)
