@@ -29,7 +29,14 @@ from guardband.live.store.base import (
     TaskRow,
     TokenRow,
 )
-from guardband.live.store.postgres_connections import CHANNEL, Connections, Listener, Work
+from guardband.live.store.postgres_connections import (
+    CHANNEL,
+    READING,
+    WRITING,
+    Connections,
+    Listener,
+    Work,
+)
 from guardband.live.store.postgres_schema import SCHEMA, migrate
 from guardband.live.total import Total
 
@@ -68,7 +75,7 @@ class PostgresStore:
         self.workers = connections
         self._connections = Connections(address, connections)
         try:
-            with self._connections.transaction("begin") as work:
+            with self._connections.transaction(WRITING) as work:
                 migrate(work)
         except BaseException as error:
             self.close()
@@ -80,10 +87,10 @@ class PostgresStore:
     def transaction(self, space: str) -> Iterator[PostgresTransaction]:
         """Begin work on one space: durable when the block ends, undone if it raises.
 
-        Refused("store_unavailable", 503) where the database is away, also where it went away
-        during the commit and nobody can say whether that happened.
+        Refused("store_unavailable", 503) where the database is away or reports an error, also
+        where it went away during the commit and nobody can say whether that happened.
         """
-        begin = f"begin; select pg_advisory_xact_lock({_lock_of(space)})"
+        begin = f"{WRITING}; select pg_advisory_xact_lock({_lock_of(space)})"
         with self._connections.transaction(begin) as work:
             t = PostgresTransaction(work)
             yield t
@@ -92,8 +99,7 @@ class PostgresStore:
     @contextmanager
     def reading(self) -> Iterator[PostgresTransaction]:
         """Begin reading; everything read belongs to one moment."""
-        begin = "begin isolation level repeatable read read only"
-        with self._connections.transaction(begin) as work:
+        with self._connections.transaction(READING) as work:
             yield PostgresTransaction(work)
 
     def listen(self, heard: Callable[[str], None]) -> Callable[[], None]:
