@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from live.memory_store import MemoryStore
 
-from guardband.live.store import MemoryStore
 from guardband.live.store.base import (
     EntryRow,
     EpochRow,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from live.memory_store import MemoryStore
 from live.protocol.world import DIM, NOTHING, USES, Book, Disk, Made, Player, make_space, name_of
 
 from guardband.live.agent.chain import Chain, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Cut, Mark, News, Refused, Upload, Uploaded
-from guardband.live.store import MemoryStore
 from guardband.live.store.base import StreamRow
 from guardband.live.total import Total, matrix_of, total_sum
 

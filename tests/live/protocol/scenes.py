@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from live.memory_store import MemoryStore
 from live.protocol.world import DIM, USES, Book, make_space, name_of
 
 from guardband.live.agent.chain import Chain, Step, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import News, Refused, Registered, Uploaded
 from guardband.live.space import Space
-from guardband.live.store import MemoryStore, Store
+from guardband.live.store import Store
 
 
 class Scene:

@@ -10,9 +10,10 @@ import textwrap
 
 import apsw
 import pytest
+from live.memory_store import MemoryStore
 from live.protocol.store_contract import SPACE, STREAM, StoreContract
 
-from guardband.live.store import MemoryStore, StoreError
+from guardband.live.store import StoreError
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.store.sqlite_schema import FORMAT
 

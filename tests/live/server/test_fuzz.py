@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from live.fuzz import EXAMPLES, Feed, fuzz, operations_of
+from live.memory_store import MemoryStore
 from live.server.driver import SPACE, Served, Stream, served
 
 from guardband.live.server import Settings, make_app
-from guardband.live.store import MemoryStore
 from guardband.live.total import matrix_of
 
 DOCUMENT = make_app(MemoryStore()).openapi()

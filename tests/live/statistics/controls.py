@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.memory_store import MemoryStore
 from live.statistics.crowd import DIM, NOISE, THETA, distance, nothing, space_for
 
 from guardband.core.types import Floats
@@ -21,7 +22,6 @@ from guardband.live.agent.learner import Learner
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Cut, Mark, Refused, Register, Upload
 from guardband.live.server.alerts import Facts, TaskFacts, alerts_of
-from guardband.live.store.memory import MemoryStore
 from guardband.live.total import Total, empty_total, total_sum, upper_places
 
 __all__ = ["Block", "Control", "Outcome", "honest", "play", "total_from"]

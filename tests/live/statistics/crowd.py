@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.memory_store import MemoryStore
 
 from guardband.core.types import Floats
 from guardband.fleet.engine import Awaited, Request
@@ -21,7 +22,6 @@ from guardband.live.agent.learner import Learner, pack
 from guardband.live.agent.windows import End, ending
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.space import Rewards, Space, Sync
-from guardband.live.store.memory import MemoryStore
 from guardband.live.total import empty_total, total_of
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A store in memory, for tests and simulations; it forgets everything when the process ends."""
+"""A store in memory: the plainest there can be, to compare the others with."""
 
 from __future__ import annotations
 
