@@ -22,6 +22,7 @@ MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-c
 SENTENCES = {short(text): text for text in (*GUARD_REASONS.values(), *REASONS.values())}
 TALLY_SQL = "SELECT kind, reason, count(*) FROM decision WHERE seq > ? AND seq <= ? GROUP BY 1, 2"
 UPTO_SQL = "SELECT coalesce(max(count), 0) FROM tally WHERE stream = ? AND key = 'upto'"
+LAST_SQL = "SELECT coalesce(max(seq), 0) FROM decision"
 RECENT_SQL = """
     SELECT kind, reason, margin, baseline_reward FROM decision WHERE seq > ? ORDER BY seq DESC
 """
@@ -29,18 +30,23 @@ RECENT_SQL = """
 
 def make_report(desk: Desk) -> Report:
     """Return how the agent fares now."""
-    # What may take long is read aside first, without the lock.
-    stream, last = desk.stream, desk.last
+    # What may take long is read aside first, without the lock: only what was committed.
+    stream = desk.stream
     ((before,),) = desk.journal.query_aside(UPTO_SQL, (stream,))
+    ((last,),) = desk.journal.query_aside(LAST_SQL)
+    last = max(last, before)
     seen = desk.journal.query_aside(TALLY_SQL, (before, last))
     recent = desk.journal.query_aside(RECENT_SQL, (last - RECENT,))
     with desk:
-        if desk.stream == stream:
-            seen += desk.journal.query(TALLY_SQL, (last, desk.last))
-            for kind, reason, count in seen:
-                desk.journal.count(stream, kind, count)
-                desk.journal.count(stream, f"why:{reason}", count)
-            desk.journal.count(stream, "upto", desk.last - before)
+        ((upto,),) = desk.journal.query(UPTO_SQL, (desk.stream,))
+        if (desk.stream, upto) != (stream, before):  # another report was faster, or a new stream
+            stream, seen, last = desk.stream, [], upto
+        seen += desk.journal.query(TALLY_SQL, (last, desk.last))
+        for kind, reason, count in seen:
+            desk.journal.count(stream, kind, count)
+            desk.journal.count(stream, f"why:{reason}", count)
+        if seen:
+            desk.journal.count(stream, "upto", desk.last - upto)
         counts = desk.journal.counts(desk.stream)
         tally = desk.tally.tolist()
         pending = desk.last - desk.settled
