@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from guardband.live.agent.journal_schema import COLUMNS, FORMAT, MIGRATIONS
-
-try:
-    import apsw
-
-    from guardband.live.wal import use_wal
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError(
-        "live agents keep a journal in SQLite: pip install 'guardband[live]'"
-    ) from error
+from guardband.live.sqlite import apsw, connect
 
 __all__ = ["Head", "Journal", "JournalError", "Kept"]
 
@@ -47,6 +39,18 @@ SAVE_HEAD = """
     UPDATE head SET stream = ?, settled = ?, n = ?, own = ?, round = ?, due = ?, heard = ?,
            tally = ?, revision = ? WHERE id = 1
 """
+# What to do about what SQLite says.
+ADVICE = {
+    apsw.FullError: "Make room on the disk.",
+    apsw.BusyError: f"Another process has held it for {BUSY_MS // 1000} s: see which one.",
+    apsw.ReadOnlyError: "See whether the folder and the files in it may be written.",
+    apsw.CantOpenError: "See whether its folder is still there and may be written.",
+    apsw.IOError: "See whether its folder is still there and the disk is sound.",
+    apsw.CorruptError: "It is damaged: put it aside, and the agent begins a new journal.",
+    apsw.NotADBError: "It is no journal: put it aside, and the agent begins a new one.",
+    apsw.ConstraintError: "A number is missing or not finite: see what the agent was given.",
+    apsw.ConnectionClosedError: "The agent was closed meanwhile: make a new one.",
+}
 
 
 class JournalError(OSError):
@@ -109,33 +113,35 @@ class Journal:
     def _open(self) -> None:
         self._version = -1
         try:
-            self._db = apsw.Connection(str(self.path))
-            self._db.set_busy_timeout(BUSY_MS)
+            self._db = self._connect()
             # One cursor for all: what it read last is let go when it executes the next statement.
             self._execute = self._db.cursor().execute
             self._migrate()
-        except apsw.Error as error:
-            raise JournalError(f"{self.path} cannot be opened as a journal: {error}.") from error
+        except BaseException as error:
+            self.rest()
+            if not isinstance(error, apsw.Error):
+                raise
+            raise JournalError(
+                f"{self.path} cannot be opened as a journal: {error}.{_advice(error)}"
+            ) from error
+
+    def _connect(self) -> apsw.Connection:
+        db = connect(self.path, BUSY_MS, refusal=JournalError, page_size=PAGE)
+        db.pragma("synchronous", "normal")
+        db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        return db
 
     def _migrate(self) -> None:
-        self._execute(f"PRAGMA page_size = {PAGE}")
-        use_wal(self._db, BUSY_MS)
-        self._execute("PRAGMA synchronous = NORMAL")
-        self._execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         self._execute("BEGIN IMMEDIATE")
-        try:
-            ((found,),) = self.query("PRAGMA user_version")
-            if found > FORMAT:
-                raise JournalError(
-                    f"{self.path} has format {found}, newer than the {FORMAT} this version of "
-                    "guardband reads: upgrade guardband."
-                )
-            for step in MIGRATIONS[found:]:
-                self._execute(step)
-            self._execute(f"PRAGMA user_version = {FORMAT}")
-        except BaseException:
-            self._execute("ROLLBACK")
-            raise
+        found = int(self._db.pragma("user_version"))
+        if found > FORMAT:
+            raise JournalError(
+                f"{self.path} has format {found}, newer than the {FORMAT} this version of "
+                "guardband reads: upgrade guardband."
+            )
+        for step in MIGRATIONS[found:]:
+            self._execute(step)
+        self._execute(f"PRAGMA user_version = {FORMAT}")
         self._execute("COMMIT")
 
     def begin(self) -> bool:
@@ -145,7 +151,7 @@ class Journal:
         try:
             self._execute("BEGIN IMMEDIATE")
         except apsw.Error as error:
-            raise JournalError(f"{self.path} cannot be written: {error}.") from error
+            raise self._failure(error) from error
         return bool(self._db.data_version() != self._version)
 
     def commit(self) -> None:
@@ -153,18 +159,26 @@ class Journal:
         try:
             self._execute("COMMIT")
         except apsw.Error as error:
-            self.undo()
-            raise JournalError(
-                f"{self.path} cannot be written: {error}. Nothing was changed; see whether the "
-                "disk is full or the folder is gone."
-            ) from error
+            self.undo(error)
         self._version = self._db.data_version()
 
-    def undo(self) -> None:
-        """Let everything be as it was before the transaction."""
-        if self._db is not None and self._db.in_transaction:
-            self._execute("ROLLBACK")
+    def undo(self, cause: BaseException) -> None:
+        """Let everything be as it was before the transaction; raise if SQLite is the cause."""
         self._version = -1
+        try:
+            if self._db is not None and self._db.in_transaction:
+                self._execute("ROLLBACK")
+        except apsw.ConnectionClosedError:
+            pass
+        except apsw.Error:  # the next transaction opens the file anew
+            self.rest()
+        if isinstance(cause, apsw.Error):
+            raise self._failure(cause) from cause
+
+    def _failure(self, error: apsw.Error) -> JournalError:
+        return JournalError(
+            f"{self.path} cannot be used: {error}. Nothing was changed.{_advice(error)}"
+        )
 
     # What decide and observe do.
 
@@ -213,7 +227,10 @@ class Journal:
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; also for what changes something, in a transaction."""
-        return list(self._execute(sql, values))
+        try:
+            return list(self._execute(sql, values))
+        except apsw.Error as error:
+            raise self._failure(error) from error
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """Return the first row of a statement, if there is one."""
@@ -271,21 +288,27 @@ class Journal:
 
         The log is synchronised as a file: no reader and no writer waits for it.
         """
-        for path, way in ((f"{self.path}-wal", os.O_RDWR), (self.path.parent, os.O_RDONLY)):
-            handle = os.open(path, way)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        try:
+            for path, way in ((f"{self.path}-wal", os.O_RDWR), (self.path.parent, os.O_RDONLY)):
+                handle = os.open(path, way)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path} cannot be put on disk: {error}. {ADVICE[apsw.IOError]}"
+            ) from error
 
     def query_aside(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads, over a connection of its own."""
         with self._asking:
-            if self._aside is None:
-                self._aside = apsw.Connection(str(self.path))
-                self._aside.set_busy_timeout(BUSY_MS)
-                self._aside.execute("PRAGMA synchronous = NORMAL")
-            return list(self._aside.execute(sql, values))
+            try:
+                if self._aside is None:
+                    self._aside = self._connect()
+                return list(self._aside.execute(sql, values))
+            except apsw.Error as error:
+                raise self._failure(error) from error
 
     def tidy(self) -> None:
         """Move the log into the file, as far as nobody is in the way."""
@@ -310,3 +333,7 @@ class Journal:
                 self._aside.close()
         if self._db is not None:
             self._db.close()
+
+
+def _advice(error: apsw.Error) -> str:
+    return next((f" {text}" for kind, text in ADVICE.items() if isinstance(error, kind)), "")

@@ -112,10 +112,12 @@ class Ledger:
         try:
             if self.journal.begin() or self._stale:
                 self._load(self._stale)
-        except BaseException:
+        except BaseException as error:
             self._stale = True
-            self.journal.undo()
-            self.lock.release()
+            try:
+                self.journal.undo(error)
+            finally:
+                self.lock.release()
             raise
         return self
 
@@ -127,11 +129,11 @@ class Ledger:
     ) -> None:
         self._stale = True  # until it is known that the transaction was kept
         try:
-            if kind is None:
+            if error is None:
                 self.journal.commit()
                 self._stale = False
             else:
-                self.journal.undo()
+                self.journal.undo(error)
         finally:
             self.lock.release()
 

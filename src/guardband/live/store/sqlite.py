@@ -1,8 +1,4 @@
-"""A store in one SQLite file: durable at every commit, shared by the processes of one host.
-
-SQLite comes with apsw, not from the system: versions before 3.51.3 can damage a file in WAL mode
-that several connections write to.
-"""
+"""A store in one SQLite file: durable at every commit, shared by the processes of one host."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from guardband.live.sqlite import apsw, connect
 from guardband.live.store.base import (
     KEYS,
     AuditRow,
@@ -29,19 +26,9 @@ from guardband.live.store.base import (
 )
 from guardband.live.store.sqlite_schema import APPLICATION, FORMAT, MIGRATIONS
 
-try:
-    import apsw
-
-    from guardband.live.wal import use_wal
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "the live system needs SQLite through apsw: pip install 'guardband[live]'."
-    ) from error
-
 __all__ = ["SqliteStore"]
 
 Kind = TypeVar("Kind", bound=Row | AuditRow)
-SOUND = 3_051_003  # the first version of SQLite without the damage that WAL could do
 BUSY_MS = 30_000
 NAMES: dict[type[Any], str] = {
     SpaceRow: "space",
@@ -66,11 +53,6 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | Path) -> None:
-        if apsw.SQLITE_VERSION_NUMBER < SOUND:
-            raise StoreError(
-                f"apsw {apsw.apsw_version()} brings SQLite {apsw.sqlite_lib_version()}, which can "
-                "damage a shared file: pip install --upgrade apsw."
-            )
         self.path = Path(path)
         self._lock = threading.RLock()
         self._deep = False
@@ -83,9 +65,7 @@ class SqliteStore:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         try:
-            self._connection = apsw.Connection(str(self.path))
-            self._connection.set_busy_timeout(BUSY_MS)
-            use_wal(self._connection, BUSY_MS)
+            self._connection = connect(self.path, BUSY_MS, refusal=StoreError)
             self._connection.pragma("synchronous", "full")
             self._connection.pragma("foreign_keys", "on")
             with self._writing():
