@@ -29,8 +29,8 @@ class Hands:
     def __init__(self, wall: float = 1_000.0) -> None:
         self.wall, self.steady = wall, 0.0
 
-    def clock(self) -> Clock:
-        return Clock(lambda: self.wall, lambda: self.steady)
+    def clock(self, boot: str | None = None) -> Clock:
+        return Clock(lambda: self.wall, lambda: self.steady, boot)
 
     def pass_(self, seconds: float) -> None:
         self.wall += seconds

@@ -105,7 +105,7 @@ class Ledger:
         self.revision = self.n = -1
         self._stale = True
         with self:
-            self.clock.not_before(self.journal.last()[2])
+            self._set_clock()
 
     def __enter__(self) -> Ledger:
         self.lock.acquire()
@@ -250,8 +250,31 @@ class Ledger:
             self.learner.load(self.chain.pooled, handed_in(self.chain), head.own)
         self._stale = False
 
+    def _set_clock(self) -> None:
+        """Agree on the time with the processes that have this journal, and with its past."""
+        clock, newest = self.clock, self.journal.last()[2]
+        if clock.boot is None:
+            clock.not_before(newest)
+            return
+        shared = self._shared_base()
+        base = clock.share(shared, newest, idle=self.settled == self.last)
+        if base != shared:
+            kept = json.dumps({"boot": clock.boot, "base": base})
+            self.journal.query("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (kept,))
+            self.reload()  # and so do the others
+
+    def _shared_base(self) -> float | None:
+        """Return the clock's base that is shared; None: there is none since the last boot."""
+        row = self.journal.one("SELECT value FROM meta WHERE key = 'clock'")
+        kept = {} if row is None else json.loads(row[0])
+        found: float | None = kept.get("base") if kept.get("boot") == self.clock.boot else None
+        return found
+
     def _load_rest(self, head: Head) -> None:
         query = self.journal.query
+        base = self._shared_base()
+        if base is not None:
+            self.clock.follow(base)
         ((version, self.paused, self.leased_at, self.leased_for),) = query(
             "SELECT config, paused, leased_at, leased_for FROM control"
         )

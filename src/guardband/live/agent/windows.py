@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 from typing import NamedTuple
 
 from guardband.live.space import Rewards
@@ -17,12 +18,28 @@ from guardband.live.space import Rewards
 __all__ = ["Clock", "End", "Ending", "ending"]
 
 JUMP_S = 1.0  # a wall clock that leaves ours by more has been set
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+TIMES = Path("/proc/self/ns/time")
 
 
-def steady() -> float:
+def seconds_since_boot() -> float:
     """Return seconds that go on while the computer sleeps, where the system counts them."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime(clock)
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+def this_boot() -> str | None:
+    """Return the name of this boot; None where the system does not say, or has no such clock.
+
+    Processes with the same answer count the same seconds; a container may have its own clock.
+    """
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return None
+    try:
+        boot = BOOT.read_text().strip()
+        return f"{boot} {TIMES.readlink()}" if TIMES.exists() else boot
+    except OSError:
+        return None
 
 
 class End(IntEnum):
@@ -66,28 +83,64 @@ def ending(
 
 
 class Clock:
-    """Seconds since 1970 that never run backwards, whatever is done to the computer's clock.
+    """Seconds since 1970 that go on steadily, whatever is done to the computer's clock.
 
-    The wall clock is read once; from then on a steady one goes on from there. What is in a
-    journal may be later than the wall clock says: then time goes on from that.
+    Time is what a steady clock counts, and a base that is read from the wall clock once. Processes
+    with one journal share the base until the computer starts again, so that a window ends at the
+    same moment for all of them. What is in a journal may be later than the wall clock says: then
+    time goes on from that.
+
+    Parameters
+    ----------
+    wall, steady
+        For tests.
+    boot
+        Since when `steady` counts. None: other processes cannot know, so no base is shared; where
+        no clocks are given, the system is asked.
     """
 
     def __init__(
         self,
-        wall: Callable[[], float] = time.time,
-        steady: Callable[[], float] = steady,
+        wall: Callable[[], float] | None = None,
+        steady: Callable[[], float] | None = None,
+        boot: str | None = None,
     ) -> None:
-        self._wall, self._steady = wall, steady
-        self._base, self._start = wall(), steady()
+        self.boot = this_boot() if wall is None and steady is None else boot
+        self._wall = time.time if wall is None else wall
+        self._steady = seconds_since_boot if steady is None else steady
+        self._base = self._wall_base()
         self._apart = 0.0
+
+    def _wall_base(self) -> float:
+        return self._wall() - self._steady()
 
     def now(self) -> float:
         """Return the time."""
-        return self._base + (self._steady() - self._start)
+        return self._base + self._steady()
 
     def not_before(self, moment: float) -> None:
         """Go on from `moment`, if it is later than now."""
-        self._base += max(0.0, moment - self.now())
+        if moment > self.now():
+            self._base = moment - self._steady()
+
+    def follow(self, base: float) -> None:
+        """Go by the base that is shared."""
+        self._base = base
+        if abs(self._wall() - self.now()) < JUMP_S:
+            self._apart = 0.0
+
+    def share(self, base: float | None, newest: float, *, idle: bool) -> float:
+        """Go by the base that is shared, if there is one; return the one to share from now on.
+
+        The wall clock may be wrong when the base is taken. Once it was set, a new base is taken as
+        soon as nothing waits for a window (`idle`). Time does not go back before `newest`.
+        """
+        right = max(self._wall_base(), newest - self._steady())
+        if base is None or (idle and abs(right - base) >= JUMP_S):
+            base = right
+        self.follow(base)
+        self.not_before(newest)
+        return self._base
 
     def jump(self) -> float:
         """Return by how much the wall clock was set since the last time; 0 for small amounts."""
