@@ -15,7 +15,7 @@ from typing import Any
 
 from guardband.live.agent.chain import Chain, Verdict
 from guardband.live.agent.desk import Desk
-from guardband.live.agent.joining import agree
+from guardband.live.agent.joining import OtherSettingsError, agree
 from guardband.live.agent.journal import JournalError
 from guardband.live.agent.self_report import make_report
 from guardband.live.filelock import FileLock
@@ -37,7 +37,7 @@ ELECTION_S = 1.0
 BACKOFF_S = (0.2, 30.0)
 ATTEMPTS = 8  # steps of one upload: register, rebase, send again
 PRUNE = 256
-TROUBLE = (Unreachable, Refused, JournalError, ValueError)  # what can be expected
+TROUBLE = (Unreachable, Refused, JournalError, OtherSettingsError)  # what can be expected
 
 
 class Courier:
@@ -67,7 +67,7 @@ class Courier:
         self._threads: list[threading.Thread] = []
         self.lock = FileLock(self.desk.path.parent / "courier.lock")
         self._opened: OpenEpoch | None = None
-        self._known: str | None = None  # the stream that was registered in this session
+        self._known: str | None = None  # the stream that was registered since this process started
         self._done: dict[str, float] = {}
         self._epoch_at = time.monotonic()
         self._patience = 0.0
@@ -95,7 +95,7 @@ class Courier:
             return True
 
     def _register(self) -> None:
-        """Make the stream known, once in a session and after every change of it."""
+        """Make the stream known, once in a process and after every change of it."""
         desk = self.desk
         for _ in range(ATTEMPTS):
             chain = desk.chain
@@ -352,6 +352,8 @@ class Courier:
                 self._last_errands(seal)
             except TROUBLE as problem:
                 log.warning("guardband: closed without handing in: %s", problem)
+            except Exception:  # whatever it is: the rest must be let go of
+                log.exception("guardband: closed without handing in")
         self.lock.leave()
         self.link.close()
         for thread in self._threads[1:]:

@@ -17,9 +17,13 @@ from guardband.live.link import Link, Unreachable
 from guardband.live.messages import Refused
 from guardband.live.space import ALGORITHMS, NAME, Space
 
-__all__ = ["Joined", "agree", "as_given", "join"]
+__all__ = ["Joined", "OtherSettingsError", "agree", "as_given", "join"]
 
 SETTINGS = tuple(f.name for f in fields(Space) if f.name not in ("name", "features"))
+
+
+class OtherSettingsError(ValueError):
+    """The user said something about the space that is not so."""
 
 
 class Joined(NamedTuple):
@@ -141,7 +145,7 @@ def _space_from(name: str, said: Mapping[str, Any]) -> Space | None:
 
 
 def agree(space: Space, task: str, said: Mapping[str, Any]) -> None:
-    """Raise if the user said something about the space that is not so."""
+    """Raise `OtherSettingsError` if the user said something about the space that is not so."""
     actual = {**asdict(space), "dim": space.dim, "features": space.features}
     actual["alpha"] = space.alphas.get(task, space.alpha)
     for name, value in said.items():
@@ -150,7 +154,7 @@ def agree(space: Space, task: str, said: Mapping[str, Any]) -> None:
             told = dict(value) if isinstance(value, Mapping) else asdict(value)
             is_ = {key: actual[name].get(key) for key in told}
         if told != is_:
-            raise ValueError(
+            raise OtherSettingsError(
                 f"{name}={told!r} was given, but space {space.name!r} has {name}={is_!r}: leave it "
                 "out, give what the space has, or use another space."
             )
