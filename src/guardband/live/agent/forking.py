@@ -23,7 +23,9 @@ class Forkable(Protocol):
 
 
 def survive_forks(those: Iterable[Forkable]) -> None:
-    """Tell whoever is among `those` when a fork happens."""
+    """Tell whoever is among `those` when a fork happens, where the system has forks."""
+    if not hasattr(os, "register_at_fork"):
+        return
     held: list[Forkable] = []
 
     def before() -> None:
