@@ -7,7 +7,15 @@ import pytest
 from matplotlib.figure import Figure
 
 import guardband as gb
-from guardband.sim.plots import METRICS, draw_curves, spread
+from guardband.sim.plots import (
+    METRICS,
+    Curve,
+    _crowded_below,
+    draw_curves,
+    frame,
+    label_ends,
+    spread,
+)
 
 PHI = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], [[0.7, 0.3], [0.1, 0.9], [0.6, 0.2]]])
 
@@ -115,6 +123,56 @@ def test_an_unknown_metric_names_the_nearest(results):
 def test_violations_that_were_not_counted_are_not_drawn():
     with pytest.raises(ValueError, match="was not counted"):
         draw_curves(run(gb.DisLinUcb()), "violations_realised")
+
+
+def ending(*ends):
+    """Return curves that rise in a line to these ends."""
+    return [
+        Curve(str(end), np.linspace(0.0, end, 5), np.full(5, np.nan), "#000000", "-")
+        for end in ends
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "straight"),
+    [
+        ((5000.0, 30.0, 7.0), 1.0),
+        ((5000.0, 30.0, -7.0), 1.0),
+        ((5000.0, 30.0, 0.0), 10.0),
+        ((5000.0, 0.0, 0.0), None),  # nothing to tell apart
+        ((5000.0, 30.0, 700.0), None),  # one alone lies on nobody
+        ((5000.0, 3.0, 1e-9), 1e-3),  # six decades at most
+        ((0.0, 0.0), None),
+    ],
+)
+def test_an_axis_bends_where_curves_would_lie_on_top_of_each_other(ends, straight):
+    assert _crowded_below("sum", ending(*ends)) == straight
+    assert _crowded_below("average", ending(*ends)) is None
+
+
+def test_a_bent_axis_keeps_names_beside_their_ends_and_says_that_it_is_bent():
+    curves = ending(5000.0, 30.0, 7.0, -2.0)
+    figure = Figure()
+    axes = figure.add_subplot()
+    frame(axes, METRICS["regret"], curves, subtitle="", last=5)
+    label_ends(axes, curves, [curve.label for curve in curves], 0.05)
+    figure.draw_without_rendering()
+    assert axes.get_ylabel() == "regret so far, logarithmic from 1"
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == ["-1", "0", "1", "10", "100", "1,000"]
+    for curve, text in zip(curves, axes.texts[-4:], strict=True):
+        inside = axes.transAxes.inverted().transform(axes.transData.transform((5, curve.mean[-1])))
+        assert text.get_position()[1] == pytest.approx(inside[1], abs=0.05)
+
+
+def test_a_sample_is_long_enough_to_show_two_dashes(results):
+    figure = draw_curves(results)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    width = axes.get_window_extent().width * 72 / figure.dpi  # in points
+    samples = [line for line in axes.lines if line.get_transform() == axes.transAxes]
+    longest = max(np.ptp(line.get_xdata()) * width for line in samples)
+    assert longest > 2 * 2.2 * 8  # of dash and gap of all but the longest pattern, 2.2 points wide
 
 
 @pytest.mark.parametrize(

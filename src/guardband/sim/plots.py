@@ -14,7 +14,13 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    MaxNLocator,
+    NullLocator,
+    StrMethodFormatter,
+)
 
 from guardband.checks import check_choice
 from guardband.core.types import Floats, Ints
@@ -35,6 +41,8 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (2, 1)
 YARDSTICK = (GREY, (0, (1, 1.5)))
 
 LINE_INCHES, LABEL_WIDTH = 0.19, 32
+SAMPLE = (1.035, 1.15)  # a curve's sample beside the axes: long enough for two dashes
+LOW, DECADES = 0.02, 6  # curves that end below this share of the largest lie on top of each other
 
 
 class Metric(NamedTuple):
@@ -192,9 +200,14 @@ def frame(axes: Axes, look: Metric, curves: Sequence[Curve], *, subtitle: str, l
     axes.set_xlabel("round", color=INK, fontsize=11)
     axes.set_ylabel(look.axis, color=INK, fontsize=11)
     axes.set_xlim(0, last)
-    axes.set_ylim(*_limits(look.kind, curves))
     _tick(axes.xaxis, whole=True)
-    _tick(axes.yaxis, whole=look.kind == "count", unit=" %" if look.kind == "percent" else "")
+    straight = _crowded_below(look.kind, curves)
+    if straight is None:
+        axes.set_ylim(*_limits(look.kind, curves))
+        _tick(axes.yaxis, whole=look.kind == "count", unit=" %" if look.kind == "percent" else "")
+    else:
+        _bend(axes, *_limits(look.kind, curves), straight)
+        axes.set_ylabel(f"{look.axis}, logarithmic from {straight:,g}", color=INK, fontsize=11)
     axes.tick_params(color=GREY, labelcolor=INK, labelsize=10, length=3)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -208,6 +221,36 @@ def _tick(axis: XAxis | YAxis, *, whole: bool, unit: str = "") -> None:
     marks = axis.get_majorticklocs()
     decimals = max(0, -math.floor(math.log10(marks[1] - marks[0]) + 1e-6))
     axis.set_major_formatter(StrMethodFormatter(f"{{x:,.{decimals}f}}{unit}"))
+
+
+def _crowded_below(kind: str, curves: Sequence[Curve]) -> float | None:
+    """Return up to where an axis should be linear, if several curves would lie on top of another.
+
+    That is where two or more, not all of them 0, end below 2 % of the largest; else None.
+    """
+    ends = [abs(float(curve.mean[-1])) for curve in curves]
+    largest = max(ends)
+    low = [end for end in ends if end < LOW * largest]
+    if kind not in ("sum", "count") or len(low) < 2 or max(low) == 0:
+        return None
+    least = max(min(end for end in low if end > 0), largest / 10**DECADES)
+    return float(10 ** math.floor(math.log10(least)))
+
+
+def _bend(axes: Axes, low: float, high: float, straight: float) -> None:
+    """Make the y-axis logarithmic beyond a number, and linear up to it."""
+    axes.set_yscale("symlog", linthresh=straight, linscale=0.4)
+    axes.set_ylim(low * 1.3, high * 1.3)
+    powers = [straight]
+    while powers[-1] * 10 <= max(high, -low):
+        powers.append(powers[-1] * 10)
+    marks = [-power for power in powers if power <= -low] + [0.0]
+    marks += [power for power in powers if power <= high]
+    axes.yaxis.set_major_locator(FixedLocator(sorted(marks)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda y, _: f"{y:,g}" if abs(y) < 1 else f"{y:,.0f}")
+    )
 
 
 def _limits(kind: str, curves: Sequence[Curve]) -> tuple[float, float]:
@@ -225,19 +268,23 @@ def _limits(kind: str, curves: Sequence[Curve]) -> tuple[float, float]:
 
 def label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line: float) -> None:
     """Write every curve's name and last value beside its end, each on a line of its own."""
-    low, high = axes.get_ylim()
-    ends = [(float(curve.mean[-1]) - low) / (high - low) for curve in curves]
+    scale = axes.yaxis.get_transform()
+    low, high = scale.transform(np.array(axes.get_ylim()))
+    last = scale.transform(np.array([float(curve.mean[-1]) for curve in curves]))
+    ends = [float(end) for end in (last - low) / (high - low)]
     heights = [line * (label.count("\n") + 1) for label in labels]
     for curve, label, end, place in zip(curves, labels, ends, spread(ends, heights), strict=True):
         beside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
         leader = {"color": curve.colour, "linewidth": 0.8, **beside}
-        axes.plot([1.005, 1.035], [end, place], **leader)
+        start, stop = SAMPLE
+        axes.plot([1.005, start], [end, place], **leader)
         sample = leader | {"linewidth": curve.width, "linestyle": curve.dash}
-        axes.plot([1.035, 1.095], [place, place], **sample)
+        axes.plot([start, stop], [place, place], **sample)
         if curve.marker:
-            axes.plot([1.065], [place], **sample, marker=curve.marker, markersize=5.5)
+            middle = (start + stop) / 2
+            axes.plot([middle], [place], **sample, marker=curve.marker, markersize=5.5)
         words = {"va": "center", "color": INK, "fontsize": 10, "parse_math": False, **beside}
-        axes.text(1.105, place, label, **words)
+        axes.text(stop + 0.01, place, label, **words)
 
 
 def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
