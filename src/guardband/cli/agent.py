@@ -10,12 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-from guardband.cli.live import plainly
+from guardband.cli.operator import plainly
 
-__all__ = ["agent"]
+__all__ = ["CURL", "EXAMPLE", "agent"]
 
 PORT = 8711
 COORDINATOR = "http://127.0.0.1:8710"
+CURL = """\
+curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json' \\
+  -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0, "baseline_reward": 0.3}'
+
+curl -s http://127.0.0.1:8711/v1/reward -H 'Content-Type: application/json' \\
+  -d '{"id": "ID", "reward": 0.4}'
+"""
+EXAMPLE = CURL.replace(" \\\n ", "")  # for --help, which wraps lines itself
 
 
 def agent(
@@ -46,14 +54,7 @@ def agent(
 ) -> None:
     """Run one task's agent, for programs in any language on this machine, until Ctrl-C.
 
-    POST /v1/decide answers with the action to play, POST /v1/reward takes its reward:
-
-        curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json'
-        -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0}'
-
-        curl -s http://127.0.0.1:8711/v1/reward -H 'Content-Type: application/json'
-        -d '{"id": "ID", "reward": 0.4}'
-
+    POST /v1/decide answers with the action to play, POST /v1/reward takes its reward; see below.
     The API is described in /openapi.json; /healthz says how the agent fares.
     """
     with plainly(), contextlib.ExitStack() as on_failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from importlib.metadata import version
@@ -12,21 +13,22 @@ from rich.console import Console
 from rich.markup import escape
 
 from guardband.cli import data, lists
-from guardband.cli.agent import agent
+from guardband.cli.agent import EXAMPLE, agent
 from guardband.cli.audit import audit
 from guardband.cli.backup import backup, restore
 from guardband.cli.bounds import bounds
 from guardband.cli.demo import demo
 from guardband.cli.export import export
-from guardband.cli.live import token_app
 from guardband.cli.reproduce import InterruptedRun, reproduce
 from guardband.cli.run import run
 from guardband.cli.serve import serve
 from guardband.cli.spaces import space_app
+from guardband.cli.tokens import token_app
 from guardband.sim import BoundWarning
 
 __all__ = ["app", "main"]
 
+EXTRA = re.compile(r"pip install 'guardband\[([a-z,]+)\]'")
 STOPPED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
@@ -43,7 +45,7 @@ app.command()(lists.problems)
 app.command()(lists.algorithms)
 app.command()(demo)
 app.command()(serve)
-app.command()(agent)
+app.command(epilog=EXAMPLE)(agent)
 app.command()(audit)
 app.command()(export)
 app.command()(backup)
@@ -86,6 +88,11 @@ def main() -> None:
         if end.code == STOPPED and not isinstance(end, InterruptedRun):
             notes.print("stopped.")
         raise
-    except (ValueError, TypeError, OSError) as error:
-        notes.print(f"[red]error:[/red] {escape(str(error))}")
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        notes.print(f"[red]error:[/red] {escape(_with_checkout(str(error)))}")
         sys.exit(2)
+
+
+def _with_checkout(text: str) -> str:
+    """Add how to install what is missing to those who have the sources, not the package."""
+    return EXTRA.sub(r"\g<0> (in a checkout: pip install '.[\g<1>]')", text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardband.cli.live import open_store, plainly
+from guardband.cli.operator import open_store, plainly
 
 if TYPE_CHECKING:
     from guardband.live.store.base import Store
@@ -64,35 +64,35 @@ def serve(
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"there is no file {file}.")
     _check_address(host, tls=tls_cert is not None, insecure=insecure)
-    with plainly(), contextlib.ExitStack() as on_failure:
-        from guardband.live.server import Settings, make_app  # noqa: PLC0415 - an extra
-        from guardband.live.server.first_start import first_tokens, only_server  # noqa: PLC0415
-        from guardband.live.server.logs import set_up  # noqa: PLC0415
-        from guardband.live.server.run import bind, server_for  # noqa: PLC0415
+    with contextlib.ExitStack() as held:
+        with plainly(), contextlib.ExitStack() as on_failure:
+            from guardband.live.server import Settings, make_app  # noqa: PLC0415 - an extra
+            from guardband.live.server.first_start import first_tokens, only_server  # noqa: PLC0415
+            from guardband.live.server.logs import set_up  # noqa: PLC0415
+            from guardband.live.server.run import bind, server_for  # noqa: PLC0415
 
-        if store is None:
-            lock = only_server(data)
-            on_failure.callback(lock.leave)
-        sock = on_failure.enter_context(bind(host, port))
-        kept = on_failure.enter_context(contextlib.closing(open_store(data, store)))
-        first = first_tokens(kept, data, now=time.time())
-        _create_spaces(kept, space or [])
-        settings = Settings(open_metrics=open_metrics)
-        server = server_for(
-            make_app(kept, settings=settings),
-            settings=settings,
-            tls_cert=None if tls_cert is None else str(tls_cert),
-            tls_key=None if tls_key is None else str(tls_key),
-        )
-        on_failure.pop_all()  # from here on the server closes them
-    set_up(quiet=quiet)
-    scheme = "http" if tls_cert is None else "https"
-    shown = f"[{host}]" if ":" in host else host
-    address = f"{scheme}://{shown}:{sock.getsockname()[1]}"
-    # Whoever reads the address may stop the server at once: it is said when signals are heard.
-    server.ready = lambda: _say_where(address, data, first=first)
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=[sock])
+            if store is None:
+                held.enter_context(only_server(data))
+            sock = on_failure.enter_context(bind(host, port))
+            kept = on_failure.enter_context(contextlib.closing(open_store(data, store)))
+            first = first_tokens(kept, data, now=time.time())
+            _create_spaces(kept, space or [])
+            settings = Settings(open_metrics=open_metrics)
+            server = server_for(
+                make_app(kept, settings=settings),
+                settings=settings,
+                tls_cert=None if tls_cert is None else str(tls_cert),
+                tls_key=None if tls_key is None else str(tls_key),
+            )
+            on_failure.pop_all()  # from here on the server closes them
+        set_up(quiet=quiet)
+        scheme = "http" if tls_cert is None else "https"
+        shown = f"[{host}]" if ":" in host else host
+        address = f"{scheme}://{shown}:{sock.getsockname()[1]}"
+        # Whoever reads the address may stop the server at once: it is said when signals are heard.
+        server.ready = lambda: _say_where(address, data, first=first)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[sock])
     typer.echo("stopped.")
 
 

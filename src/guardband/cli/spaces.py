@@ -1,16 +1,16 @@
-"""`guardband space ...`: what an operator does on the second day, while agents run."""
+"""`guardband space ...`: what an operator does with spaces, on the first day and later."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.live import HERE, WHO, Data, Token, Url, ask, existing, plainly, space_app
+from guardband.cli.operator import WHO, Target, print_table, targeted
 
 if TYPE_CHECKING:
     from guardband.live.coordinator.coordinator import Coordinator
@@ -18,237 +18,273 @@ if TYPE_CHECKING:
 
 __all__ = ["space_app"]
 
+space_app = typer.Typer(
+    help="Create, list and change spaces of the live system.", no_args_is_help=True
+)
+
 Name = Annotated[str, typer.Argument(help="The space.")]
 Task = Annotated[str, typer.Argument(help="The task.")]
 Reason = Annotated[str, typer.Option(help="Why; it is written down.")]
 
 
+@space_app.command("create")
+@targeted
+def create(
+    target: Target,
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    features: Annotated[
+        str | None, typer.Option(help="Names of the features, with commas between them.")
+    ] = None,
+    agents: Annotated[int | None, typer.Option(help="How many tasks may join.")] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
+    ] = None,
+    contexts: Annotated[
+        str | None, typer.Option(help="shared, or per-request: each has a context of its own.")
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help="Bound on the reward noise.")] = None,
+    theta_bound: Annotated[float | None, typer.Option(help="Bound on theta's length.")] = None,
+    mode: Annotated[str | None, typer.Option(help="strict or policy.")] = None,
+    window_s: Annotated[float | None, typer.Option(help="How long to wait for rewards.")] = None,
+    default: Annotated[float | None, typer.Option(help="What counts where none came.")] = None,
+    order: Annotated[str | None, typer.Option(help="window or prompt.")] = None,
+    profile: Annotated[str | None, typer.Option(help="platform or hospital.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="JSON with these and all other settings.")
+    ] = None,
+) -> None:
+    """Create a space.
+
+    For example: guardband space create home --features price,fresh,rating --agents 3
+    """
+    from guardband.live.space import Space  # noqa: PLC0415
+
+    given: dict[str, Any] = {} if file is None else json.loads(file.read_text())
+    own = {
+        "name": name,
+        "features": None if features is None else list(_names(features)),
+        "agents": agents,
+        "alpha": alpha,
+        "contexts": contexts,
+        "noise": noise,
+        "theta_bound": theta_bound,
+        "mode": mode,
+        "profile": profile,
+    }
+    rewards = {"window_s": window_s, "default": default, "order": order}
+    given |= {key: value for key, value in own.items() if value is not None}
+    rewards = {key: value for key, value in rewards.items() if value is not None}
+    if rewards:
+        given["rewards"] = {**given.get("rewards", {}), **rewards}
+    for needed in ("features", "agents"):
+        if needed not in given:
+            raise ValueError(f"a space needs --{needed}.")
+    space = Space.from_json(given)
+    _create(target, space)
+    typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, alpha {space.alpha:g}.")
+    typer.echo(f"next: guardband token create --space {name} --task TASK")
+
+
+@space_app.command("list")
+@targeted
+def list_(target: Target) -> None:
+    """List the spaces."""
+
+    def here(coordinator: Coordinator) -> list[dict[str, Any]]:
+        with coordinator.store.reading() as t:
+            return [
+                {**row._asdict(), "space": row.name, "tasks": len(t.tasks(row.name))}
+                for row in t.spaces()
+            ]
+
+    found = target.do(here, "GET", "/v1/spaces", read=lambda lines: lines)
+    print_table(("space", "tasks", "epoch", "config_version", "paused"), found)
+
+
 @space_app.command("show")
-def show(name: Name, data: Data = HERE, url: Url = None, token: Token = None) -> None:
+@targeted
+def show(target: Target, name: Name) -> None:
     """Print a space's settings as JSON."""
-    with plainly():
-        space, version = _read(name, data, url, token)
-    typer.echo(json.dumps({**space.as_json(), "config_version": version}, indent=2))
+    space, version = _read(target, name)
+    typer.echo(json.dumps({**asdict(space), "config_version": version}, indent=2))
 
 
 @space_app.command("set-alpha")
+@targeted
 def set_alpha(
+    target: Target,
     name: Name,
     alpha: Annotated[float, typer.Argument(help="Share of the baseline's reward to be lost.")],
     task: Annotated[str | None, typer.Option(help="For one task only.")] = None,
-    data: Data = HERE,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Change alpha while agents run: each uses it from its next decision after it heard."""
-    with plainly():
-        space, _ = _read(name, data, url, token)
-        new = {"alpha": alpha} if task is None else {"alphas": {**space.alphas, task: alpha}}
-        version = _configure(space.changed(**new), data, url, token)
+    space, _ = _read(target, name)
+    new = {"alpha": alpha} if task is None else {"alphas": {**space.alphas, task: alpha}}
+    version = _configure(target, space.changed(**new))
     whom = "every task without an alpha of its own" if task is None else f"task {task}"
     typer.echo(f"space {name}: alpha {alpha:g} for {whom}, config_version {version}.")
 
 
 @space_app.command("set")
+@targeted
 def set_(
+    target: Target,
     name: Name,
     settings: Annotated[
         list[str], typer.Argument(help="KEY=VALUE, such as agents=5 or sync.deadline_s=3.")
     ],
-    data: Data = HERE,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Change settings while agents run; what data mean (features, bounds) cannot change."""
     from guardband.live.space import Space  # noqa: PLC0415
 
-    with plainly():
-        old, _ = _read(name, data, url, token)
-        given = old.as_json()
-        for setting in settings:
-            _put(given, setting)
-        version = _configure(Space.from_json(given), data, url, token)
+    old, _ = _read(target, name)
+    given = asdict(old)
+    for setting in settings:
+        _put(given, setting)
+    version = _configure(target, Space.from_json(given))
     typer.echo(f"space {name}: {', '.join(settings)}, config_version {version}.")
 
 
 @space_app.command("revise")
+@targeted
 def revise(
+    target: Target,
     name: Name,
     new_name: Annotated[str, typer.Argument(help="The new space, such as home-2.")],
     features: Annotated[str, typer.Option(help="Names of its features, with commas between.")],
-    data: Data = HERE,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Make a space with another set of features and the same rules; it starts with no data.
 
     Sums over other features mean something else, so nothing is taken over. The old space stays
     as it is, for its agents and for people, until they have moved.
     """
-    with plainly():
-        old, _ = _read(name, data, url, token)
-        space = old.changed(name=new_name, features=tuple(f.strip() for f in features.split(",")))
-        _do(
-            lambda c: c.create_space(space, who=WHO, now=time.time()),
-            ("POST", "/v1/spaces", space.as_json()),
-            data,
-            url,
-            token,
-        )
+    old, _ = _read(target, name)
+    space = old.changed(name=new_name, features=_names(features))
+    _create(target, space)
     typer.echo(f"space {new_name}: {space.dim} features, no data yet; {name} stays as it is.")
     typer.echo(f"next: guardband token create --space {new_name} --task TASK, for every task")
 
 
 @space_app.command("pause")
-def pause(
-    name: Name, reason: Reason = "", data: Data = HERE, url: Url = None, token: Token = None
-) -> None:
+@targeted
+def pause(target: Target, name: Name, reason: Reason = "") -> None:
     """Let every agent play the baseline, from its next sign of life on."""
-    with plainly():
-        _do(
-            lambda c: c.pause(name, reason, who=WHO, now=time.time()),
-            ("POST", f"/v1/spaces/{name}/pause", {"reason": reason}),
-            data,
-            url,
-            token,
-        )
+    target.do(
+        lambda c: c.pause(name, reason, who=WHO, now=time.time()),
+        "POST",
+        f"/v1/spaces/{name}/pause",
+        {"reason": reason},
+        read=_nothing,
+    )
     typer.echo(f"space {name} is paused: its agents play the baseline.")
 
 
 @space_app.command("resume")
-def resume(name: Name, data: Data = HERE, url: Url = None, token: Token = None) -> None:
+@targeted
+def resume(target: Target, name: Name) -> None:
     """End a pause."""
-    with plainly():
-        _do(
-            lambda c: c.resume(name, who=WHO, now=time.time()),
-            ("POST", f"/v1/spaces/{name}/resume", None),
-            data,
-            url,
-            token,
-        )
+    target.do(
+        lambda c: c.resume(name, who=WHO, now=time.time()),
+        "POST",
+        f"/v1/spaces/{name}/resume",
+        read=_nothing,
+    )
     typer.echo(f"space {name} learns again.")
 
 
 @space_app.command("quarantine")
-def quarantine(
-    name: Name,
-    task: Task,
-    reason: Reason = "",
-    data: Data = HERE,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+@targeted
+def quarantine(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
     """Leave a task's data out from the next epoch on; they are still collected."""
-    _set_status("quarantine", name, task, reason, data, url, token)
+    _set_status(target, "quarantine", name, task, reason)
     typer.echo(f"task {task} is in quarantine: its data leave the sum with the next epoch.")
 
 
 @space_app.command("retract")
-def retract(
-    name: Name,
-    task: Task,
-    reason: Reason = "",
-    data: Data = HERE,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+@targeted
+def retract(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
     """Leave a task's data out from the next epoch on, and take no more of them."""
-    _set_status("retract", name, task, reason, data, url, token)
+    _set_status(target, "retract", name, task, reason)
     typer.echo(f"task {task} is retracted: its data leave the sum, and nothing more is taken.")
 
 
 @space_app.command("restore-task")
-def restore_task(
-    name: Name,
-    task: Task,
-    reason: Reason = "",
-    data: Data = HERE,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+@targeted
+def restore_task(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
     """Take a task in again after quarantine or retraction, from the next epoch on."""
-    _set_status("restore", name, task, reason, data, url, token)
+    _set_status(target, "restore", name, task, reason)
     typer.echo(f"task {task} takes part again, from the next epoch on.")
 
 
 @space_app.command("remove")
-def remove(name: Name, task: Task, data: Data = HERE) -> None:
+@targeted
+def remove(target: Target, name: Name, task: Task) -> None:
     """End a task whose agents have stopped: nobody waits for it, what it counted stays.
 
     To take its data out of the sum as well, retract it.
     """
-    from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
-
-    with plainly(), closing(existing(data)) as store:
-        coordinator = Coordinator(store)
-        overview = coordinator.look(name)
-        if task not in {row.task for row in overview.tasks}:
-            known = ", ".join(row.task for row in overview.tasks) or "none"
-            raise ValueError(f"space {name!r} has no task {task!r}, only {known}.")
-        open_ = [row for row in overview.streams if (row.task, row.state) == (task, "open")]
-        for row in open_:
-            coordinator.seal(row.stream, row.mark, now=time.time())
-    typer.echo(f"task {task}: {len(open_)} stream(s) ended; what they counted stays in the sum.")
+    ended = target.do(
+        lambda c: c.end_task(name, task, who=WHO, now=time.time()),
+        "POST",
+        f"/v1/spaces/{name}/agents/{task}/end",
+        read=lambda answer: int(answer["streams"]),
+    )
+    typer.echo(f"task {task}: {ended} stream(s) ended; what they counted stays in the sum.")
 
 
-def _set_status(
-    verb: str,
-    name: str,
-    task: str,
-    reason: str,
-    data: Any,
-    url: str | None,
-    token: str | None,
-) -> None:
-    with plainly():
-        _do(
-            lambda c: getattr(c, verb)(name, task, reason, who=WHO, now=time.time()),
-            ("POST", f"/v1/spaces/{name}/agents/{task}/{verb}", {"reason": reason}),
-            data,
-            url,
-            token,
-        )
+def _create(target: Target, space: Space) -> None:
+    target.do(
+        lambda c: c.create_space(space, who=WHO, now=time.time()),
+        "POST",
+        "/v1/spaces",
+        space.as_json(),
+        read=lambda answer: int(answer["config_version"]),
+    )
 
 
-def _read(name: str, data: Any, url: str | None, token: str | None) -> tuple[Space, int]:
+def _read(target: Target, name: str) -> tuple[Space, int]:
+    """Return a space and its config_version."""
     from guardband.live.space import Space  # noqa: PLC0415
 
-    found = _do(lambda c: c.space(name), ("GET", f"/v1/spaces/{name}", None), data, url, token)
-    if url is None:
-        return found[0], found[1]
-    return Space.from_json(found["config"]), found["config_version"]
-
-
-def _configure(space: Space, data: Any, url: str | None, token: str | None) -> int:
-    answer = _do(
-        lambda c: c.configure(space.name, space, who=WHO, now=time.time()),
-        ("PUT", f"/v1/spaces/{space.name}", space.as_json()),
-        data,
-        url,
-        token,
+    return target.do(
+        lambda c: c.space(name),
+        "GET",
+        f"/v1/spaces/{name}",
+        read=lambda answer: (Space.from_json(answer["config"]), int(answer["config_version"])),
     )
-    return int(answer if url is None else answer["config_version"])
 
 
-def _do(
-    here: Callable[[Coordinator], Any],
-    there: tuple[str, str, Any],
-    data: Any,
-    url: str | None,
-    token: str | None,
-) -> Any:
-    """Do something in the store of a data folder, or ask a running server for it."""
-    if url is not None:
-        method, path, body = there
-        return ask(method, url, path, token, data, body)
-    from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
+def _configure(target: Target, space: Space) -> int:
+    """Give a space other settings; return the new config_version."""
+    return target.do(
+        lambda c: c.configure(space.name, space, who=WHO, now=time.time()),
+        "PUT",
+        f"/v1/spaces/{space.name}",
+        space.as_json(),
+        read=lambda answer: int(answer["config_version"]),
+    )
 
-    with closing(existing(data)) as store:
-        return here(Coordinator(store))
+
+def _set_status(target: Target, verb: str, name: str, task: str, reason: str) -> None:
+    target.do(
+        lambda c: getattr(c, verb)(name, task, reason, who=WHO, now=time.time()),
+        "POST",
+        f"/v1/spaces/{name}/agents/{task}/{verb}",
+        {"reason": reason},
+        read=_nothing,
+    )
+
+
+def _nothing(_: Any) -> None:
+    """Take an answer that says only that it is done."""
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(","))
 
 
 def _put(given: dict[str, Any], setting: str) -> None:
-    """Change one setting in a space's JSON."""
+    """Change one setting among a space's."""
     path, equals, text = setting.partition("=")
     if not equals:
         raise ValueError(f"{setting!r} is not KEY=VALUE.")

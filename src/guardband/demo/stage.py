@@ -24,7 +24,7 @@ from guardband.demo.surface import TOKEN
 from guardband.demo.users import SPACE, SURFACES, Users, film_space
 from guardband.fleet import Fleet
 from guardband.live.server import Settings, make_app
-from guardband.live.server.first_start import DATABASE, first_tokens, read_token
+from guardband.live.server.first_start import DATABASE, first_tokens, only_server, read_token
 from guardband.live.server.logs import set_up
 from guardband.live.server.run import bind, server_for
 from guardband.live.store.sqlite import SqliteStore
@@ -65,7 +65,7 @@ def run_demo(
     with _interruptible() as asked, ExitStack() as stack, suppress(KeyboardInterrupt):
         if data is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="guardband-")))
-        data.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(only_server(data))
         url, token = stack.enter_context(_coordinator(data, port))
         address = f"{url}/#token={token}&space={SPACE}"
         console.print(f"dashboard  {address}")

@@ -86,6 +86,10 @@ class Rewards:
         "window": every decision counts when its window ends, so that what counts, and when, does
         not depend on the reward; "prompt": as soon as all earlier decisions have their reward,
         for rewards whose delay and loss do not depend on their value.
+    silence
+        What it means that no reward came: "missing" (one was earned and got lost, which is worth
+        an alert), or "default" (nothing happened, such as no click, and `default` is the reward).
+        Nothing is computed differently.
     """
 
     low: float = 0.0
@@ -93,6 +97,7 @@ class Rewards:
     window_s: float = 600.0
     default: float = 0.0
     order: str = "window"
+    silence: str = "missing"
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "default"):
@@ -106,6 +111,7 @@ class Rewards:
             )
         check_positive("rewards.window_s", self.window_s)
         check_choice("rewards.order", self.order, ("window", "prompt"))
+        check_choice("rewards.silence", self.silence, ("missing", "default"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,8 +245,14 @@ class Space:
         return kind(**given)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the space as plain data."""
-        return {**asdict(self), "features": list(self.features)}
+        """Return the space as plain data.
+
+        What came later is left out where it is as before: older agents refuse unknown settings.
+        """
+        data = {**asdict(self), "features": list(self.features)}
+        if self.rewards.silence == "missing":
+            del data["rewards"]["silence"]
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Space:

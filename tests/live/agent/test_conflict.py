@@ -12,7 +12,6 @@ from live.agent.world import agent, check_journal, journal_of, live_on, menus
 
 import guardband as gb
 from guardband.live.agent.windows import End
-from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.store.sqlite import SqliteStore
 
 MENU = menus(1)[0]
@@ -28,7 +27,8 @@ def stored(folder: Path) -> dict[str, int]:
     """n by stream, as the coordinator has it."""
     store = SqliteStore(folder / "gb" / "coordinator.db")
     try:
-        return {row.stream: row.n for row in Coordinator(store).look("default").streams}
+        with store.reading() as t:
+            return {row.stream: row.n for row in t.streams("default")}
     finally:
         store.close()
 

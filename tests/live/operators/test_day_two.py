@@ -101,6 +101,9 @@ def test_what_cannot_be_set(server: Running) -> None:
     run("space", "set", "home", "agents=6", "sync.deadline_s=3", *here)
     config = server.get("/v1/spaces/home")["config"]
     assert (config["agents"], config["sync"]["deadline_s"]) == (6, 3)
+    for way, meaning in ((here, "default"), (there, "missing"), (there, "default")):
+        run("space", "set", "home", f"rewards.silence={meaning}", *way)
+        assert json.loads(run("space", "show", "home", *way))["rewards"]["silence"] == meaning
 
 
 def test_a_task_more(server: Running) -> None:

@@ -15,10 +15,16 @@ import time
 
 import httpx
 import pytest
-from live.server.driver import SPACE, certificate, served, serving
+from live.server.driver import SPACE, Served, Stream, certificate, served, serving
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
+from guardband.demo.stage import run_demo
+from guardband.live.server import logs
+from guardband.live.server.first_start import only_server
+from guardband.live.server.run import Server
+from guardband.live.space import Sync
+from guardband.live.store.sqlite import SqliteStore
 
 RUN = CliRunner()
 
@@ -181,6 +187,105 @@ def _within(seconds: float, happens) -> bool:
             return True
         time.sleep(0.1)
     return False
+
+
+def both_ways(server: Served) -> list[tuple[object, ...]]:
+    """Through the data folder, and through the API."""
+    return [("--data", server.data), ("--url", server.url, "--token", server.admin_token)]
+
+
+def events_of(server: Served, space: str = "") -> list[tuple[str, str]]:
+    with server.site.store.reading() as t:
+        return [(e.what, e.who.partition(":")[0]) for e in t.events(space, 100)]
+
+
+def test_switches_need_no_reason(server: Served) -> None:
+    assert server.agent().register().status_code == 201
+    for way in both_ways(server):
+        run("space", "pause", "home", *way)
+        run("space", "resume", "home", *way)
+        for verb in ("quarantine", "retract", "restore-task"):
+            run("space", verb, "home", "movies", *way)
+    with server.admin() as admin:
+        assert admin.post("/v1/spaces/home/pause", json={}).status_code == 200
+    whats = [what for what, _ in events_of(server, "home")]
+    assert whats.count("paused") == 3
+    assert [whats.count(verb) for verb in ("quarantine", "retract", "restore")] == [2, 2, 2]
+
+
+def test_tokens_are_treated_alike_both_ways(server: Served) -> None:
+    last = server.admin_token.split("_")[1]
+    for way, who in zip(both_ways(server), ("command line", "admin"), strict=True):
+        assert "last admin" in refusal("token", "delete", last, *way)
+        assert "no space" in refusal("token", "create", "--space", "none", "--task", "x", *way)
+        assert "no token" in refusal("token", "rotate", "0" * 16, *way)
+        made = run("token", "create", "--role", "admin", *way).split("_")[1]
+        second = run("token", "rotate", made, *way).split("_")[1]
+        for ident in (made, second):
+            run("token", "delete", ident, *way)
+            assert "no token" in refusal("token", "delete", ident, *way)
+        expected = [("token revoked", who)] * 2 + [("token created", who)] * 2
+        assert events_of(server)[:4] == expected
+
+
+def joined(server: Served, task: str) -> Stream:
+    """A stream in a space where a task may have several."""
+    one = server.agent(task)
+    body = one.register_body(schema_hash=SPACE.changed(contexts="per-request").schema_hash)
+    assert one.client.post("/v1/spaces/home/streams", json=body).status_code == 201
+    one.upload(5)
+    return one
+
+
+def test_a_task_is_ended_both_ways(tmp_path) -> None:
+    with served(tmp_path, contexts="per-request") as server:
+        for way, task in zip(both_ways(server), ("movies", "tv"), strict=True):
+            first, _ = joined(server, task), joined(server, task)
+            assert "2 stream(s) ended" in run("space", "remove", "home", task, *way)
+            first.observe()
+            assert first.put().json()["code"] == "sealed"
+            assert "0 stream(s) ended" in run("space", "remove", "home", task, *way)
+            assert "no task 'x'" in refusal("space", "remove", "home", "x", *way)
+            assert "no space 'none'" in refusal("space", "remove", "none", task, *way)
+        whats = [what for what, _ in events_of(server, "home")]
+    assert (whats.count("task ended"), whats.count("stream sealed")) == (2, 4)
+
+
+def test_ending_a_task_is_one_transaction_and_closes_what_waited_for_it(
+    tmp_path, monkeypatch
+) -> None:
+    with served(tmp_path, contexts="per-request", sync=Sync(deadline_s=60.0)) as server:
+        one, _, _ = joined(server, "movies"), joined(server, "tv"), joined(server, "tv")
+        assert one.upload(5, trigger=True, for_epoch=1)["open"]["epoch"] == 1
+        begun, real = [], server.site.store.transaction
+        monkeypatch.setattr(
+            server.site.store, "transaction", lambda name: begun.append(name) or real(name)
+        )
+        with server.admin() as admin:
+            assert admin.post("/v1/spaces/home/agents/tv/end").json() == {"streams": 2}
+        assert begun == ["home"]
+        news = one.news(after=0, wait=10, config_version=1).json()
+        assert (news["epoch"], news["streams"]) == (1, 3)  # nobody waits, and the data stay
+
+
+def test_one_server_on_a_data_folder(tmp_path, monkeypatch) -> None:
+    data = tmp_path / "gb"
+    with serving("--data", data, "--port", 0):
+        said = refusal("serve", "--data", data, "--port", 0)
+        assert said.startswith(f"a server already runs with the data in {data}: stop it first")
+        with pytest.raises(OSError, match="a server already runs"):
+            run_demo(data=data, port=0, minutes=0.0, browser=False)
+        # Several servers may share a database, and then also the folder with the first tokens.
+        shared = SqliteStore(tmp_path / "shared.db")
+        monkeypatch.setattr("guardband.cli.serve.open_store", lambda *_: shared)
+        monkeypatch.setattr(logs, "set_up", lambda **_: None)
+        monkeypatch.setattr(Server, "run", lambda _, sockets: sockets[0].close())
+        words = ("--data", data, "--port", 0)
+        assert run("serve", *words, "--store", "postgresql://x").endswith("stopped.\n")
+    run("serve", *words)
+    with only_server(data):  # it was let go when that server had ended
+        refusal("serve", *words)
+    shared.close()
 
 
 def test_the_environment_gives_the_token(tmp_path, monkeypatch) -> None:

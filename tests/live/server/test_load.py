@@ -14,7 +14,7 @@ import pytest
 from live.server.driver import SPACE, serving, version
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.server.auth import new_token
+from guardband.live.coordinator.tokens import new_token
 from guardband.live.server.first_start import DATABASE
 from guardband.live.store.sqlite import SqliteStore
 

@@ -6,7 +6,13 @@ import json
 from typing import NamedTuple
 
 from guardband.live.coordinator.epochs import close_epoch, next_number, open_epoch
-from guardband.live.coordinator.registry import change_space, new_space, set_paused, set_status
+from guardband.live.coordinator.registry import (
+    change_space,
+    new_space,
+    seal_stream,
+    set_paused,
+    set_status,
+)
 from guardband.live.coordinator.report_store import keep_report, samples_since
 from guardband.live.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
 from guardband.live.space import Space
@@ -132,6 +138,27 @@ class Administration:
     def restore(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
         """Take a task in again, beginning with an epoch now."""
         self._set_status(name, task, "restore", reason, who=who, now=now)
+
+    def end_task(self, name: str, task: str, *, who: str, now: float) -> int:
+        """End all streams of a task at what is stored of them; return how many were open.
+
+        Nobody waits for them any more; what they counted stays in the sum.
+        """
+        with self.store.transaction(name) as t:
+            row, space = self._space(t, name)
+            if t.task(name, task) is None:
+                known = ", ".join(each.task for each in t.tasks(name)) or "none"
+                raise Refused(
+                    "unknown_task", 404, f"space {name!r} has no task {task!r}, only {known}."
+                )
+            open_ = [s for s in t.streams(name) if (s.task, s.state) == (task, "open")]
+            for stream in open_:
+                seal_stream(t, stream, stream.mark, now=now)
+            if open_:
+                detail = json.dumps({"task": task, "streams": len(open_)})
+                t.note(now, name, who, "task ended", detail)
+            self._close_if_complete(t, row, space, now=now)
+        return len(open_)
 
     def look(self, name: str, *, epochs: int = 100, events: int = 50) -> Overview:
         """Return a space at one moment."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from guardband.live.coordinator import tokens
 from guardband.live.messages import Refused
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
-from guardband.live.server.auth import Caller, new_token
+from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
-from guardband.live.server.replies import CreatedReply, Done, TokenLine, TokenReply
+from guardband.live.server.replies import CreatedReply, Done, EndedReply, TokenLine, TokenReply
 from guardband.live.server.requests import AgentTokenBody, Name, ReasonBody, SpaceBody, TokenBody
 from guardband.live.server.service import Service
 from guardband.live.space import Space
@@ -94,6 +96,18 @@ async def restore(space: SpaceName, task: Task, body: ReasonBody, request: Reque
     return await _set_status(request, space, task, "restore", body.reason)
 
 
+@router.post("/v1/spaces/{space}/agents/{task}/end", responses=answers(*USUAL))
+async def end(space: SpaceName, task: Task, request: Request) -> EndedReply:
+    """End all streams of a task whose agents have stopped; what they counted stays in the sum."""
+    site, caller = site_of(request), _admin(request, space)
+    ended = await site.clerk.write(
+        site.coordinator.end_task, space, task, who=caller.who, now=site.clerk.now()
+    )
+    await site.look()
+    site.hub.poke(space, "agent")
+    return EndedReply(streams=ended)
+
+
 @router.get("/v1/me", responses=answers(*USUAL))
 async def me(request: Request) -> TokenLine:
     """Say what the token that asks is for."""
@@ -104,29 +118,27 @@ async def me(request: Request) -> TokenLine:
 async def list_tokens(request: Request) -> list[TokenLine]:
     """List the tokens, without their secrets."""
     site, caller = site_of(request), caller_of(request).must_be("admin")
-    return [_line(row) for row in site.tokens.all() if _rules(caller, row)]
+    within = caller.token.space
+    return [_line(row) for row in site.tokens.all() if within in (None, row.space)]
 
 
 @router.post("/v1/tokens", status_code=201, responses=answers(*USUAL, 409))
 async def create_token(body: TokenBody, request: Request) -> TokenReply:
     """Make a token; the answer is the only place where its secret is shown."""
     site, caller = site_of(request), caller_of(request).must_be("admin")
+    if caller.token.space not in (None, body.space):
+        raise Refused("wrong_space", 403, "this admin token is for one space only.")
     task = body.task if isinstance(body, AgentTokenBody) else None
-    row, text = new_token(
-        body.role, space=body.space, task=task, note=body.note, now=site.clerk.now()
-    )
-    return await _keep(site, caller, row, text)
+    work = partial(tokens.create_token, role=body.role, space=body.space, task=task, note=body.note)
+    return await _make(site, caller, work)
 
 
 @router.post("/v1/tokens/{id}/rotate", status_code=201, responses=answers(*USUAL, 409))
 async def rotate_token(id: TokenId, request: Request) -> TokenReply:
     """Make a token with the same rights beside an old one; delete the old one when it is in use."""
     site, caller = site_of(request), caller_of(request).must_be("admin")
-    old = _known(site, caller, id)
-    row, text = new_token(
-        old.role, space=old.space, task=old.task, note=old.note, now=site.clerk.now()
-    )
-    return await _keep(site, caller, row, text)
+    work = partial(tokens.rotate_token, ident=id, within=caller.token.space)
+    return await _make(site, caller, work)
 
 
 @router.delete(
@@ -138,12 +150,14 @@ async def rotate_token(id: TokenId, request: Request) -> TokenReply:
 async def delete_token(id: TokenId, request: Request) -> None:
     """Revoke a token, at once."""
     site, caller = site_of(request), caller_of(request).must_be("admin")
-    row = _known(site, caller, id)
-    admins = [each for each in site.tokens.all() if each.role == "admin" and each.space is None]
-    if admins == [row]:
-        raise Refused("last_admin", 409, "this is the last admin token: make another one first.")
-    now = site.clerk.now()
-    await site.clerk.write(_write, site, row._replace(revoked_at=now), caller.who, "token revoked")
+    await site.clerk.write(
+        tokens.revoke_token,
+        site.store,
+        id,
+        within=caller.token.space,
+        who=caller.who,
+        now=site.clerk.now(),
+    )
     await site.read_tokens()
 
 
@@ -167,33 +181,15 @@ async def _set_status(request: Request, space: str, task: str, verb: str, reason
     return Done()
 
 
-def _rules(caller: Caller, row: TokenRow) -> bool:
-    """Tell whether an admin may decide about a token: one of a single space only about its own."""
-    return caller.token.space is None or row.space == caller.token.space
-
-
-def _known(site: Service, caller: Caller, token: str) -> TokenRow:
-    found = [row for row in site.tokens.all() if row.token == token and _rules(caller, row)]
-    if not found:
-        raise Refused("unknown_token", 404, "there is no such token.")
-    return found[0]
-
-
-async def _keep(site: Service, caller: Caller, row: TokenRow, text: str) -> TokenReply:
-    if not _rules(caller, row):
-        raise Refused("wrong_space", 403, "this admin token is for one space only.")
+async def _make(
+    site: Service, caller: Caller, work: Callable[..., tuple[TokenRow, str]]
+) -> TokenReply:
+    """Make one token more, if there is room for it."""
     if len(site.tokens.all()) >= site.settings.tokens:
         raise Refused("too_many_tokens", 409, "delete tokens that nobody uses.")
-    await site.clerk.write(_write, site, row, caller.who, "token created")
+    row, text = await site.clerk.write(work, site.store, who=caller.who, now=site.clerk.now())
     await site.read_tokens()
     return TokenReply(**_line(row).model_dump(), token=text)
-
-
-def _write(site: Service, row: TokenRow, who: str, what: str) -> None:
-    detail = {"token": row.token, "role": row.role, "task": row.task}
-    with site.store.transaction(row.space or "") as t:
-        t.put(row)
-        t.note(site.clerk.now(), row.space or "", who, what, json.dumps(detail))
 
 
 def _line(row: TokenRow) -> TokenLine:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from guardband.live.coordinator.tokens import digest_of
 from guardband.live.messages import Refused
 from guardband.live.store.base import TokenRow
 
-__all__ = ["ROLES", "Caller", "Tokens", "new_token"]
+__all__ = ["ROLES", "Caller", "Tokens"]
 
 ROLES = ("admin", "agent", "viewer")
 SHAPE = re.compile(r"gb_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
@@ -93,21 +92,3 @@ class Tokens:
     def all(self) -> list[TokenRow]:
         """Return them, the oldest first."""
         return sorted(self._by_id.values(), key=lambda row: (row.created_at, row.token))
-
-
-def digest_of(secret: str) -> str:
-    """Return what is stored of a secret."""
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def new_token(
-    role: str, *, space: str | None = None, task: str | None = None, note: str = "", now: float
-) -> tuple[TokenRow, str]:
-    """Return a new token, and the text that its owner must keep: it is not stored anywhere."""
-    if role == "agent" and (space is None or task is None):
-        raise Refused("incomplete_scope", 422, "an agent's token needs a space and a task.")
-    if role != "agent" and task is not None:
-        raise Refused("incomplete_scope", 422, f"a token of role {role} is not bound to a task.")
-    ident, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
-    row = TokenRow(ident, digest_of(secret), role, space, task, note, now, None)
-    return row, f"gb_{ident}_{secret}"

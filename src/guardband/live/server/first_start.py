@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from guardband.live.coordinator.tokens import new_token
 from guardband.live.filelock import FileLock
-from guardband.live.server.auth import new_token
 from guardband.live.store.base import Store
 
 __all__ = ["DATABASE", "first_tokens", "only_server", "read_token", "token_file"]
@@ -28,8 +30,9 @@ def read_token(data: Path, role: str = "admin") -> str | None:
         return None
 
 
-def only_server(data: Path) -> FileLock:
-    """Return the lock that a data folder's server holds; one that is served already is refused.
+@contextmanager
+def only_server(data: Path) -> Iterator[None]:
+    """Be the one server of a data folder for the time of the block; refuse to be the second.
 
     Two servers on one file would count nothing twice, but neither would wake the polls that wait
     at the other.
@@ -41,7 +44,10 @@ def only_server(data: Path) -> FileLock:
             f"a server already runs with the data in {data}: stop it first, or give another "
             "folder with --data. Several servers need PostgreSQL: --store postgresql://..."
         )
-    return lock
+    try:
+        yield
+    finally:
+        lock.leave()
 
 
 def first_tokens(store: Store, data: Path, *, now: float) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "AlertReply",
     "CreatedReply",
     "Done",
+    "EndedReply",
     "EntryReply",
     "EpochLine",
     "EpochReply",
@@ -49,6 +50,12 @@ class Done(Reply):
     """It has been done."""
 
     done: bool = True
+
+
+class EndedReply(Reply):
+    """A task has ended."""
+
+    streams: int  # that were open until now
 
 
 class MarkReply(Reply):

@@ -195,6 +195,7 @@ class RewardsBody(Strict):
     window_s: Seconds = 600.0
     default: Modest = 0.0
     order: Literal["window", "prompt"] = "window"
+    silence: Literal["missing", "default"] = "missing"
 
 
 class SpaceBody(Strict):
@@ -235,7 +236,7 @@ class SpaceBody(Strict):
 class ReasonBody(Strict):
     """Why somebody does something, for the audit."""
 
-    reason: Annotated[Words, Field(min_length=1)]
+    reason: Words = ""
 
 
 class AgentTokenBody(Strict):

@@ -1,0 +1,167 @@
+"""What operators' commands share: where they act, and how they fail."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from guardband.live.coordinator.coordinator import Coordinator
+    from guardband.live.store.base import Store
+
+__all__ = ["WHO", "Target", "existing", "open_store", "plainly", "print_table", "targeted"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Data = Annotated[Path, typer.Option(help="The server's data folder, on this machine.")]
+Url = Annotated[str | None, typer.Option(help="Or a running server, such as https://gb:8710.")]
+Token = Annotated[str | None, typer.Option(help="Admin token for --url.", envvar="GUARDBAND_TOKEN")]
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "data": (Data, Path("gb")),
+    "url": (Url, None),
+    "token": (Token, None),
+}
+WHO = "command line"
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a command acts: in a data folder of this machine, or at a server that runs."""
+
+    data: Path
+    url: str | None
+    token: str | None
+
+    def do(
+        self,
+        here: Callable[[Coordinator], T],
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        read: Callable[[Any], T],
+    ) -> T:
+        """Do something in the data folder, or ask the server for it; `read` takes its answer."""
+        with plainly():
+            if self.url is not None:
+                return read(self._ask(self.url, method, path, body))
+            from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
+
+            with closing(existing(self.data)) as store:
+                return here(Coordinator(store))
+
+    def _ask(self, url: str, method: str, path: str, body: Any) -> Any:
+        """Ask a running server; its refusals become errors.
+
+        The token of a data folder that happens to lie here is not sent: it may be another
+        server's.
+        """
+        import httpx  # noqa: PLC0415
+
+        if self.token is None:
+            raise ValueError(
+                f"--url needs an admin token: set GUARDBAND_TOKEN or give --token; a server on "
+                f"this machine keeps it in its data folder, as in {self.data / 'admin.token'}."
+            )
+        headers = {"Authorization": f"Bearer {self.token}"}
+        try:
+            answer = httpx.request(
+                method, url.rstrip("/") + path, json=body, headers=headers, timeout=TIMEOUT_S
+            )
+        except httpx.HTTPError as error:
+            raise OSError(f"{url} cannot be reached: {error}") from None
+        if answer.is_error:
+            try:
+                detail = answer.json()["detail"]
+            except (ValueError, KeyError, TypeError):
+                detail = f"it answered {answer.status_code}"
+            raise ValueError(f"{url}: {detail}")
+        return answer.json() if answer.content else None
+
+
+def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Give a command the options --data, --url and --token, and hand it what they name."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **given: Any) -> None:
+        where = {name: given.pop(name) for name in OPTIONS}
+        command(Target(**where), *args, **given)
+
+    hints = get_type_hints(command, include_extras=True)
+    taken = [
+        each.replace(annotation=hints[each.name])
+        for each in list(inspect.signature(command).parameters.values())[1:]
+    ] + [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in OPTIONS.items()
+    ]
+    wrapped.__annotations__ = {each.name: each.annotation for each in taken}
+    wrapped.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+    return wrapped
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Turn a missing extra, a refusal and a broken store into errors with a sentence."""
+    from guardband.live.messages import Refused  # noqa: PLC0415
+    from guardband.live.store.base import StoreError  # noqa: PLC0415
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = "postgres" if error.name == "psycopg" else "live"
+        raise ValueError(
+            f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
+        ) from None
+    except (Refused, StoreError) as error:
+        raise ValueError(str(error)) from None
+
+
+def open_store(data: Path, url: str | None = None) -> Store:
+    """Return the store of a data folder, or of a database server."""
+    if url is None:
+        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
+        from guardband.live.store.sqlite import SqliteStore  # noqa: PLC0415
+
+        return SqliteStore(data / DATABASE)
+    if url.startswith(("postgresql://", "postgres://")):
+        from guardband.live.store.postgres import PostgresStore  # noqa: PLC0415
+
+        return PostgresStore(url)
+    raise ValueError(f"--store takes postgresql://..., not {url!r}; SQLite needs only --data.")
+
+
+def existing(data: Path) -> Store:
+    """Return the store of a data folder in which a server has been started, or GUARDBAND_STORE."""
+    from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
+
+    if address := os.environ.get("GUARDBAND_STORE"):
+        return open_store(data, address)
+    if not (data / DATABASE).is_file():
+        raise FileNotFoundError(
+            f"there is no {data / DATABASE}: start `guardband serve --data {data}` once, or give "
+            "--data or --url."
+        )
+    return open_store(data)
+
+
+def print_table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    """Print rows under the names of their columns."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        values = (row.get(column) for column in columns)
+        table.add_row(*("-" if value in (None, "") else str(value) for value in values))
+    Console(width=None if os.isatty(1) else 120).print(table)
