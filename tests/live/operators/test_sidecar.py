@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 import shlex
 import shutil
@@ -23,10 +24,12 @@ import pytest
 from live.agent.world import THETA, agent, menus
 from typer.testing import CliRunner
 
+from guardband.cli.agent import CURL
 from guardband.cli.app import app
 from guardband.live.operators.audit import audit, find_decision
+from guardband.live.server import sidecar as sidecar_module
 from guardband.live.server.run import running
-from guardband.live.server.sidecar import BODY_BYTES, CURL, SETTINGS, is_loopback, make_sidecar
+from guardband.live.server.sidecar import BODY_BYTES, SETTINGS, is_loopback, make_sidecar
 
 RUN = CliRunner()
 JSON = {"Content-Type": "application/json"}
@@ -162,6 +165,38 @@ def test_junk_is_refused_and_changes_nothing(tmp_path: Path) -> None:
         assert client.get("/v2").status_code == 404
         assert one.rounds == 1
         assert one.counted == 0
+
+
+def test_only_what_no_check_of_ours_said_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request with bad values is the sender's affair; an error that nobody foresaw is ours."""
+    caplog.set_level(logging.WARNING, "guardband.server")
+    with sidecar(tmp_path) as (client, one):
+        for _, body in JUNK:
+            client.post("/v1/decide", content=body, headers=JSON)
+        made = client.post("/v1/decide", json=offer(menus(1)[0])).json()["id"]
+        assert client.post("/v1/reward", json={"id": made, "reward": 7.0}).status_code == 422
+        assert caplog.records == []
+        for broken in (lambda *_: int("x"), lambda *_: np.linalg.inv(np.zeros((2, 2)))):
+            monkeypatch.setattr(one, "observe", broken)
+            answer = client.post("/v1/reward", json={"id": made, "reward": 0.5})
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+            (record,) = caplog.records
+            assert record.levelno == logging.WARNING
+            assert record.exc_info is not None
+            assert record.exc_info[0] is not None
+            caplog.clear()
+
+
+def test_health_without_http(tmp_path: Path) -> None:
+    with agent(tmp_path) as one:
+        one.decide(menus(1)[0], 0)
+        health = one.health()
+    assert (health["task"], health["mode"], health["pending"]) == ("movies", "running", 1)
+    assert health["trouble"] is None
+    source = Path(sidecar_module.__file__).read_text()
+    assert not re.search(r"agent\._|one\._", source), "the sidecar keeps to what is public"
 
 
 def test_a_long_body_is_not_read(tmp_path: Path) -> None:

@@ -299,6 +299,21 @@ class LiveAgent(Agent):
         self._come_to()
         return make_report(self._desk)
 
+    def health(self) -> dict[str, Any]:
+        """Return in a few words how the agent fares; quicker than `report`."""
+        self._come_to()
+        with self._desk as desk:
+            return {
+                "space": desk.setup.space,
+                "task": desk.setup.task,
+                "mode": desk.held_back() or "running",
+                "decisions": desk.last,
+                "pending": desk.last - desk.settled,
+                "counted": desk.n,
+                "epoch": desk.chain.epoch,
+                "trouble": self._courier.trouble,  # why the coordinator is not reached
+            }
+
     def close(self, *, ephemeral: bool | None = None) -> None:
         """Hand in what was counted and let go of everything; decisions can wait for another day.
 

@@ -6,10 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Security
-from fastapi.openapi.utils import get_openapi
 from fastapi.security import HTTPBearer
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
@@ -65,7 +63,6 @@ def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
         body_limit=site.body_limit,
         on_done=site.done,
     )
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
 
@@ -87,17 +84,3 @@ def _add_page(app: FastAPI, path: str, file: Path) -> None:
         return FileResponse(file, headers={"Cache-Control": "no-cache"})
 
     app.add_route(path, page, include_in_schema=False)
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, in which every error is a problem."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, version=app.version, description=ABOUT, routes=app.routes
-        )
-        schemas = document["components"]["schemas"]
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        schemas["Problem"] = errors.Problem.model_json_schema()
-        app.openapi_schema = document
-    return app.openapi_schema

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
@@ -96,6 +97,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def install(app: FastAPI, operations: Sequence[BaseRoute]) -> None:
     """Make every error of `app` a problem; `operations` are the routes of its API."""
     app.state.operations = operations
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -126,6 +128,20 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods(request)))
     return problem(error.status_code, headers=headers)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document, in which every error is a problem."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        schemas = document["components"]["schemas"]
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        schemas["Problem"] = Problem.model_json_schema()
+        app.openapi_schema = document
+    return app.openapi_schema
 
 
 def _methods(request: Request) -> set[str]:

@@ -6,7 +6,9 @@ over loopback. Nothing here waits for the coordinator.
 
 from __future__ import annotations
 
+import dis
 import ipaddress
+import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +17,6 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request
-from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Scope
@@ -32,22 +33,16 @@ from guardband.live.server.logs import log
 from guardband.live.server.requests import WHOLE, Modest, Strict, Whole, Words
 from guardband.live.server.settings import Settings
 
-__all__ = ["CURL", "SETTINGS", "is_loopback", "make_sidecar"]
+__all__ = ["SETTINGS", "is_loopback", "make_sidecar"]
 
 BODY_BYTES = 8 * 2**20  # the features of some thousand actions
 SETTINGS = Settings(body_bytes=BODY_BYTES, connections=500)
+RAISE = dis.opmap["RAISE_VARARGS"]
 USUAL = (400, 403, 404, 408, 413, 422, 503)
 ABOUT = (
     "One task's agent, for programs in any language: ask it what to play, tell it the reward. It "
     "answers on this machine only. Errors are problem details (RFC 9457) with a stable `code`."
 )
-CURL = """\
-curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json' \\
-  -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0, "baseline_reward": 0.3}'
-
-curl -s http://127.0.0.1:8711/v1/reward -H 'Content-Type: application/json' \\
-  -d '{"id": "ID", "reward": 0.4}'
-"""
 
 Row = Annotated[list[Modest], Field(min_length=1, max_length=256)]
 Menu = Annotated[list[Row], Field(min_length=1, max_length=100_000)]
@@ -159,20 +154,7 @@ def reward(body: RewardBody | VoidBody, request: Request) -> Accepted:
 @router.get("/healthz", responses=answers(403, 503))
 def healthz(request: Request) -> Health:
     """Say how the agent fares; it works also while the coordinator is away."""
-    agent = _agent(request)
-    desk = agent._desk
-    with desk:
-        return Health(
-            status="ok",
-            space=desk.setup.space,
-            task=agent.name,
-            mode=desk.held_back() or "running",
-            decisions=desk.last,
-            pending=desk.last - desk.settled,
-            counted=desk.n,
-            epoch=desk.chain.epoch,
-            trouble=agent._courier.trouble,
-        )
+    return Health(status="ok", **_agent(request).health())
 
 
 def make_sidecar(agent: LiveAgent) -> FastAPI:
@@ -206,7 +188,6 @@ def make_sidecar(agent: LiveAgent) -> FastAPI:
         body_limit=lambda _: BODY_BYTES,
         on_done=lambda _: None,
     )
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
 
@@ -250,7 +231,7 @@ def _agent(request: Request) -> LiveAgent:
     return agent
 
 
-async def _answer(_: Request, error: Exception) -> Response:
+async def _answer(request: Request, error: Exception) -> Response:
     """Turn what the agent has against a request into a problem."""
     if isinstance(error, JournalError):
         return problem(503, "journal", str(error), retry_after_s=1.0)
@@ -258,7 +239,20 @@ async def _answer(_: Request, error: Exception) -> Response:
         return problem(404, "unknown_decision", str(error))
     if isinstance(error, OtherRewardError):
         return problem(409, "other_reward", str(error))
+    if not _said_on_purpose(error):
+        log("error", logging.WARNING, trace=True, where=request.url.path)
     return problem(422, "invalid_request", str(error))
+
+
+def _said_on_purpose(error: Exception) -> bool:
+    """Tell whether a check of ours raised this; else it came up by itself, and may be a bug."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return False
+    ours = str(last.tb_frame.f_globals.get("__name__", "")).startswith("guardband.")
+    return ours and last.tb_frame.f_code.co_code[last.tb_lasti] == RAISE
 
 
 def _reply(decision: Decision) -> DecisionReply:
@@ -267,16 +261,3 @@ def _reply(decision: Decision) -> DecisionReply:
         if isinstance(value, float) and not math.isfinite(value):
             given[name] = None
     return DecisionReply(**given)
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, version=app.version, description=ABOUT, routes=app.routes
-        )
-        schemas = document["components"]["schemas"]
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        schemas["Problem"] = errors.Problem.model_json_schema()
-        app.openapi_schema = document
-    return app.openapi_schema
