@@ -18,6 +18,7 @@ from guardband.live.store.base import (
     Row,
     SampleRow,
     SpaceRow,
+    Store,
     StreamRow,
     TaskRow,
     TokenRow,
@@ -29,7 +30,7 @@ Kind = TypeVar("Kind", bound=Row)
 Tables = dict[type[Any], dict[tuple[Any, ...], Any]]
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Rows in dictionaries, one lock for all; a failed transaction is undone."""
 
     def __init__(self) -> None:

@@ -15,8 +15,9 @@ from live.postgres.writers import SPACE, Writer, in_process
 from guardband.live.messages import Refused
 from guardband.live.store import postgres_connections, postgres_schema
 from guardband.live.store.base import KEYS, PulseRow, SpaceRow, StoreError, StreamRow, TokenRow
-from guardband.live.store.postgres import TABLES, PostgresStore
+from guardband.live.store.postgres import PostgresStore
 from guardband.live.store.postgres_schema import FORMAT
+from guardband.live.store.statements import TABLES
 
 pytestmark = pytest.mark.slow
 

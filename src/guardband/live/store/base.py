@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -277,6 +278,8 @@ class Transaction(Protocol):
 class Store(Protocol):
     """Where rows are kept."""
 
+    workers: int = 1  # how many threads may use it at once with profit
+
     def transaction(self, space: str) -> AbstractContextManager[Transaction]:
         """Begin work on one space: durable when the block ends, undone if it raises.
 
@@ -285,6 +288,14 @@ class Store(Protocol):
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin reading; everything read belongs to one moment."""
+
+    def listen(self, heard: Callable[[str], object]) -> Callable[[], None]:
+        """Call `heard` with the name of every space that others change; return what ends it.
+
+        It is called in another thread, with "" where anything may have changed, tokens included.
+        A store that hears nothing of others never calls it: whoever must know has to look.
+        """
+        return lambda: None
 
     def check(self) -> list[str]:
         """Return what is wrong with the stored data; usually nothing."""

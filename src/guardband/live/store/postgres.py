@@ -24,6 +24,7 @@ from guardband.live.store.base import (
     Row,
     SampleRow,
     SpaceRow,
+    Store,
     StoreError,
     StreamRow,
     TaskRow,
@@ -38,29 +39,19 @@ from guardband.live.store.postgres_connections import (
     Work,
 )
 from guardband.live.store.postgres_schema import SCHEMA, migrate
+from guardband.live.store.statements import TABLES, select, upsert
 from guardband.live.total import Total
 
 __all__ = ["PostgresStore", "PostgresTransaction"]
 
 Kind = TypeVar("Kind", bound=Row | AuditRow)
 
-TABLES: dict[type[Any], str] = {
-    SpaceRow: "space",
-    TaskRow: "task",
-    StreamRow: "stream",
-    PulseRow: "pulse",
-    EpochRow: "epoch",
-    EntryRow: "entry",
-    SampleRow: "sample",
-    TokenRow: "token",
-    AuditRow: "audit",
-}
 # Of these nobody needs to hear at once, and the last ones may get lost in a crash.
 FLEETING: tuple[type[Row], ...] = (PulseRow, SampleRow)
 QUIET: tuple[type[Row], ...] = (*FLEETING, StreamRow, EntryRow)
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """Rows in tables of the schema "guardband", which is made or brought up to date.
 
     Parameters
@@ -102,11 +93,8 @@ class PostgresStore:
         with self._connections.transaction(READING) as work:
             yield PostgresTransaction(work)
 
-    def listen(self, heard: Callable[[str], None]) -> Callable[[], None]:
-        """Call `heard` with the name of every space that changes; return what ends it.
-
-        It is called in another thread, with "" where anything may have changed, tokens included.
-        """
+    def listen(self, heard: Callable[[str], object]) -> Callable[[], None]:
+        """Call `heard` with the name of every space that others change; return what ends it."""
         return Listener(self._connections.address, heard).close
 
     def check(self) -> list[str]:
@@ -329,25 +317,11 @@ def _space_of(row: Any) -> str:
     return str(row.name if isinstance(row, SpaceRow) else row.space)
 
 
-def _upsert(kind: type[Any]) -> str:
-    """Return the statement that writes a row over the one with the same key."""
-    fields, key = kind._fields, KEYS[kind]
-    places = ", ".join(["%s"] * len(fields))
-    news = ", ".join(f"{field} = excluded.{field}" for field in fields if field not in key)
-    return (
-        f"insert into {SCHEMA}.{TABLES[kind]} ({', '.join(fields)}) values ({places}) "
-        f"on conflict ({', '.join(key)}) do update set {news}"
-    )
-
-
 # The statements that are known beforehand, by the kind of row.
-SELECTS: dict[type[Any], str] = {
-    kind: f"select {', '.join(kind._fields)} from {SCHEMA}.{table}"
-    for kind, table in TABLES.items()
-}
+SELECTS: dict[type[Any], str] = {kind: select(kind, f"{SCHEMA}.") for kind in TABLES}
 FINDS: dict[type[Any], str] = {
     kind: f"{SELECTS[kind]} where {' and '.join(f'{field} = %s' for field in key)}"
     for kind, key in KEYS.items()
 }
 ORDERS: dict[type[Any], str] = {kind: ", ".join(key) for kind, key in KEYS.items()}
-UPSERTS: dict[type[Any], str] = {kind: _upsert(kind) for kind in KEYS}
+UPSERTS: dict[type[Any], str] = {kind: upsert(kind, "%s", f"{SCHEMA}.") for kind in KEYS}

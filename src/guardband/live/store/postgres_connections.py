@@ -228,7 +228,7 @@ class Listener:
         anything may have: after every new connection, since nothing was heard before it.
     """
 
-    def __init__(self, address: str, heard: Callable[[str], None]) -> None:
+    def __init__(self, address: str, heard: Callable[[str], object]) -> None:
         self.address, self.heard = address, heard
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="guardband-listen", daemon=True)

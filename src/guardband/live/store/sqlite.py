@@ -19,31 +19,23 @@ from guardband.live.store.base import (
     Row,
     SampleRow,
     SpaceRow,
+    Store,
     StoreError,
     StreamRow,
     TaskRow,
     TokenRow,
 )
 from guardband.live.store.sqlite_schema import APPLICATION, FORMAT, MIGRATIONS
+from guardband.live.store.statements import select, upsert
 
 __all__ = ["SqliteStore"]
 
 Kind = TypeVar("Kind", bound=Row | AuditRow)
 BUSY_MS = 30_000
-NAMES: dict[type[Any], str] = {
-    SpaceRow: "space",
-    TaskRow: "task",
-    StreamRow: "stream",
-    PulseRow: "pulse",
-    EpochRow: "epoch",
-    EntryRow: "entry",
-    SampleRow: "sample",
-    TokenRow: "token",
-    AuditRow: "audit",
-}
+WRITES = {kind: upsert(kind, "?") for kind in KEYS}
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """Rows in a SQLite file: WAL, synchronous=FULL, one connection per process.
 
     Parameters
@@ -303,19 +295,4 @@ class SqliteTransaction:
         return found[0] if found else None
 
     def _all(self, kind: type[Kind], where: str, *values: Any) -> list[Kind]:
-        columns = ", ".join(kind._fields)
-        sql = f"select {columns} from {NAMES[kind]} where {where}"
-        return [kind(*row) for row in self._run(sql, values)]
-
-
-def _write_of(kind: type[Any]) -> str:
-    """Return the statement that writes a row over the one with its key."""
-    fields: tuple[str, ...] = kind._fields
-    rest = [f"{field} = excluded.{field}" for field in fields if field not in KEYS[kind]]
-    return (
-        f"insert into {NAMES[kind]} ({', '.join(fields)}) values ({', '.join('?' * len(fields))}) "
-        f"on conflict ({', '.join(KEYS[kind])}) do update set {', '.join(rest)}"
-    )
-
-
-WRITES = {kind: _write_of(kind) for kind in KEYS}
+        return [kind(*row) for row in self._run(f"{select(kind)} where {where}", values)]

@@ -1,0 +1,38 @@
+"""What a store is that does not say otherwise: used by one thread, and hearing nothing of others."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from live.memory_store import MemoryStore
+
+from guardband.live.store.base import KEYS, SpaceRow, Store
+from guardband.live.store.sqlite import SqliteStore
+from guardband.live.store.statements import TABLES, select, upsert
+
+HOME = SpaceRow("home", "{}", 1, 1, 0, 0, 0, None, None, 1.0, None)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request, tmp_path) -> Store:
+    with closing(MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "s")) as s:
+        yield s
+
+
+def test_a_plain_store_has_one_worker_and_tells_nothing(store: Store) -> None:
+    heard: list[str] = []
+    end = store.listen(heard.append)
+    with store.transaction("home") as t:
+        t.put(HOME)
+    end()
+    assert (store.workers, heard) == (1, [])
+
+
+def test_statements_name_every_field_once() -> None:
+    assert set(KEYS) < set(TABLES)
+    assert select(SpaceRow, "there.").endswith(" closed_at from there.space")
+    for kind in KEYS:
+        written = upsert(kind, "?")
+        assert written.count("?") == len(kind._fields)
+        assert written.count("= excluded.") == len(kind._fields) - len(KEYS[kind])
