@@ -1,4 +1,4 @@
-"""What a store is that does not say otherwise: used by one thread, and hearing nothing of others."""
+"""A store that does not say otherwise serves one thread, and hears nothing of others."""
 
 from __future__ import annotations
 
