@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pkgutil
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -35,14 +36,37 @@ MODULES = sorted(
 
 
 def test_all_is_what_is_public() -> None:
+    """Names are loaded when they are asked for; what type checkers read is the same list."""
+    tree = ast.parse(Path(str(gb.__file__)).read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imported = {
+        alias.name
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom) and node.module != "guardband"
+        for alias in node.names
+    }
+    assert set(gb.__all__) == imported
+    assert imported >= PROMISED
+    assert len(gb.__all__) == len(imported), "a name is listed twice"
+    for name in gb.__all__:
+        assert getattr(gb, name) is getattr(gb, name)
     public = {
         name
         for name, value in vars(gb).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
-    assert set(gb.__all__) == public
-    assert public >= PROMISED
-    assert len(gb.__all__) == len(public), "a name is listed twice"
+    assert public - {"TYPE_CHECKING"} == imported
+    assert set(dir(gb)) >= {*gb.__all__, "envs", "theory", "__version__"}
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert gb.__version__ == project["version"]
+
+
+def test_a_name_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Flete'"):
+        _ = gb.Flete
 
 
 @pytest.mark.parametrize("name", gb.__all__)

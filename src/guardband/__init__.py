@@ -1,46 +1,50 @@
 """Safe, distributed linear bandits: learn together, never fall far below a trusted baseline."""
 
 from importlib import import_module as _import_module
-from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
-from guardband import theory as theory
-from guardband.algorithms import (
-    Baseline,
-    ClUcb,
-    DiscUcb,
-    DiscUcbUnknown,
-    DisLinUcb,
-    DisLsb,
-    FedLinUcb,
-    FedPe,
-    FedPeCd,
-    Guarded,
-    GuardUcb,
-    LinUcb,
-    Oracle,
-    Sclts,
-    SclUcb,
-    Sege,
-)
-from guardband.contexts import (
-    Discrete,
-    Gaussian,
-    Samples,
-    expected_features,
-    feature_support,
-)
-from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
-from guardband.live import LiveAgent as _LiveAgent  # noqa: F401 - what a coordinator makes of Agent
-from guardband.problems import (
-    GaussianNoise,
-    StudentNoise,
-    Tabular,
-    TwoPointNoise,
-    from_file,
-    problem,
-)
-from guardband.sim import BoundWarning, Replay, Results, simulate
-from guardband.spreads import difference_covariance
+if TYPE_CHECKING:
+    from guardband import envs as envs
+    from guardband import theory as theory
+    from guardband.algorithms import (
+        Baseline,
+        ClUcb,
+        DiscUcb,
+        DiscUcbUnknown,
+        DisLinUcb,
+        DisLsb,
+        FedLinUcb,
+        FedPe,
+        FedPeCd,
+        Guarded,
+        GuardUcb,
+        LinUcb,
+        Oracle,
+        Sclts,
+        SclUcb,
+        Sege,
+    )
+    from guardband.contexts import (
+        Discrete,
+        Gaussian,
+        Samples,
+        expected_features,
+        feature_support,
+    )
+    from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
+    from guardband.problems import (
+        GaussianNoise,
+        StudentNoise,
+        Tabular,
+        TwoPointNoise,
+        from_file,
+        problem,
+    )
+    from guardband.sim import BoundWarning, Replay, Results, simulate
+    from guardband.spreads import difference_covariance
+
+    __version__: str
 
 __all__ = [
     "Agent",
@@ -81,9 +85,68 @@ __all__ = [
     "simulate",
 ]
 
+# Names are looked up when they are asked for: numba and pandas take seconds to import, and
+# `guardband --help` needs neither.
+_HOMES = {
+    "guardband.algorithms": (
+        "Baseline",
+        "ClUcb",
+        "DiscUcb",
+        "DiscUcbUnknown",
+        "DisLinUcb",
+        "DisLsb",
+        "FedLinUcb",
+        "FedPe",
+        "FedPeCd",
+        "Guarded",
+        "GuardUcb",
+        "LinUcb",
+        "Oracle",
+        "Sclts",
+        "SclUcb",
+        "Sege",
+    ),
+    "guardband.contexts": (
+        "Discrete",
+        "Gaussian",
+        "Samples",
+        "expected_features",
+        "feature_support",
+    ),
+    "guardband.fleet": ("Agent", "Decision", "Fleet", "UnknownDecisionError"),
+    "guardband.problems": (
+        "GaussianNoise",
+        "StudentNoise",
+        "Tabular",
+        "TwoPointNoise",
+        "from_file",
+        "problem",
+    ),
+    "guardband.sim": ("BoundWarning", "Replay", "Results", "simulate"),
+    "guardband.spreads": ("difference_covariance",),
+}
+_WHERE = {_name: _home for _home, _names in _HOMES.items() for _name in _names}
+_ROOMS = ("envs", "theory")  # what is used as gb.theory.X; `envs` needs the extra `gym`
+_INNER = ("algorithms", "contexts", "fleet", "live", "problems", "seeds", "sim", "spreads")
 
-def __getattr__(name: str) -> _ModuleType:
-    """Load `gb.envs` when it is asked for: it needs the extra `gym`."""
-    if name == "envs":
-        return _import_module("guardband.envs")
-    raise AttributeError(f"module 'guardband' has no attribute {name!r}")
+
+def __getattr__(name: str) -> _Any:
+    """Load what is asked for, once."""
+    if name in _ROOMS or name in _INNER:
+        return _import_module(f"guardband.{name}")
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("guardband")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'guardband' has no attribute {name!r}")
+    if name == "Agent":
+        _import_module("guardband.live")  # tells Agent what a coordinator makes of it
+    found = getattr(_import_module(_WHERE[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return what there is, loaded or not."""
+    return sorted({*globals(), *__all__, *_ROOMS, "__version__"})

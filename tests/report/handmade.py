@@ -8,7 +8,17 @@ ROUNDS = 100
 CONSTRAINED = {"alpha": 0.3, "gate": "printed"}
 
 
-def series(label, regret, *, expected=0.0, realised=None, safe=0.0, settings=None, algorithm=None):
+def series(
+    label,
+    regret,
+    *,
+    expected=0.0,
+    realised=None,
+    policy=None,
+    safe=0.0,
+    settings=None,
+    algorithm=None,
+):
     """Make a series by hand: numbers, or one per trial; two agents that fare alike."""
     trials = max(np.size(regret), np.size(expected), 2)
     metrics = {
@@ -19,7 +29,7 @@ def series(label, regret, *, expected=0.0, realised=None, safe=0.0, settings=Non
         "conservative": safe * ROUNDS,
         "reward": 70.0,
         "baseline_reward": 50.0,
-        "violations_policy": expected,
+        "violations_policy": expected if policy is None else policy,
         "stuck": 0.0,
     }
     totals = {
@@ -38,7 +48,7 @@ def series(label, regret, *, expected=0.0, realised=None, safe=0.0, settings=Non
     )
 
 
-def compare(*all_series, alpha=0.3, problem="tabular"):
+def compare(*all_series, alpha=0.3, problem="tabular", uncovered=None):
     settings = {
         "problem": {"name": problem},
         "agents": 2,
@@ -51,7 +61,7 @@ def compare(*all_series, alpha=0.3, problem="tabular"):
         "versions": {"python": "3.x", "guardband": "0.x"},
         "commit": "abc123+",
     }
-    return Results(problem, settings, all_series, np.array([ROUNDS]))
+    return Results(problem, settings, all_series, np.array([ROUNDS]), uncovered=uncovered)
 
 
 DISC = series("disc-ucb", [200, 202], settings=CONSTRAINED, safe=0.4)

@@ -26,7 +26,7 @@ class TestTable:
     def test_fits_and_shows_what_matters(self):
         text = printed(compare(SHUT, FREE, BASELINE))
         assert max(map(len, text.splitlines())) <= 80
-        for part in ("302 ± 25", "5 / 5", "100 %", "0.700 +40 %", "seed 7", "alpha 0.3"):
+        for part in ("302 ± 25", "held back", "100 %", "0.700 +40 %", "seed 7", "alpha 0.3"):
             assert part in text
 
     def test_fits_with_long_names_and_large_numbers(self):
@@ -36,7 +36,7 @@ class TestTable:
         text = printed(compare(long, FREE))
         assert max(map(len, text.splitlines())) <= 80
         assert "1,250,000 ±" in text
-        assert "17,900 / 17,900" in text
+        assert "17,900" in text
         assert "…" not in text
 
     def test_names_are_not_markup(self):
@@ -44,7 +44,29 @@ class TestTable:
 
     def test_what_was_not_measured_is_a_dash(self):
         free = series("dis-lin-ucb", [50, 51], expected=np.nan)
-        assert "– / –" in printed(compare(free, alpha=None))
+        (line,) = [x for x in printed(compare(free, alpha=None)).splitlines() if "dis-lin" in x]
+        assert " – " in line
+
+    def test_counts_what_means_something(self):
+        """A frozen error makes psi'theta nobody's expectation: what was drawn counts there."""
+        found = compare(series("guard-ucb", [-5, -6], expected=[3, 3], realised=[7, 7]))
+        text = " ".join(printed(found).split())
+        assert "−5.5 ± 6.4 3 0 %" in text
+        assert "in expectation" in text
+        assert "best on average; what was drawn can be better: negative regret." in text
+        found.settings["problem"] = {"nature": "frozen", "psi_noise": 0.1}
+        text = " ".join(printed(found).split())
+        assert "−5.5 ± 6.4 7 0 %" in text
+        assert "as drawn" in text
+        assert "looks best by the features agents are given; those are inexact here" in text
+
+    def test_an_interval_of_nothing_but_rounding_is_zero(self):
+        assert "5 ± 0 " in printed(compare(series("baseline", [5, 5 + 1e-12])))
+
+    def test_says_where_features_are_drawn_anew(self):
+        found = compare(FREE, problem="movielens")
+        found.settings["problem"] = {"nature": "fresh"}
+        assert "movielens, fresh · 2 agents" in printed(found)
 
 
 class Reader(HTMLParser):
@@ -116,7 +138,7 @@ class TestReport:
 
     def test_the_verdict_comes_first_then_the_table_then_the_pictures(self, html):
         parts = (
-            "The printed gate never",
+            "disc-ucb never left the baseline",
             "<h2>Summary",
             "<svg",
             "<h2>Settings",
@@ -137,7 +159,7 @@ class TestReport:
     def test_a_broken_promise_is_marked(self, tmp_path):
         broken = series("disc-ucb", [200, 202], settings=CONSTRAINED, expected=[0, 1])
         html = write_report(compare(broken), tmp_path).read_text(encoding="utf-8")
-        assert '<p class="verdict alarm">disc-ucb broke its promise' in html
+        assert '<ul class="verdict alarm"><li>disc-ucb broke the promise' in html
         assert "<tr class=alarm><td>disc-ucb</td>" in html
 
     def test_without_violations_there_is_no_picture_of_them(self, tmp_path):
@@ -175,6 +197,12 @@ class TestAgain:
         assert "    ...,  # 'mine'" in code
         assert "gb.DiscUcb(gap=...)," in code
 
+    def test_rounding_errors_are_not_printed(self):
+        own = series("disc-ucb", [1, 2], settings={"feature_bound": 3.1999999999999997})
+        assert "feature_bound=3.2)" in rerun_code(compare(own))
+        own = series("disc-ucb", [1, 2], settings={"alpha": (0.1 + 0.2, 0.1)})
+        assert "alpha=(0.3, 0.1))" in rerun_code(compare(own))
+
 
 class TestWords:
     @pytest.mark.parametrize(
@@ -185,7 +213,7 @@ class TestWords:
             (99.97, "100"),
             (0.5, "0.5"),
             (12.345, "12.3"),
-            (-3.0, "-3"),
+            (-3.0, "−3"),
             (4e-5, "4.0e-05"),
             (float("nan"), "–"),
         ],

@@ -1,176 +1,224 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from report.handmade import BASELINE, CONSTRAINED, DISC, FREE, SHUT, compare, series
 
 import guardband as gb
 from guardband.problems import SyntheticA
 from guardband.report import verdict
 
+STRICT = {"alpha": 0.3, "mode": "strict"}
+POLICY = {"alpha": 0.3, "mode": "policy"}
+FROZEN = {"nature": "frozen", "psi_noise": 0.1}
+
+
+def told(*all_series, **kept):
+    return "\n".join(verdict(compare(*all_series, **kept)))
+
 
 def test_the_usual_case():
-    assert verdict(compare(DISC, FREE)) == (
-        "dis-lin-ucb fell below 70 % of the baseline's reward in 5 rounds per agent, while "
-        "disc-ucb never did; dis-lin-ucb has the least regret (50.5 per agent), and disc-ucb, "
-        "the constrained one, has 4 times as much."
-    )
+    guard = series("guard-ucb", [40, 41], settings=STRICT)
+    assert verdict(compare(FREE, DISC, SHUT, guard)) == [
+        "guard-ucb kept its promise: it was never below the floor (70 % of the baseline's reward).",
+        "disc-ucb never left the baseline: the paper's condition for doing so (its gate) was never "
+        "met.",
+        "disc-ucb was never below the floor.",
+        "dis-lin-ucb, which promises nothing, was below the floor in 20 rounds in 4 agent runs.",
+        "guard-ucb has the least regret (40.5 per agent), followed by dis-lin-ucb with 1.2 times "
+        "as much.",
+    ]
 
 
 def test_a_gate_that_never_opened():
-    told = verdict(compare(SHUT, FREE, BASELINE))
-    assert told.startswith(
-        "The printed gate never opened: disc-ucb played it safe in 100 % of the rounds, "
-        "at 2 times the regret of the baseline itself; "
+    assert told(SHUT, FREE, BASELINE).startswith(
+        "disc-ucb never left the baseline: the paper's condition for doing so (its gate) was never "
+        "met, and what it tried there cost reward."
     )
+    other = replace(SHUT, algorithm="sclts")
+    assert "the gate for that was never met" in told(other, FREE)
 
 
 def test_one_round_of_its_own_choice_is_leaving_the_baseline():
     nearly = series("disc-ucb", [300, 304], settings=CONSTRAINED, safe=0.99)
-    assert "gate" not in verdict(compare(nearly, FREE))
+    assert "never left" not in told(nearly, FREE)
 
 
 def test_nothing_safe_without_a_gate():
     idle = series("disc-ucb", [3, 4], settings={"alpha": 0.3, "gate": "none"}, safe=1.0)
-    told = verdict(compare(idle, FREE))
-    assert told.startswith("disc-ucb found nothing safe enough and stayed at the baseline")
+    assert told(idle, FREE).startswith(
+        "disc-ucb never left the baseline: nothing else looked safe enough"
+    )
 
 
 def test_always_playing_the_baseline_is_no_finding_about_the_baseline():
-    assert "100 %" not in verdict(compare(FREE, BASELINE))
+    assert "never left" not in told(FREE, BASELINE)
 
 
-def test_several_shut_gates_share_a_clause():
+def test_several_shut_gates_share_a_sentence():
     twins = [replace(SHUT, label=f"disc-ucb ({a})") for a in "ab"]
-    assert "disc-ucb (a) and disc-ucb (b) played it safe" in verdict(compare(*twins, BASELINE))
+    assert "disc-ucb (a) and disc-ucb (b) never left the baseline" in told(*twins, BASELINE)
 
 
-def test_a_broken_promise_comes_first():
+def test_a_broken_promise_comes_before_the_others():
     broken = series("disc-ucb", [200, 202], settings=CONSTRAINED, expected=[0, 1])
     kept = series("other", [210, 212], settings=CONSTRAINED)
-    told = verdict(compare(broken, kept, replace(SHUT, label="shut"), FREE))
-    assert told.startswith(
-        "disc-ucb broke its promise: it fell below 70 % of the baseline's reward "
-        "in 0.5 rounds per agent, in 1 of 2 trials; the printed gate never opened"
+    found = told(broken, kept, replace(SHUT, label="shut"), FREE)
+    assert found.startswith(
+        "disc-ucb broke the promise that the paper makes for it: it was below the floor (70 % of "
+        "the baseline's reward) in 2 rounds in 4 agent runs, in 1 of 2 trials.\n"
     )
-    assert "while other and shut never did" in told
+    assert "\nother was never below the floor.\n" in found
 
 
-def test_a_broken_promise_without_an_unconstrained_rival():
-    broken = series("disc-ucb", [200, 202], settings=CONSTRAINED, realised=1)
-    kept = series("other", [210, 212], settings=CONSTRAINED)
-    told = verdict(compare(broken, kept))
-    assert "in 0 (expected) and 1 (realised) rounds per agent, in 2 of 2 trials" in told
-    assert "; other never did;" in told
-    alone = verdict(compare(broken))
-    assert alone.startswith("disc-ucb broke its promise")
-    assert "never" not in alone
+def test_a_promise_about_an_expectation_is_not_broken_by_what_was_drawn():
+    lucky = series("disc-ucb", [200, 202], settings=CONSTRAINED, realised=1)
+    assert "broke" not in told(lucky)
+    guard = series("guard-ucb", [40, 41], realised=[1, 0], settings=STRICT)
+    assert told(guard, FREE).startswith("guard-ucb kept its promise")
+    worst = {**STRICT, "realised": "worst"}
+    guard = series("guard-ucb", [40, 41], realised=[1, 0], settings=worst)
+    assert told(guard, FREE).startswith("guard-ucb broke its promise")
 
 
 def test_who_promises_less_breaks_nothing():
     bold = series("bold", [20, 22], settings={"alpha": 0.5, "gate": "none"}, expected=2)
-    told = verdict(compare(DISC, bold))
-    assert "bold (which promises less) fell below 70 %" in told
-    assert "broke" not in told
+    found = told(DISC, bold)
+    assert "bold, which promises less, was below the floor in 8 rounds" in found
+    assert "broke" not in found
+    sums = series("cl-ucb", [20, 22], settings={"alpha": 0.3}, expected=2)
+    assert "cl-ucb, which promises less, was below" in told(DISC, sums)
+    guard = series("guard-ucb", [20, 22], settings={**STRICT, "alpha": 0.5}, expected=2)
+    assert "8 rounds in 4 agent runs; it was told to promise less." in told(guard)
 
 
 def test_a_promise_per_agent():
     split = series("split", [20, 22], settings={"alpha": (0.2, 0.3)}, expected=2)
-    assert verdict(compare(split)).startswith("split broke its promise")
+    assert told(split).startswith("split broke its promise")
 
 
-def test_nobody_fell():
-    assert "No algorithm ever fell below 70 %" in verdict(compare(DISC, BASELINE))
-    assert verdict(compare(DISC)).startswith("disc-ucb never fell below 70 %")
+def test_policy_mode_is_judged_by_its_coin():
+    policy = series("guard-ucb-policy", [4, 5], settings=POLICY, expected=[1, 0], policy=0)
+    assert told(policy).startswith(
+        "guard-ucb-policy kept its promise: 2 single plays below the floor (70 % of the baseline's "
+        "reward) in 4 agent runs; its promise is about the average over its coin, and that never "
+        "was."
+    )
+    clean = series("guard-ucb-policy", [4, 5], settings=POLICY)
+    assert told(clean).startswith("guard-ucb-policy kept its promise: it was never below the floor")
+    broken = series("guard-ucb-policy", [4, 5], settings=POLICY, expected=[1, 0], policy=[1, 0])
+    assert told(broken).startswith(
+        "guard-ucb-policy broke its promise: the average over its coin was below the floor"
+    )
+
+
+def test_no_credit_where_no_promise_applies():
+    strict = series("guard-ucb", [4, 5], settings=STRICT)
+    policy = series("guard-ucb-policy", [4, 5], settings=POLICY, expected=[1, 0], policy=0)
+    why = dict.fromkeys(("guard-ucb", "guard-ucb-policy"), "rewards reach −0.2")
+    assert told(strict, policy, uncovered=why).startswith(
+        "No promise of Guard-UCB applies here (rewards reach −0.2): guard-ucb was never below the "
+        "floor (70 % of the baseline's reward) and guard-ucb-policy had 2 single plays below the "
+        "floor in 4 agent runs, though the average over its coin never was.\n"
+    )
+    fell = series("guard-ucb", [4, 5], settings=STRICT, expected=2)
+    found = told(fell, uncovered={"guard-ucb": "rewards reach −0.2"})
+    assert "guard-ucb was below the floor" in found
+    assert "broke" not in found
+    disc = series("disc-ucb", [4, 5], settings=CONSTRAINED, expected=2)
+    found = told(disc, uncovered={"disc-ucb": "theta reach 2, theta_bound is 1"})
+    assert "disc-ucb (no promise of it applies here: theta reach 2, theta_bound is 1) was" in found
+
+
+def test_features_with_a_fixed_error_are_outside_what_guard_ucb_promises():
+    guard = series("guard-ucb", [40, 41], expected=[1, 0], realised=0.0, settings=STRICT)
+    frozen = compare(guard, FREE)
+    frozen.settings["problem"] = FROZEN
+    first, second, *_ = verdict(frozen)
+    assert first == (
+        "No promise of Guard-UCB applies here (the features that agents are given carry a fixed "
+        "error): guard-ucb was never below the floor (70 % of the baseline's reward) as drawn."
+    )
+    assert second.startswith("dis-lin-ucb, which promises nothing, was below the floor as drawn")
+
+
+def test_toy_is_outside_and_said_to_be():
+    """The note on standard error and the summary say the same."""
+    toy = gb.problem("toy")
+    with pytest.warns(gb.BoundWarning, match="rewards in"):
+        found = gb.simulate(toy, ["guard-ucb", "guard-ucb-policy"], rounds=30, trials=2)
+    assert "No promise of Guard-UCB applies here (rewards reach −0.2)" in verdict(found)[0]
 
 
 def test_violations_without_a_constrained_algorithm():
-    told = verdict(compare(FREE, BASELINE, alpha=0.1))
-    assert told.startswith(
-        "dis-lin-ucb fell below 90 % of the baseline's reward in 5 rounds per agent; "
+    assert told(FREE, BASELINE, alpha=0.1).startswith(
+        "dis-lin-ucb, which promises nothing, was below the floor (90 % of the baseline's reward) "
+        "in 20 rounds in 4 agent runs."
     )
 
 
 def test_violations_that_were_not_counted():
     free = series("dis-lin-ucb", [50, 51], expected=np.nan)
-    told = verdict(compare(free, alpha=None))
-    assert told == (
-        "Violations were not counted, as there was no alpha to count them by; "
-        "the regret of dis-lin-ucb is 50.5 per agent."
-    )
+    assert verdict(compare(free, alpha=None)) == [
+        "Violations were not counted, as there was no alpha to count them by.",
+        "The regret of dis-lin-ucb is 50.5 per agent.",
+    ]
 
 
 def test_a_single_trial_is_said_to_be_one():
     one = gb.simulate(SyntheticA(), gb.DisLinUcb(feature_bound=1.1), rounds=20)
-    assert verdict(one).endswith(" per agent, in a single trial.")
+    assert verdict(one)[-1].endswith(" per agent, in a single trial.")
 
 
 def test_regrets_that_cannot_be_told_apart():
     one, two = series("one", [50, 60, 70, 65, 55]), series("two", [60, 55, 71, 64, 56])
-    told = verdict(compare(one, two))
-    assert "the regrets of one and two cannot be told apart (60 per agent)" in told
-    told = verdict(compare(one, two, series("three", [500, 510, 520, 505, 515])))
-    assert "one and two have the least regret and cannot be told apart" in told
-    assert told.endswith("followed by three with 8.5 times as much.")
+    assert "The regrets of one and two cannot be told apart (60 per agent)" in told(one, two)
+    found = told(one, two, series("three", [500, 510, 520, 505, 515]))
+    assert "one and two have the least regret and cannot be told apart" in found
+    assert found.endswith("followed by three with 8.5 times as much.")
 
 
 def test_few_trials_rank_nobody():
     one, two = series("one", [50, 60]), series("two", [60, 55])
-    told = verdict(compare(one, two))
-    assert "one has the least regret so far (55 per agent), but 2 trials rank nobody" in told
-
-
-def test_never_is_said_in_the_sense_of_the_promise():
-    strict = {"alpha": 0.3, "mode": "strict"}
-    guard = series("guard-ucb", [40, 41], expected=0.0, realised=[1, 0], settings=strict)
-    told = verdict(compare(guard, FREE))
-    assert "guard-ucb never did in the sense of their promise, which is an expectation" in told
-    clean = series("guard-ucb", [40, 41], settings=strict)
-    assert "while guard-ucb never did;" in verdict(compare(clean, FREE))
-    frozen = compare(
-        series("guard-ucb", [40, 41], expected=[1, 0], realised=0.0, settings=strict), FREE
-    )
-    frozen.settings["problem"] = {"nature": "frozen", "psi_noise": 0.1}
-    assert "guard-ucb never did as drawn" in verdict(frozen)
+    found = told(one, two)
+    assert "one has the least regret so far (55 per agent), but 2 trials rank nobody" in found
 
 
 def test_a_stuck_learner_is_named_with_the_remedy():
-    strict = {"alpha": 0.3, "mode": "strict"}
-    guard = series("guard-ucb", [40, 41], settings=strict)
+    guard = series("guard-ucb", [40, 41], settings=STRICT)
     guard.totals["stuck"] += 80.0
-    told = verdict(compare(guard, FREE))
-    assert "guard-ucb was stuck in 80 % of the rounds" in told
-    assert "mode='policy'" in told
+    found = told(guard, FREE)
+    assert "guard-ucb was stuck in 80 % of the rounds" in found
+    assert "mode='policy'" in found
 
 
 def test_trials_are_compared_in_pairs():
     """A small difference that every trial shows is one, however much trials differ."""
     one, two = series("one", [50, 500, 5000]), series("two", [51, 501.1, 5001])
-    assert "one has the least regret (1,850 per agent), followed by two with" in verdict(
-        compare(one, two)
-    )
+    assert "one has the least regret (1,850 per agent), followed by two with" in told(one, two)
 
 
 def test_nothing_beats_the_baseline():
-    told = verdict(compare(DISC, BASELINE))
-    assert "nothing beat always playing the baseline, which has the least regret" in told
+    found = told(DISC, BASELINE)
+    assert "Nothing beat always playing the baseline, which has the least regret" in found
 
 
 def test_a_constrained_winner_is_compared_with_the_next():
-    told = verdict(compare(series("disc-ucb", [10, 11], settings=CONSTRAINED), FREE))
-    assert told.endswith("followed by dis-lin-ucb with 4.8 times as much.")
+    found = told(series("disc-ucb", [10, 11], settings=CONSTRAINED), FREE)
+    assert found.endswith("followed by dis-lin-ucb with 4.8 times as much.")
 
 
 def test_an_oracle_is_called_one():
     oracle = series("oracle", [100, 101], settings={"alpha": 0.3, "gate": "gap"})
-    assert "oracle, the best of the constrained (though told the true optimum)" in verdict(
-        compare(oracle, DISC, FREE)
+    assert "oracle, the best of the constrained (though told the true optimum)" in told(
+        oracle, DISC, FREE
     )
 
 
 def test_small_and_impossible_factors():
-    told = verdict(compare(series("one", [100, 100]), series("two", [102, 102])))
-    assert told.endswith("followed by two with 2 % more.")
-    told = verdict(compare(series("one", [-5, -5]), series("two", [7, 7])))
-    assert told.endswith("one has the least regret (-5 per agent), followed by two with 7.")
-    told = verdict(compare(series("one", [2, 2]), series("two", [5000, 5000])))
-    assert told.endswith("2,500 times as much.")
+    found = told(series("one", [100, 100]), series("two", [102, 102]))
+    assert found.endswith("followed by two with 2 % more.")
+    found = told(series("one", [-5, -5]), series("two", [7, 7]))
+    assert found.endswith("one has the least regret (−5 per agent), followed by two with 7.")
+    found = told(series("one", [2, 2]), series("two", [5000, 5000]))
+    assert found.endswith("2,500 times as much.")

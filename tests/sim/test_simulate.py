@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
+from guardband.algorithms import ALGORITHMS
 from guardband.core.scene import Draws
 from guardband.problems import SyntheticA
 from guardband.sim.stats import interval_half_width, mean_interval, student_quantile
@@ -255,3 +256,35 @@ def test_memory_is_flat_in_the_horizon() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 1000
+
+
+def test_names_do_as_on_the_command_line() -> None:
+    named = gb.simulate("forecast", ["guard-ucb", gb.Baseline()], rounds=2e1, alpha=0.3)
+    problem = gb.problem("forecast")
+    told = {k: v for k, v in problem.assumptions().items() if k != "rounds"}
+    own = ALGORITHMS["guard-ucb"].informed({**told, "spread": problem.spread}, alpha=0.3)
+    made = gb.simulate(problem, [own, gb.Baseline()], rounds=20)
+    assert named.settings["rounds"] == 20
+    assert [s.settings for s in named.series] == [s.settings for s in made.series]
+    np.testing.assert_array_equal(named.series[0].regret, made.series[0].regret)
+    one = gb.simulate("forecast", "guard-ucb", rounds=5)
+    assert one.settings["alpha"] == [problem.assumptions()["alpha"]] * 5
+    with pytest.raises(ValueError, match="Did you mean 'guard-ucb'"):
+        gb.simulate("forecast", "guard-ubc", rounds=5)
+    with pytest.raises(ValueError, match="Did you mean 'forecast'"):
+        gb.simulate("forcast", "guard-ucb", rounds=5)
+    with pytest.raises(TypeError, match="rounds must be a whole number, not 2"):
+        gb.simulate("forecast", "guard-ucb", rounds=2.5)
+
+
+def test_results_show_themselves_in_a_line_and_in_a_notebook() -> None:
+    found = gb.simulate("toy", "baseline", rounds=2000, trials=2)
+    assert repr(found) == "<Results of baseline on toy: 3 agents, 2,000 rounds, 2 trials>"
+    assert found._repr_html_().startswith("<table")
+    assert found.uncovered == {}
+
+
+def test_results_know_which_promise_does_not_cover_the_problem() -> None:
+    with pytest.warns(gb.BoundWarning):
+        found = gb.simulate("toy", ["guard-ucb", "baseline"], rounds=5)
+    assert found.uncovered == {"guard-ucb": "rewards reach \u22120.2"}

@@ -1,5 +1,25 @@
 """The command line."""
 
-from guardband.cli.app import main
+from __future__ import annotations
+
+import sys
 
 __all__ = ["main"]
+
+STOPPED = 130
+
+
+def main() -> None:
+    """Run the command `guardband`; who stops it while it is still loading sees no traceback."""
+    try:
+        if sys.argv[1:] == ["--version"]:  # needs nothing loaded
+            from importlib.metadata import version  # noqa: PLC0415
+
+            sys.stdout.write(f"guardband {version('guardband')}\n")
+            return
+        from guardband.cli.app import main as run  # noqa: PLC0415
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped.\n")
+        sys.exit(STOPPED)

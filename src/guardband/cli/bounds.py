@@ -20,6 +20,7 @@ WIDE = 140  # columns of the whole table; a narrow window gets the most importan
 
 
 def bounds(
+    named: Annotated[str | None, typer.Argument(hidden=True)] = None,
     problem: Annotated[str, typer.Option(help="Which one: guardband problems")] = "movielens",
     alpha: Annotated[
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
@@ -41,6 +42,8 @@ def bounds(
 
         guardband bounds --problem synthetic-a --rounds 20000
     """
+    if named is not None:
+        raise ValueError(f"a problem is named by an option: guardband bounds --problem {named}")
     from guardband.lab.truths import setting_of  # noqa: PLC0415 - the lab is slow to import
 
     config = RunConfig(problem=problem, algorithms=DEFAULT_ALGORITHMS, agents=agents)

@@ -15,6 +15,8 @@ from guardband.problems import problem as named_problem
 
 __all__ = [
     "DEFAULT_ALGORITHMS",
+    "DEFAULT_PROBLEM",
+    "DEFAULT_SETTINGS",
     "TEMPLATE",
     "RunConfig",
     "make_algorithms",
@@ -41,13 +43,18 @@ DEFAULT_ALGORITHMS = (
     "dis-lin-ucb",
     "baseline",
 )
+# The usual problem is one to which promises apply: psi is the mean of what is drawn.
+DEFAULT_PROBLEM = "movielens"
+DEFAULT_SETTINGS = {"nature": "fresh"}
 DEFAULT_ROUNDS = 20_000  # the figures' own horizons reach ten million
 
 TEMPLATE = """\
 # A run of guardband; start it with: guardband run THIS_FILE
 # Every line may be left out, and every option of `guardband run` overrides its line here.
 
-problem = "{problem}"          # see: guardband problems; or a file of your own, .npz or .csv
+# problem = "synthetic-c"    # see: guardband problems; or a file of your own, .npz or .csv; left
+#                            # out: movielens with features drawn anew in each round (nature
+#                            # "fresh"), so that what agents are given is right on average
 algorithms = [{algorithms}]    # see: guardband algorithms
 
 # agents = 3       # tasks that learn together; the problem's own number if left out
@@ -71,9 +78,12 @@ out = "{out}"   # where the report goes
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The settings of `guardband run`; None means the problem's own."""
+    """The settings of `guardband run`; None means the problem's own.
 
-    problem: str = "movielens"
+    Without a problem it is the default one, with settings of its own beside those given.
+    """
+
+    problem: str | None = None
     algorithms: tuple[str, ...] = DEFAULT_ALGORITHMS
     agents: int | None = None
     alpha: Any = None
@@ -85,7 +95,7 @@ class RunConfig:
     problem_settings: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not _names_file(self.problem):
+        if self.problem is not None and not _names_file(self.problem):
             check_choice("problem", self.problem, tuple(PROBLEMS))
         if not self.algorithms:
             raise ValueError("algorithms is empty; see `guardband algorithms`.")
@@ -122,19 +132,22 @@ def read_config(path: Path) -> RunConfig:
 def make_problem(config: RunConfig) -> Any:
     """Return the problem of a run: one of the named ones, or a user's own from a file."""
     settings = dict(config.problem_settings or {})
+    name = config.problem
+    if name is None:
+        name, settings = DEFAULT_PROBLEM, DEFAULT_SETTINGS | settings
     if isinstance(settings.get("noise"), Mapping):
         settings["noise"] = _noise_model(settings["noise"])
     if config.agents is not None:
         settings["agents"] = config.agents
-    if not _names_file(config.problem):
-        return named_problem(config.problem, **settings)
-    for name in settings:
-        if name not in FILE_SETTINGS:
+    if not _names_file(name):
+        return named_problem(name, **settings)
+    for key in settings:
+        if key not in FILE_SETTINGS:
             raise ValueError(
-                f"a problem from a file has no setting {name!r}; it has "
-                f"{', '.join(FILE_SETTINGS)}.{nearest(name, FILE_SETTINGS)}"
+                f"a problem from a file has no setting {key!r}; it has "
+                f"{', '.join(FILE_SETTINGS)}.{nearest(key, FILE_SETTINGS)}"
             )
-    return from_file(config.problem, **settings)
+    return from_file(name, **settings)
 
 
 def _names_file(problem: str) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import shlex
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from guardband.cli.config import (
     TEMPLATE,
@@ -74,6 +78,9 @@ def run(
         seed=seed,
         out=None if out is None else str(out),
     )
+    place = Path(chosen.out or PLACE)
+    if chosen.out is not None or not as_json:  # --json writes files only where it is asked to
+        _check_place(place)
     task = make_problem(chosen)
     assumed = dict(task.assumptions())
     assumed.pop("rounds")
@@ -101,9 +108,9 @@ def run(
     if as_json:
         typer.echo(json.dumps(as_object(results)))
         if chosen.out is not None:
-            _report(results, Path(chosen.out), command)
+            _report(results, place, command)
         return
-    _show(console, results, Path(chosen.out or PLACE), command)
+    _show(console, results, place, command)
 
 
 def as_object(results: Results) -> dict[str, Any]:
@@ -143,8 +150,29 @@ def _show(console: Console, results: Results, place: Path, command: str) -> None
     console.print(table(results))
     page = _report(results, place, command)
     console.print()
-    console.print(verdict(results))
+    for sentence in verdict(results):
+        bullet = Table.grid(padding=(0, 1))
+        bullet.add_row("•", Text(sentence))
+        console.print(bullet)
     console.print(f"\nThe report, with plots and tables: [bold]{page}[/bold]", soft_wrap=True)
+
+
+def _check_place(place: Path) -> None:
+    """Refuse a folder that cannot be written to before the simulation, not after."""
+    made = [folder for folder in (place, *place.parents) if not folder.exists()]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"the report cannot be written to {place} ({error.strerror or error}): choose another "
+            "folder with --out."
+        ) from None
+    finally:
+        for folder in made:  # another mistake may still end the run: leave nothing behind
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _report(results: Results, place: Path, command: str) -> Path:
@@ -179,7 +207,6 @@ def _write_template(path: Path) -> None:
     names = ", ".join(f'"{name}"' for name in config.algorithms)
     path.write_text(
         TEMPLATE.format(
-            problem=config.problem,
             algorithms=names,
             trials=config.trials,
             seed=config.seed,

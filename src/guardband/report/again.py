@@ -71,5 +71,14 @@ def _arguments(settings: dict[str, Any]) -> str:
 
 
 def _written(value: Any) -> str:
-    lost = isinstance(value, str) and value.startswith("array(")  # only its shape was kept
-    return "..." if lost else repr(value)
+    """Return a value as code; 3.1999999999999997 is 3.2 with an error of rounding."""
+    if isinstance(value, str) and value.startswith("array("):  # only its shape was kept
+        return "..."
+    if type(value) is float:
+        return repr(float(f"{value:.12g}"))
+    if type(value) in (tuple, list):
+        inside = ", ".join(_written(each) for each in value)
+        if type(value) is list:
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return repr(value)

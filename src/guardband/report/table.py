@@ -8,27 +8,36 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from guardband.report.verdict import promises, violates
-from guardband.report.words import number, percent, run_line
+from guardband.report.promises import below_floor, is_frozen, promises, violates
+from guardband.report.words import MINUS, floor, number, percent, run_line
 from guardband.sim import Results, Series
 from guardband.sim.stats import interval_half_width
 
-__all__ = ["COLUMNS", "Row", "note", "rows", "table"]
+__all__ = ["COLUMNS", "DRAWN", "Row", "note", "rows", "table"]
 
-COLUMNS = ("algorithm", "regret", "violations", "safe", "syncs", "reward")
-NOTE = (
-    "regret and violations (rounds: expected / realised) per agent; safe: share of conservative "
-    "rounds; reward per round and against the baseline's; ± 95 % interval of the mean"
-)
+COLUMNS = ("algorithm", "regret", "below", "held back", "syncs", "reward")
+DRAWN = "below floor as drawn"  # a column of the report; the terminal has no room for it
 
 
 def note(results: Results) -> str:
     """Return what the columns mean, and why a regret may be negative where one is."""
-    if all((series.regret.mean() >= 0) for series in results.series):
-        return NOTE
-    return NOTE + (
-        "; regret is negative where the best action by expected features, which it is measured "
-        "against, is not the best by the true ones"
+    sense = "as drawn" if is_frozen(results) else "in expectation"
+    told = (
+        "Per agent. regret: reward lost against the best action, ± 95 % interval of the mean; "
+        f"below: rounds below the floor, {floor(results)}, {sense}; held back: share of rounds "
+        "in which it stayed with the baseline to be safe; syncs: exchanges of data; reward: per "
+        "round, and against the baseline's."
+    )
+    if all(series.regret.mean() >= 0 for series in results.series):
+        return told
+    if is_frozen(results):
+        return told + (
+            " Regret compares with the action that looks best by the features agents are given; "
+            "those are inexact here, so an agent can do better: negative regret."
+        )
+    return told + (
+        " Regret compares with the action that is best on average; what was drawn can be better: "
+        "negative regret."
     )
 
 
@@ -36,6 +45,7 @@ class Row(NamedTuple):
     """What the table says of one algorithm."""
 
     cells: tuple[str, ...]
+    drawn: str  # rounds below the floor in the context that was drawn
     broken: bool  # it violated what it promised
     yardstick: bool
 
@@ -60,6 +70,7 @@ def table(results: Results) -> Table:
     """
     made = Table(
         title=Text(run_line(results)),
+        min_width=min(80, len(run_line(results))),  # the title in one line
         caption=Text(note(results)),
         pad_edge=False,
         box=box.SIMPLE_HEAD,
@@ -84,13 +95,14 @@ def _row(results: Results, series: Series) -> Row:
     cells = (
         series.label,
         _regret(series),
-        _violations(series),
+        _count(float(below_floor(results, series).mean())),
         percent(float(series.conservative.mean()) / rounds),
         number(float(series.sync_rounds.mean())),
         f"{reward:.3f} {_against(reward, baseline)}".rstrip(),
     )
     broken = promises(results, series) and violates(results, series)
-    return Row(cells, broken, series.algorithm == "baseline")
+    drawn = _count(float(series.violations_realised.mean()))
+    return Row(cells, drawn, broken, series.algorithm == "baseline")
 
 
 def _regret(series: Series) -> str:
@@ -99,12 +111,9 @@ def _regret(series: Series) -> str:
     if len(samples) == 1:
         return mean
     half = float(interval_half_width(samples))
+    if half < 1e-6:  # nothing but rounding
+        return f"{mean} ± 0"
     return f"{mean} ± {half:,.0f}" if half >= 10 else f"{mean} ± {half:.2g}"
-
-
-def _violations(series: Series) -> str:
-    kinds = (series.violations_expected, series.violations_realised)
-    return " / ".join(_count(float(kind.mean())) for kind in kinds)
 
 
 def _count(value: float) -> str:
@@ -114,4 +123,4 @@ def _count(value: float) -> str:
 
 def _against(reward: float, baseline: float) -> str:
     """Return the gain over the baseline; a share of nothing, or of a loss, would mislead."""
-    return f"{100 * (reward / baseline - 1):+.0f} %".replace("-", "−") if baseline > 0 else ""
+    return f"{100 * (reward / baseline - 1):+.0f} %".replace("-", MINUS) if baseline > 0 else ""

@@ -1,4 +1,4 @@
-"""What a comparison shows, in one sentence that follows from its numbers by rules."""
+"""What a comparison shows, in plain sentences that follow from its numbers by rules."""
 
 from __future__ import annotations
 
@@ -6,21 +6,34 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from guardband.report.promises import (
+    below_floor,
+    is_constrained,
+    is_frozen,
+    is_guard,
+    is_policy,
+    never_left,
+    promised_counts,
+    promises,
+    uncovered,
+    violates,
+)
 from guardband.report.words import floor, listed, number, percent
 from guardband.sim import Results, Series
 from guardband.sim.stats import interval_half_width
 
-__all__ = ["is_constrained", "never_left", "promises", "verdict", "violates"]
+__all__ = ["verdict"]
 
 FEW = 5  # with fewer trials an interval is wider than most differences
+FLOOR = "the floor"
 STUCK = 0.5  # a larger share of rounds is no passing phase
 
 
-def verdict(results: Results) -> str:
-    """Return one plain sentence on what the results show.
+def verdict(results: Results) -> list[str]:
+    """Return what the results show, one sentence or two for every group of algorithms.
 
-    In this order: promises that were broken; constrained algorithms that never left the baseline;
-    who fell below the floor and who did not; who has the least regret, and by how much.
+    In this order: Guard-UCB; promises that others broke; constrained algorithms that never left
+    the baseline; others that kept the floor; those who promise nothing; who lost least.
 
     Parameters
     ----------
@@ -29,72 +42,72 @@ def verdict(results: Results) -> str:
 
     Returns
     -------
-    str
-        The sentence.
+    list of str
+        The sentences.
     """
-    clauses = [*_broken(results), *_idle(results), *_violations(results), _regret(results)]
-    sentence = "; ".join(clauses) + "."
-    if sentence.startswith(tuple(series.label for series in results.series)):
-        return sentence  # names are written as they are
-    return sentence[0].upper() + sentence[1:]
+    found: list[str] = []
+    if results.settings["alpha"] is None:
+        found.append("violations were not counted, as there was no alpha to count them by")
+    else:
+        found += [*_guard(results), *_broken(results)]
+    found += [*_stuck(results), *_idle(results)]
+    if results.settings["alpha"] is not None:
+        found += [*_kept(results), *_fell(results)]
+    found.append(_regret(results))
+    # What the floor is stands where it is first spoken of.
+    first = next((i for i, sentence in enumerate(found) if FLOOR in sentence), None)
+    if first is not None:
+        found[first] = found[first].replace(FLOOR, f"{FLOOR} ({floor(results)})", 1)
+    names = tuple(series.label for series in results.series)
+    # Names are written as they are.
+    return [s + "." if s.startswith(names) else s[0].upper() + s[1:] + "." for s in found]
 
 
-def is_constrained(series: Series) -> bool:
-    """Return whether the algorithm is held to a share of the baseline's reward."""
-    return "alpha" in series.settings
-
-
-def promises(results: Results, series: Series) -> bool:
-    """Return whether the algorithm promises at least the floor that violations are counted by."""
-    judged = results.settings["alpha"]
-    if judged is None or not is_constrained(series):
-        return False
-    if _frozen(results) and series.settings.get("mode") == "policy":
-        return False  # only single plays can be judged there, and policy mode promises none
-    return bool(np.all(np.array(series.settings["alpha"]) <= np.array(judged)))
-
-
-def violates(results: Results, series: Series) -> bool:
-    """Return whether any round of any trial fell below the floor in the sense of its promise."""
-    return bool((_fallen(results, series) > 0).any())
-
-
-def never_left(results: Results, series: Series) -> bool:
-    """Return whether a constrained algorithm was conservative in every single round."""
-    everywhere = (series.conservative == results.settings["rounds"]).all()
-    return is_constrained(series) and bool(everywhere)
+def _guard(results: Results) -> Iterator[str]:
+    """Say of Guard-UCB whether a promise of it applies here, and whether it was kept."""
+    guards = [series for series in results.series if is_guard(series)]
+    why = dict.fromkeys(filter(None, (uncovered(results, series) for series in guards)))
+    for reason in why:
+        told = [_told(results, s) for s in guards if uncovered(results, s) == reason]
+        yield f"no promise of Guard-UCB applies here ({reason}): {listed(told)}"
+    for series in guards:
+        if uncovered(results, series):
+            continue
+        if not promises(results, series):
+            yield f"{_told(results, series)}; it was told to promise less"
+        elif violates(results, series):
+            yield _broke(results, series)
+        elif is_policy(series) and below_floor(results, series).any():
+            yield (
+                f"{series.label} kept its promise: {_plays(results, series)} {FLOOR}"
+                f"{_in_runs(results)}; its promise is about the average over its coin, and that "
+                "never was"
+            )
+        else:
+            yield f"{series.label} kept its promise: it was never below {FLOOR}"
 
 
 def _broken(results: Results) -> Iterator[str]:
-    trials = results.settings["trials"]
     for series in results.series:
-        if promises(results, series) and violates(results, series):
-            hit = int((_fallen(results, series) > 0).any(axis=1).sum())
-            where = f", in {hit:,} of {trials:,} trials" if trials > 1 else ""
-            yield (
-                f"{series.label} broke its promise: it fell below {floor(results)} "
-                f"in {_rounds(results, series)}{where}"
-            )
+        others = promises(results, series) and not is_guard(series)
+        if others and violates(results, series):
+            yield _broke(results, series)
 
 
-def _idle(results: Results) -> Iterator[str]:
-    idle = [series for series in results.series if never_left(results, series)]
-    gated = [series for series in idle if series.settings.get("gate", "none") != "none"]
-    share = percent(1.0)
-    if gated:
-        gates = list(dict.fromkeys(str(series.settings["gate"]) for series in gated))
-        which = f"the {listed(gates)} gate{'s' if len(gates) > 1 else ''} never opened"
-        who = listed([series.label for series in gated])
-        yield f"{which}: {who} played it safe in {share} of the rounds" + _against_baseline(
-            results, gated
-        )
-    free = [series for series in idle if series not in gated]
-    if free:
-        who = listed([series.label for series in free])
-        yield (
-            f"{who} found nothing safe enough and stayed at the baseline in {share} of the rounds"
-            + (_against_baseline(results, free))
-        )
+def _broke(results: Results, series: Series) -> str:
+    counts, trials = promised_counts(results, series), results.settings["trials"]
+    hit = int((counts > 0).any(axis=1).sum())
+    where = f", in {hit:,} of {trials:,} trials" if trials > 1 else ""
+    what = "the average over its coin was" if is_policy(series) else "it was"
+    papers = series.algorithm.startswith("disc-ucb")
+    whose = "the promise that the paper makes for it" if papers else "its promise"
+    return (
+        f"{series.label} broke {whose}: {what} below {FLOOR} in "
+        f"{_rounds(counts)}{_in_runs(results)}{where}"
+    )
+
+
+def _stuck(results: Results) -> Iterator[str]:
     for series in results.series:
         stuck = float(series.totals.get("stuck", np.zeros(1)).mean()) / results.settings["rounds"]
         if stuck > STUCK:
@@ -105,47 +118,96 @@ def _idle(results: Results) -> Iterator[str]:
             )
 
 
-def _against_baseline(results: Results, idle: Sequence[Series]) -> str:
+def _idle(results: Results) -> Iterator[str]:
+    idle = [series for series in results.series if never_left(results, series)]
+    gated = [series for series in idle if series.settings.get("gate", "none") != "none"]
+    if gated:
+        who = listed([series.label for series in gated])
+        papers = all(series.algorithm.startswith("disc-ucb") for series in gated)
+        own = "the paper's condition for doing so (its gate)" if papers else "the gate for that"
+        yield f"{who} never left the baseline: {own} was never met" + _price(results, gated)
+    free = [series for series in idle if series not in gated]
+    if free:
+        who = listed([series.label for series in free])
+        yield f"{who} never left the baseline: nothing else looked safe enough" + _price(
+            results, free
+        )
+
+
+def _price(results: Results, idle: Sequence[Series]) -> str:
     """Playing it safe is not free: conservative rounds explore, and that costs reward."""
     yardstick = next((s for s in results.series if s.algorithm == "baseline"), None)
-    if yardstick is None or len(idle) > 1 or _level(idle[0], yardstick):
+    if yardstick is None or any(_level(one, yardstick) for one in idle):
         return ""
-    own, other = _mean_regret(idle[0]), _mean_regret(yardstick)
-    return (
-        f", at {own / other:.2g} times the regret of the baseline itself" if own > other > 0 else ""
-    )
+    least, other = min(_mean_regret(one) for one in idle), _mean_regret(yardstick)
+    if not least > other > 0:
+        return ""
+    return f", and what {'they' if len(idle) > 1 else 'it'} tried there cost reward"
 
 
-def _violations(results: Results) -> Iterator[str]:
-    if results.settings["alpha"] is None:
-        yield "violations were not counted, as there was no alpha to count them by"
-        return
-    promised = [series for series in results.series if promises(results, series)]
-    kept = listed([series.label for series in promised if not violates(results, series)] or [""])
-    fell = [
-        series for series in results.series if violates(results, series) and series not in promised
+def _kept(results: Results) -> Iterator[str]:
+    """Name those beside Guard-UCB that kept the floor and did leave the baseline."""
+    kept = [
+        series.label
+        for series in results.series
+        if promises(results, series)
+        and not (violates(results, series) or is_guard(series) or never_left(results, series))
     ]
-    if fell:
-        told = [f"{_name(series)} in {_rounds(results, series)}" for series in fell]
-        told[0] = f"{_name(fell[0])} fell below {floor(results)} in {_rounds(results, fell[0])}"
-        yield listed(told) + (f", while {kept} {_never(results, promised)}" if kept else "")
-    elif any(violates(results, series) for series in promised):
-        if kept:
-            yield f"{kept} {_never(results, promised)}"
-    elif len(results.series) == 1:
-        yield f"{results.series[0].label} never fell below {floor(results)}"
-    else:
-        yield f"no algorithm ever fell below {floor(results)}"
+    if kept:
+        yield f"{listed(kept)} {'was' if len(kept) == 1 else 'were'} never below {FLOOR}"
 
 
-def _never(results: Results, promised: Sequence[Series]) -> str:
-    """Return 'never did', in the sense in which that is true of those who kept their promise."""
-    kept = [series for series in promised if not violates(results, series)]
-    if all((s.violations_expected + s.violations_realised == 0).all() for s in kept):
-        return "never did"
-    if _frozen(results):
-        return "never did as drawn (features carry a fixed error here: expectations prove nothing)"
-    return "never did in the sense of their promise, which is an expectation"
+def _fell(results: Results) -> Iterator[str]:
+    for series in results.series:
+        if is_guard(series) or promises(results, series):
+            continue
+        counts = below_floor(results, series)
+        if not counts.any():
+            continue
+        drawn = " as drawn" if is_frozen(results) else ""
+        yield (
+            f"{series.label}{_without_promise(results, series)} was below {FLOOR}{drawn} "
+            f"in {_rounds(counts)}{_in_runs(results)}"
+        )
+
+
+def _without_promise(results: Results, series: Series) -> str:
+    """Return why nothing is said of a promise."""
+    if reason := uncovered(results, series):
+        return f" (no promise of it applies here: {reason})"
+    if not is_constrained(series):
+        return "" if series.algorithm == "baseline" else ", which promises nothing,"
+    return ", which promises less,"
+
+
+def _told(results: Results, series: Series) -> str:
+    """Return how often the algorithm was below the floor, without a word on promises."""
+    counts = below_floor(results, series)
+    drawn = " as drawn" if is_frozen(results) else ""
+    if not counts.any():
+        return f"{series.label} was never below {FLOOR}{drawn}"
+    if is_policy(series) and not (drawn or series.totals["violations_policy"].any()):
+        return (
+            f"{series.label} had {_plays(results, series)} {FLOOR}{_in_runs(results)}, though the "
+            "average over its coin never was"
+        )
+    return f"{series.label} was below {FLOOR}{drawn} in {_rounds(counts)}{_in_runs(results)}"
+
+
+def _plays(results: Results, series: Series) -> str:
+    many = int(below_floor(results, series).sum())
+    return f"{many:,} single {'play' if many == 1 else 'plays'} below"
+
+
+def _rounds(counts: np.ndarray) -> str:
+    total = int(counts.sum())
+    return f"{total:,} {'round' if total == 1 else 'rounds'}"
+
+
+def _in_runs(results: Results) -> str:
+    """Return over how many runs of an agent a count is a sum."""
+    runs = results.settings["agents"] * results.settings["trials"]
+    return f" in {runs:,} agent runs" if runs > 1 else ""
 
 
 def _regret(results: Results) -> str:
@@ -179,45 +241,6 @@ def _regret(results: Results) -> str:
             role += " (though told the true optimum)"
         return f"{lead}, and {safe[0].label}, {role}, has {_compared(safe[0], best)}"
     return f"{lead}, followed by {behind[0].label} with {_compared(behind[0], best)}"
-
-
-def _counts(results: Results, series: Series) -> dict[str, np.ndarray]:
-    """Return the violations (trials, M) that bear on a promise, by kind.
-
-    Guard-UCB promises expectations: of each play, or of the randomised choice. Where psi is phi
-    with noise frozen into it, psi'theta is nobody's expectation, and only what was realised counts.
-    """
-    if _frozen(results):
-        return {"realised": series.violations_realised}
-    if series.algorithm.startswith("guard-ucb") and series.settings.get("realised") is None:
-        if series.settings.get("mode") == "policy":
-            return {"of the randomised choice": series.totals["violations_policy"]}
-        return {"expected": series.violations_expected}
-    return {"expected": series.violations_expected, "realised": series.violations_realised}
-
-
-def _frozen(results: Results) -> bool:
-    """Return whether psi is phi with noise frozen into it, and so nobody's expectation."""
-    problem = results.settings.get("problem", {})
-    noisy = isinstance(problem, dict) and problem.get("nature") == "frozen"
-    return bool(noisy and problem.get("psi_noise", 1.0) > 0)
-
-
-def _fallen(results: Results, series: Series) -> np.ndarray:
-    return np.asarray(sum(_counts(results, series).values()))
-
-
-def _rounds(results: Results, series: Series) -> str:
-    counts = {k: number(float(v.mean())) for k, v in _counts(results, series).items()}
-    if len(set(counts.values())) == 1:
-        (count,) = set(counts.values())
-        return f"{count} {'round' if count == '1' else 'rounds'} per agent"
-    told = listed([f"{count} ({kind})" for kind, count in counts.items()])
-    return f"{told} rounds per agent"
-
-
-def _name(series: Series) -> str:
-    return f"{series.label} (which promises less)" if is_constrained(series) else series.label
 
 
 def _mean_regret(series: Series) -> float:

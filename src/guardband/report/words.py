@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from guardband.sim import Results
 
-__all__ = ["floor", "listed", "number", "percent", "run_line"]
+__all__ = ["MINUS", "floor", "listed", "number", "percent", "run_line"]
+
+MINUS = "\u2212"  # as wide as a plus; a hyphen is not
 
 
 def number(value: float) -> str:
@@ -15,10 +18,12 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "–"
     if value == 0 or abs(value) >= 99.95:
-        return f"{value:,.0f}"
-    if abs(value) < 1e-3:
-        return f"{value:.1e}"
-    return f"{value:.3g}"
+        told = f"{value:,.0f}"
+    elif abs(value) < 1e-3:
+        told = f"{value:.1e}"
+    else:
+        told = f"{value:.3g}"
+    return MINUS + told[1:] if told.startswith("-") else told
 
 
 def percent(share: float) -> str:
@@ -52,7 +57,7 @@ def run_line(results: Results) -> str:
     """Return the run in one line: problem, agents, rounds, trials, seed, alpha."""
     settings = results.settings
     parts = [
-        results.problem,
+        results.problem + _nature(settings),
         *(_counted(settings[what], what) for what in ("agents", "rounds", "trials")),
         f"seed {settings['seed']}",
     ]
@@ -64,3 +69,10 @@ def run_line(results: Results) -> str:
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what.removesuffix('s') if count == 1 else what}"
+
+
+def _nature(settings: dict[str, Any]) -> str:
+    """Return ', fresh' where features are drawn anew in each round; that is not the usual case."""
+    problem = settings.get("problem")
+    fresh = isinstance(problem, dict) and problem.get("nature") == "fresh"
+    return ", fresh" if fresh else ""

@@ -10,7 +10,7 @@ from typing import Any
 from guardband.report.again import rerun_code
 from guardband.report.page import code, page, picture, section, tabulate
 from guardband.report.pictures import inline_svg, save_png
-from guardband.report.table import COLUMNS, note, rows
+from guardband.report.table import COLUMNS, DRAWN, note, rows
 from guardband.report.verdict import verdict
 from guardband.report.words import floor, run_line
 from guardband.sim import Results
@@ -56,12 +56,14 @@ def write_report(
     lines = rows(results)
     alarm = " alarm" if any(row.broken for row in lines) else ""
     kinds = ["alarm" if row.broken else "quiet" if row.yardstick else "" for row in lines]
-    summary = tabulate(COLUMNS, [row.cells for row in lines], kinds=kinds, numbers=True)
+    cells = [(*row.cells, row.drawn) for row in lines]
+    summary = tabulate((*COLUMNS, DRAWN), cells, kinds=kinds, numbers=True)
+    found = "".join(f"<li>{escape(sentence)}</li>" for sentence in verdict(results))
     file = place / "report.html"
     parts = [
         f"<header><h1>{escape(heading)}</h1>",
         f'<p class="run">{escape(run_line(results))}</p>',
-        f'<p class="verdict{alarm}">{escape(verdict(results))}</p></header>',
+        f'<ul class="verdict{alarm}">{found}</ul></header>',
         section("Summary", summary, f'<p class="note">{escape(note(results))}</p>'),
         section(
             "Over the rounds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +105,8 @@ class Results:
         (P,) the rounds at which curves are kept.
     trace
         Every round of one trial, if it was asked for.
+    uncovered
+        Label -> why no promise of that algorithm covers this problem, where none does.
     """
 
     def __init__(
@@ -114,9 +116,20 @@ class Results:
         series: Sequence[Series],
         rounds: Ints,
         trace: Trace | None = None,
+        uncovered: Mapping[str, str] | None = None,
     ) -> None:
         self.problem, self.settings, self.series = problem, settings, tuple(series)
         self.rounds, self._trace = rounds, trace
+        self.uncovered = dict(uncovered or {})
+
+    def __repr__(self) -> str:
+        told = (f"{self.settings[what]:,} {what}" for what in ("agents", "rounds", "trials"))
+        labels = ", ".join(series.label for series in self.series)
+        return f"<Results of {labels} on {self.problem}: {', '.join(told)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the summary as a table, for notebooks."""
+        return str(self.summary().to_html(index=False))
 
     @classmethod
     def collect(
@@ -126,6 +139,7 @@ class Results:
         records: Sequence[Sequence[Record]],
         world: World,
         settings: dict[str, Any],
+        uncovered: Sequence[str] = (),
     ) -> Results:
         """Stack the records of all trials."""
         agents = len(world.tasks)
@@ -142,7 +156,9 @@ class Results:
         ]
         settings = {"problem": _settings_of(problem), "agents": agents, **settings}
         marks = checkpoints(settings["rounds"])
-        return cls(problem.name, settings, series, marks, records[0][0].trace)
+        why = dict(zip((s.label for s in series), uncovered, strict=False))
+        outside = {label: reason for label, reason in why.items() if reason}
+        return cls(problem.name, settings, series, marks, records[0][0].trace, outside)
 
     def __getitem__(self, label: str) -> Series:
         for series in self.series:

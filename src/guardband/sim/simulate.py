@@ -16,10 +16,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from guardband.algorithms import Algorithm, GuardUcb
-from guardband.checks import as_alpha, check_whole
+from guardband.algorithms import ALGORITHMS, Algorithm, GuardUcb
+from guardband.checks import as_alpha, check_choice, check_whole
 from guardband.core.types import Floats
 from guardband.problems import Fresh, Problem, World
+from guardband.problems import problem as named_problem
 from guardband.seeds import trial_seed
 from guardband.sim.provenance import commit, versions
 from guardband.sim.results import Results
@@ -34,10 +35,10 @@ class BoundWarning(UserWarning):
 
 
 def simulate(
-    problem: Problem,
-    algorithms: Algorithm | Sequence[Algorithm],
+    problem: Problem | str,
+    algorithms: Algorithm | str | Sequence[Algorithm | str],
     *,
-    rounds: int | None = None,
+    rounds: float | None = None,
     trials: int = 1,
     seed: int = 0,
     alpha: Any = None,
@@ -51,11 +52,12 @@ def simulate(
     Parameters
     ----------
     problem
-        What to solve, such as `gb.Tabular(...)` or a named problem.
+        What to solve, such as `gb.Tabular(...)`, or the name of a problem.
     algorithms
-        One algorithm or several.
+        One algorithm or several. One that is given by its name is told what the problem declares
+        about itself, as on the command line, and `alpha`, if that is given.
     rounds
-        The horizon T; may be left out with `replay`.
+        The horizon T, a whole number (1e4 is one); may be left out with `replay`.
     trials
         Independent repetitions; trial i does not depend on how many there are.
     seed
@@ -78,21 +80,19 @@ def simulate(
         Tables, curves and everything needed to run it again.
     """
     started = time.perf_counter()
-    entrants = list(algorithms) if isinstance(algorithms, Sequence) else [algorithms]
-    if not entrants:
-        raise ValueError("algorithms is empty: give at least one, such as gb.DiscUcb(alpha=0.1).")
+    if isinstance(problem, str):
+        problem = named_problem(problem)
     if not hasattr(problem, "build"):
         raise TypeError(
             f"{problem!r} is not a problem: make one with gb.problem(name) or gb.Tabular(...)."
         )
-    for entrant in entrants:
-        if isinstance(entrant, type) or not hasattr(entrant, "plan"):
-            raise TypeError(f"{entrant!r} is not an algorithm: give one such as gb.GuardUcb(0.1).")
+    entrants = _entrants(algorithms, problem, alpha)
     if rounds is None:
         if replay is None:
             raise ValueError("rounds is missing: say how many rounds to play.")
         rounds = len(replay.contexts)
-    rounds, trials = check_whole("rounds", rounds), check_whole("trials", trials)
+    whole: Any = int(rounds) if isinstance(rounds, float) and rounds.is_integer() else rounds
+    rounds, trials = check_whole("rounds", whole), check_whole("trials", trials)
     seed = check_whole("seed", seed, 0)
     if trace and (trials > 1 or len(entrants) > 1):
         raise ValueError(
@@ -104,7 +104,8 @@ def simulate(
     seeds = [trial_seed(seed, trial) for trial in range(trials)]
     first = problem.build(seeds[0])
     judged = _judge(entrants, alpha, len(first.tasks))
-    _warn_of_bounds(first, entrants)
+    outside = _outside_bounds(first, entrants)
+    _warn_of_bounds(outside)
 
     def run(trial: int, advance: Callable[[int], None]) -> list[Record]:
         world = first if trial == 0 else problem.build(seeds[trial])
@@ -125,6 +126,7 @@ def simulate(
         algorithms=entrants,
         records=records,
         world=first,
+        uncovered=["; ".join(short for _, short in found) for found in outside],
         settings={
             "rounds": rounds,
             "trials": trials,
@@ -136,6 +138,27 @@ def simulate(
             "commit": commit(),
         },
     )
+
+
+def _entrants(
+    algorithms: Algorithm | str | Sequence[Algorithm | str], problem: Any, alpha: Any
+) -> list[Algorithm]:
+    """Return the algorithms, those given by name informed about the problem."""
+    one = isinstance(algorithms, str) or not isinstance(algorithms, Sequence)
+    asked: list[Any] = [algorithms] if one else list(algorithms)  # type: ignore[arg-type]
+    if not asked:
+        raise ValueError("algorithms is empty: give at least one, such as gb.DiscUcb(alpha=0.1).")
+    declared = dict(problem.assumptions()) if hasattr(problem, "assumptions") else {}
+    declared.pop("rounds", None)
+    declared["spread"] = getattr(problem, "spread", None)
+    given = {} if alpha is None else {"alpha": alpha}
+    for i, entrant in enumerate(asked):
+        if isinstance(entrant, str):
+            name = check_choice("algorithm", entrant, tuple(ALGORITHMS))
+            asked[i] = ALGORITHMS[name].informed(declared, **given)
+        elif isinstance(entrant, type) or not hasattr(entrant, "plan"):
+            raise TypeError(f"{entrant!r} is not an algorithm: give one such as gb.GuardUcb(0.1).")
+    return asked
 
 
 def _run_all(
@@ -190,32 +213,42 @@ def _judge(algorithms: Sequence[Algorithm], alpha: Any, agents: int) -> Floats:
     return np.array(as_alpha(alpha, agents))
 
 
-def _warn_of_bounds(world: World, algorithms: Sequence[Algorithm]) -> None:
-    """Say once which bounds the problem exceeds; the promise assumes them."""
+def _outside_bounds(world: World, algorithms: Sequence[Algorithm]) -> list[list[tuple[str, str]]]:
+    """Return for every algorithm which of its bounds the problem exceeds, at length and in short.
+
+    Its promise assumes them.
+    """
     longest = max(
         float(np.linalg.norm(world.psi[:, :, list(task)], axis=2).max()) for task in world.groups[0]
     )
     length = float(np.linalg.norm(world.theta))
-    found = []
+    low, high = _reward_range(world)
+    beyond = high if high > 1 + 1e-9 else low
+    found: list[list[tuple[str, str]]] = []
     for algorithm in algorithms:
+        own = []
         for value, what, setting in (
             (longest, "expected features", "feature_bound"),
             (length, "theta", "theta_bound"),
         ):
             bound = getattr(algorithm, setting, None)
             if bound is not None and value > bound * (1 + 1e-9):
-                found.append(
-                    f"{algorithm.name} assumes {setting}={bound:g}, but {what} reach {value:.4g}"
-                )
-    low, high = _reward_range(world)
-    for algorithm in algorithms:
+                text = f"{algorithm.name} assumes {setting}={bound:g}, but {what} reach {value:.4g}"
+                own.append((text, f"{what} reach {value:.4g}, {setting} is {bound:g}"))
         if isinstance(algorithm, GuardUcb) and (low < -1e-9 or high > 1 + 1e-9):
-            found.append(
+            text = (
                 f"{algorithm.name} assumes rewards in [0, 1], but they reach from {low:.3g} to "
                 f"{high:.3g}"
             )
-    if found:
-        message = "; ".join(dict.fromkeys(found))
+            own.append((text, f"rewards reach {beyond:.3g}".replace("-", "\u2212")))
+        found.append(own)
+    return found
+
+
+def _warn_of_bounds(outside: Sequence[Sequence[tuple[str, str]]]) -> None:
+    """Say once which bounds the problem exceeds."""
+    message = "; ".join(dict.fromkeys(text for found in outside for text, _ in found))
+    if message:
         warnings.warn(f"{message}. Its promise does not cover that.", BoundWarning, stacklevel=3)
 
 
