@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import guardband as gb
 from guardband.algorithms import ALGORITHMS
+from guardband.cli import main as start
 from guardband.cli.app import app, main
-from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, read_config
-from guardband.problems import PROBLEMS
+from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, make_problem, read_config
+from guardband.problems import PROBLEMS, MovieLens, SyntheticC
 
 SMALL = ("--problem", "synthetic-a", "--rounds", "50", "--trials", "2")
 FIELDS = ["problem", "settings", "series", "seconds"]
@@ -143,7 +145,7 @@ def test_a_run_prints_a_table_a_sentence_and_where_the_report_is() -> None:
     for name in DEFAULT_ALGORITHMS:
         assert name in out
     assert "The report, with plots and tables: place/report.html" in out
-    assert "never opened" in out
+    assert "never left the baseline" in out
     report = Path("place/report.html").read_text()
     assert "guardband run --problem synthetic-a --rounds 50 --trials 2" in report
     assert {"summary.csv", "agents.csv", "curves.csv", "settings.json", "regret.png"} <= {
@@ -154,6 +156,40 @@ def test_a_run_prints_a_table_a_sentence_and_where_the_report_is() -> None:
 def test_the_report_goes_to_a_folder_of_that_name() -> None:
     answer("run", *SMALL)
     assert Path("guardband-run/report.html").is_file()
+
+
+def test_the_default_problem_is_one_to_which_promises_apply() -> None:
+    few = ("--rounds", "20", "--trials", "1")
+    default, named = as_json(*few), as_json(*few, "--problem", "movielens")
+    for found, nature in ((default, "fresh"), (named, "frozen")):
+        settings = found["settings"]
+        assert isinstance(settings, dict)
+        assert found["problem"] == "movielens"
+        assert settings["problem"]["nature"] == nature
+    Path("my.toml").write_text("[problem_settings]\nbaseline = 7\n")
+    assert make_problem(read_config(Path("my.toml"))) == MovieLens(baseline=7, nature="fresh")
+    changed = read_config(Path("my.toml")).updated(problem="synthetic-c")
+    assert make_problem(changed) == SyntheticC(baseline=7)
+
+
+def test_the_first_screen_fits_and_speaks_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = answer("run", "--rounds", "200", "--trials", "2")
+    assert max(map(len, out.splitlines())) <= 80
+    assert "• guard-ucb kept its promise: it was never below the floor" in out
+    assert "held back" in out
+    assert not any(line.strip() == "e" for line in out.splitlines()), "a name was folded"
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("file").write_text("")
+    monkeypatch.setattr("guardband.cli.run.simulate", None)  # it must not come to that
+    for words in (("--out", "file/place"), ("--out", "file", "--json")):
+        err = refuse(monkeypatch, capsys, "run", *SMALL, *words)
+        assert "the report cannot be written to file" in err
+        assert "choose another folder with --out." in err
 
 
 def test_a_settings_file_round_trips() -> None:
@@ -223,6 +259,7 @@ def test_every_algorithm_runs_by_name() -> None:
         (("run", "--rounds", "many"), "--rounds"),
         (("run", "missing.toml"), "there is no missing.toml; make one with --init missing.toml"),
         (("run", "--problem", "missing.npz"), "missing.npz"),
+        (("bounds", "forecast"), "guardband bounds --problem forecast"),
     ],
 )
 def test_mistakes_get_a_sentence(
@@ -282,6 +319,45 @@ def test_a_bound_that_does_not_hold_is_a_note_on_standard_error() -> None:
     assert list(json.loads(done.stdout)) == FIELDS
     assert "note: " in done.stderr
     assert "feature_bound=0.5" in done.stderr
+
+
+def test_a_missing_extra_is_a_sentence_for_packages_and_checkouts() -> None:
+    code = (
+        "import sys; sys.modules['apsw'] = None; from guardband.cli import main; "
+        "sys.argv = ['guardband', 'export', '--out', 'x.parquet']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: this needs apsw: pip install 'guardband[live]' (in a checkout: pip install "
+        "'.[live]').\n"
+    )
+
+
+def test_who_stops_it_while_it_loads_sees_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stopped:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "guardband.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "guardband.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Stopped(), *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["guardband", "run"])
+    with pytest.raises(SystemExit) as ended:
+        start()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "stopped.\n"
+
+
+def test_the_version_needs_nothing_loaded() -> None:
+    code = (
+        "import sys; from guardband.cli import main; sys.argv[1:] = ['--version']; main(); "
+        "print({'numba', 'pandas', 'typer'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"guardband {gb.__version__}\nset()\n"
 
 
 # ---- lists and help ----------------------------------------------------------------------------
