@@ -138,7 +138,7 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="damaged"):
         gb.Fleet.load(path)
     np.savez(path, x=np.zeros(3))
-    with pytest.raises(ValueError, match="not a saved fleet"):
+    with pytest.raises(ValueError, match="not a saved agent or fleet"):
         gb.Fleet.load(path)
     np.savez(path, about=np.array(json.dumps({"format": "guardband fleet", "version": 99})))
     with pytest.raises(ValueError, match=r"version 99.*upgrade"):

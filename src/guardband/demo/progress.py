@@ -23,17 +23,19 @@ def progress(summary: dict[str, Any], seconds: float, before: dict[str, Any] | N
     decisions = _sum(agents, "counters", "decisions")
     rewards = _sum(agents, "counters", "observed") + _sum(agents, "counters", "defaulted")
     if not rewards:
-        return f"{seconds:.0f} s: {decisions:,.0f} decisions, no rating yet"
+        return f"{seconds:.0f} s · {decisions:,.0f} decisions, no rating yet"
     old = [] if before is None else before["agents"]
     made = decisions - _sum(old, "counters", "decisions")
     safe = _sum(agents, "counters", "baseline") - _sum(old, "counters", "baseline")
     latest = " of the latest" if old else ""
-    learned = f"{1 - safe / made:.0%}{latest} learned, " if made > 0 else ""
+    learned = f", {100 * (1 - safe / made):.0f} %{latest} learned" if made > 0 else ""
     reward, floor = (_sum(agents, "sums", name) / rewards for name in ("reward", "floor"))
+    # What matters comes first: a narrow window cuts the end off.
     return (
-        f"{seconds:.0f} s: {decisions:,.0f} decisions, {learned}mean rating {reward:.2f} "
-        f"(floor {floor:.2f}), pooled {summary['epoch']} times"
-        + (", PAUSED" if summary["paused"] is not None else "")
+        f"{seconds:.0f} s · "
+        + ("PAUSED · " if summary["paused"] is not None else "")
+        + f"rating {reward:.2f}, floor {floor:.2f} · {decisions:,.0f} decisions{learned} · "
+        f"pooled {summary['epoch']} times"
     )
 
 

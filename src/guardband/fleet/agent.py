@@ -16,7 +16,7 @@ from guardband.core.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.core.types import Floats
 from guardband.fleet.decision import Decision, UnknownDecisionError
 from guardband.fleet.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Awaited, Request
-from guardband.fleet.inputs import as_number, as_plain_array, as_reward
+from guardband.fleet.inputs import as_id, as_number, as_plain_array, as_reward
 from guardband.fleet.settings import settle_algorithm
 from guardband.fleet.storage import load_team, save_team
 from guardband.fleet.team import Team
@@ -110,6 +110,15 @@ class Agent:
         self._prefix = f"{team.names[number]}-"
         self._feature_limit = team.feature_bound * SLACK
         self._reward_limit = team.engine.reward_limit * SLACK
+
+    def __repr__(self) -> str:
+        team = self._team
+        try:
+            fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
+        except ValueError:  # a live agent that was closed
+            fares = "closed"
+        kind, used = type(self).__name__, f"{self._index.size} of {team.dim} features"
+        return f"<{kind} {self.name!r}: {team.algorithm.name}, {used}, {fares}>"
 
     @property
     def name(self) -> str:
@@ -219,27 +228,29 @@ class Agent:
         rows = zip(features, baselines, *columns, strict=True)
         return [self._request(*row) for row in rows]
 
-    def observe(self, decision_id: str, reward: float) -> None:
+    def observe(self, decision_id: str | Decision, reward: float) -> None:
         """Learn the reward of a decision; once for each, in any order.
 
         Parameters
         ----------
         decision_id
-            `Decision.id`.
+            `Decision.id`, or the decision itself.
         reward
-            The reward that was seen.
+            The reward that was seen; True and False count as 1 and 0.
         """
         value = as_reward(reward, self._reward_limit)
+        name = as_id(decision_id)
         with self._team.lock:
-            awaited = self._awaited(decision_id)
-            del self._pending[decision_id]
+            awaited = self._awaited(name)
+            del self._pending[name]
             self._team.learn(self._number, awaited, value)
 
-    def void(self, decision_id: str) -> None:
+    def void(self, decision_id: str | Decision) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
+        name = as_id(decision_id)
         with self._team.lock:
-            self._awaited(decision_id)
-            del self._pending[decision_id]
+            self._awaited(name)
+            del self._pending[name]
 
     def save(self, path: str | Path) -> Path:
         """Write everything the agent knows, pending decisions included, to one file."""
@@ -295,7 +306,11 @@ class Agent:
         dim, size = self._team.dim, self._index.size
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
             wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
-            raise ValueError(f"features must have shape {wanted} with K > 0, not {table.shape}.")
+            one = "; for one action: features[None, :]" if table.shape in ((dim,), (size,)) else ""
+            raise ValueError(
+                f"features must have shape {wanted} with K > 0, not {table.shape}: one row per "
+                f"action{one}."
+            )
         return table if table.flags.writeable else table.copy()
 
     def _menu(self, table: Floats) -> Floats:

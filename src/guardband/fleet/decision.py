@@ -35,8 +35,9 @@ GUARD_REASONS = {
     "itself": "the most promising action of all is the baseline",
     "careful": "the most promising action is not certified yet: learning about it safely",
     "stuck": (
-        "the most promising action is not certified, and no certified action teaches enough about "
-        "it in this round; where that lasts, only others' data, new actions or mode='policy' help"
+        "too little is known yet to certify the most promising action, and no certified action "
+        "teaches enough about it in this round: playing it safe; if that lasts, only others' data, "
+        "new actions or mode='policy' help"
     ),
     "alarm": "; the reported baseline rewards contradict the observations and are no longer used",
 }

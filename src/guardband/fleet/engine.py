@@ -83,7 +83,11 @@ class Verdict(NamedTuple):
     awaited: Awaited
 
     def named(self, name: str) -> Decision:
-        """Return the decision that the user sees, with its id."""
+        """Return the decision that the user sees, with its id.
+
+        The baseline needs no certificate: that it is the baseline is what is promised about it.
+        """
+        itself = self.promise == "play" and self.certificate == "baseline"
         return Decision(
             name,
             self.action,
@@ -95,7 +99,7 @@ class Verdict(NamedTuple):
             self.floor,
             self.propensity,
             self.margin,
-            self.promise,
+            "baseline" if itself else self.promise,
             self.certificate,
             self.kept,
         )

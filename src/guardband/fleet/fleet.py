@@ -93,6 +93,14 @@ class Fleet(Mapping[str, Agent]):
     def __len__(self) -> int:
         return len(self._agents)
 
+    def __repr__(self) -> str:
+        team = self._team
+        names = ", ".join(team.names)
+        return (
+            f"<Fleet of {names}: {team.algorithm.name}, {team.dim} features, "
+            f"{sum(team.rounds):,} decisions, {team.poolings:,} poolings>"
+        )
+
     @property
     def poolings(self) -> int:
         """How often the agents have pooled what they learned."""

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_number", "as_plain_array", "as_reward"]
+from guardband.fleet.decision import Decision
+
+__all__ = ["as_id", "as_number", "as_plain_array", "as_reward"]
+
+
+def as_id(decision: str | Decision) -> str:
+    """Return the id of a decision that was given as itself, or by its id."""
+    return decision.id if isinstance(decision, Decision) else decision
 
 
 def as_plain_array(features: Any) -> NDArray[Any]:
@@ -22,8 +29,8 @@ def as_plain_array(features: Any) -> NDArray[Any]:
 
 
 def as_number(name: str, value: Any) -> float:
-    """Return a number that was given as one, not as a text."""
-    if not isinstance(value, str | bytes | bool | complex):
+    """Return a number that was given as one, not as a text; a yes is 1, a no 0."""
+    if not isinstance(value, str | bytes | complex):
         try:
             return float(value)
         except (TypeError, ValueError):

@@ -10,6 +10,8 @@ from guardband.checks import nearest
 
 __all__ = ["settle_algorithm"]
 
+BESIDE = ("dim", "alpha", "algorithm", "horizon", "reward_floor", "seed")  # what both take by name
+
 
 def settle_algorithm(
     algorithm: Algorithm | None, alpha: Any, bounds: dict[str, Any]
@@ -20,12 +22,18 @@ def settle_algorithm(
     others call context_noise is its spread.
     """
     known = [f.name for f in fields(Confidence)]
-    for name in bounds:
-        if name not in known:
-            listed = ", ".join(known)
-            raise TypeError(f"unknown setting {name!r}; there are {listed}.{nearest(name, known)}")
     chosen: Any = GuardUcb() if algorithm is None else algorithm
     own = {f.name for f in fields(chosen)}
+    for name in bounds:
+        if name not in known:
+            if name in own:
+                kind = f"gb.{type(chosen).__name__}"
+                raise TypeError(
+                    f"{name} is a setting of the algorithm: algorithm={kind}({name}=...)."
+                )
+            words = [*BESIDE, *known]
+            listed = ", ".join(words)
+            raise TypeError(f"unknown setting {name!r}; there are {listed}.{nearest(name, words)}")
     settings = dict(bounds) if alpha is None else {"alpha": alpha, **bounds}
     if "feature_bound" not in own and "feature_bound" in settings:
         feature_bound = settings.pop("feature_bound")

@@ -223,10 +223,9 @@ def test_the_status_line_counts_from_where_it_is_told() -> None:
         return {"agents": [agent, agent], "epoch": 7, "paused": None}
 
     whole = progress(at(200, 50), 12.4)
-    assert whole == (
-        "12 s: 400 decisions, 75% learned, mean rating 0.62 (floor 0.40), pooled 7 times"
-    )
-    assert "95% of the latest learned" in progress(at(200, 50), 12.4, before=at(100, 45))
+    assert whole == "12 s · rating 0.62, floor 0.40 · 400 decisions, 75 % learned · pooled 7 times"
+    assert len(whole) < 80, "a narrow window cuts the end off"
+    assert "95 % of the latest learned" in progress(at(200, 50), 12.4, before=at(100, 45))
     none = {"agents": [], "epoch": 0, "paused": None}
-    assert progress(none, 3.0) == "3 s: 0 decisions, no rating yet"
-    assert progress(at(2, 1) | {"paused": "why"}, 1.0).endswith(", PAUSED")
+    assert progress(none, 3.0) == "3 s · 0 decisions, no rating yet"
+    assert progress(at(2, 1) | {"paused": "why"}, 1.0).startswith("1 s · PAUSED · rating")

@@ -34,6 +34,7 @@ __all__ = ["HttpLink"]
 CONNECT_S = 5.0
 ANSWER_S = 15.0
 LONGEST_POLL_S = 25.0
+LONGEST_ID = 20  # of a token, in messages; the secret is never shown
 NOT_NOW = (408, 425, 429)  # and everything from 500 on
 
 
@@ -98,7 +99,22 @@ class HttpLink:
         known = dict(data) if isinstance(data, dict) else {}
         code = str(known.pop("code", "error"))
         more = {k: v for k, v in known.items() if k not in ("type", "title", "status", "detail")}
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            detail = self._no_entry()
         raise Refused(code, answer.status_code, detail, **more)
+
+    def _no_entry(self) -> str:
+        """Return what to do about a token; the server does not say which of these it is."""
+        if self._token is None:
+            return (
+                "no token: pass token=... or set GUARDBAND_AGENT_TOKEN (guardband token create "
+                "--space home --task movies)"
+            )
+        public = "_".join(self._token.split("_")[:2])[:LONGEST_ID]  # gb_ID_SECRET
+        return (
+            f"the token {public}... is not known to {self.url}: it was deleted, or belongs to "
+            "another server"
+        )
 
     def space(self, name: str) -> tuple[Space, int]:
         """Return a space and its config_version."""

@@ -1,0 +1,32 @@
+"""What an agent is told whose token is missing or wrong."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from guardband.live.link.http import HttpLink
+from guardband.live.messages import Refused
+
+
+def refused(token: str | None) -> Refused:
+    body = {"status": 401, "code": "unauthorized", "detail": "no such token."}
+    transport = httpx.MockTransport(lambda _: httpx.Response(401, json=body))
+    with pytest.raises(Refused) as no:
+        HttpLink("http://gb.example:8710", token, transport=transport).space("home")
+    assert (no.value.code, no.value.status) == ("unauthorized", 401)
+    return no.value
+
+
+def test_without_a_token_it_says_where_to_get_one() -> None:
+    told = str(refused(None))
+    assert told.startswith("no token: pass token=... or set GUARDBAND_AGENT_TOKEN")
+    assert "guardband token create --space home --task movies" in told
+
+
+@pytest.mark.parametrize("token", ["gb_1f0c_SECRET", "SECRETSECRETSECRETSECRET"])
+def test_a_wrong_token_is_named_without_its_secret(token: str) -> None:
+    told = str(refused(token))
+    assert "is not known to http://gb.example:8710: it was deleted, or belongs to another" in told
+    assert token not in told
+    assert ("gb_1f0c..." in told) == token.startswith("gb_")
