@@ -157,7 +157,7 @@ def test_a_bent_axis_keeps_names_beside_their_ends_and_says_that_it_is_bent():
     frame(axes, METRICS["regret"], curves, subtitle="", last=5)
     label_ends(axes, curves, [curve.label for curve in curves], 0.05)
     figure.draw_without_rendering()
-    assert axes.get_ylabel() == "regret so far, logarithmic from 1"
+    assert axes.get_ylabel() == "regret so far\nlogarithmic from 1"
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert shown == ["-1", "0", "1", "10", "100", "1,000"]
     for curve, text in zip(curves, axes.texts[-4:], strict=True):

@@ -42,7 +42,7 @@ YARDSTICK = (GREY, (0, (1, 1.5)))
 
 LINE_INCHES, LABEL_WIDTH = 0.19, 32
 SAMPLE = (1.035, 1.15)  # a curve's sample beside the axes: long enough for two dashes
-LOW, DECADES = 0.02, 6  # curves that end below this share of the largest lie on top of each other
+LOW, DECADES = 0.03, 6  # curves that end below this share of the largest lie on top of each other
 
 
 class Metric(NamedTuple):
@@ -207,7 +207,7 @@ def frame(axes: Axes, look: Metric, curves: Sequence[Curve], *, subtitle: str, l
         _tick(axes.yaxis, whole=look.kind == "count", unit=" %" if look.kind == "percent" else "")
     else:
         _bend(axes, *_limits(look.kind, curves), straight)
-        axes.set_ylabel(f"{look.axis}, logarithmic from {straight:,g}", color=INK, fontsize=11)
+        axes.set_ylabel(f"{look.axis}\nlogarithmic from {straight:,g}", color=INK, fontsize=11)
     axes.tick_params(color=GREY, labelcolor=INK, labelsize=10, length=3)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -226,7 +226,7 @@ def _tick(axis: XAxis | YAxis, *, whole: bool, unit: str = "") -> None:
 def _crowded_below(kind: str, curves: Sequence[Curve]) -> float | None:
     """Return up to where an axis should be linear, if several curves would lie on top of another.
 
-    That is where two or more, not all of them 0, end below 2 % of the largest; else None.
+    That is where two or more, not all of them 0, end below 3 % of the largest; else None.
     """
     ends = [abs(float(curve.mean[-1])) for curve in curves]
     largest = max(ends)
