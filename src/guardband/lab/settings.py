@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.lab.notebooks import NOTEBOOKS, explores
 from guardband.lab.panel import Order, Run
 from guardband.problems import RewardNoise, problem
 from guardband.problems.base import NoisyFeatures
@@ -124,8 +125,10 @@ class Row:
         if row.rewards is not None:
             given["noise"] = row.rewards
         made = cast(NoisyFeatures, problem(row.problem, **given))
+        theirs = None if order.printed else NOTEBOOKS[row.problem](**given, alpha=row.alpha)
         return Setting(
             problem=made,
+            notebook=theirs,
             alpha=row.alpha,
             gate="printed" if order.printed or row.problem == "lastfm" else "gap",
             ridge=row.ridge,
@@ -173,9 +176,14 @@ LASTFM = Row(
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A problem, what algorithms are told about it, and how long they run."""
+    """A problem, what algorithms are told about it, and how long they run.
+
+    `notebook` is the same problem with the notebooks' r_l, r_h, rho and zeta; only those that mix
+    the baseline with a direction of their own meet it.
+    """
 
     problem: NoisyFeatures
+    notebook: NoisyFeatures | None
     alpha: float
     gate: str
     ridge: float
@@ -204,7 +212,7 @@ class Setting:
         """Return one curve."""
         return Run(
             label=shown_name(algorithm.name) if label is None else label,
-            problem=self.problem,
+            problem=self.notebook if self.notebook and explores(algorithm) else self.problem,
             algorithm=algorithm,
             rounds=self.rounds,
             trials=self.trials,
@@ -261,8 +269,10 @@ def _gate(setting: Setting, order: Order) -> list[str]:
         )
     return [
         gate,
-        "ρ is the constant α r_l / (S + r_h) and ζ uniform on the sphere, as printed; the "
-        "notebooks draw ρ below that in each round, and in the plane their ζ is ±(1, −1)/√2.",
+        "As in the notebooks ρ is drawn in each round from (1e-10, α r_l / (‖θ‖ + r_h)], here one "
+        "for all agents, and 0 where an agent's baseline is worth nothing; ζ is a normal vector "
+        "less its own mean, in the plane always ±(1, −1)/√2. DiSC-UCB-UB and rivals that mix in a "
+        "ζ have the same ρ and ζ.",
     ]
 
 
@@ -309,7 +319,8 @@ def _differences(row: Row, order: Order) -> list[str]:
             f" (notebooks: the {_nth(theirs.baseline)})."
             if order.printed
             else f", index {used.baseline - 1} of a sort that counts from 0 (text: the "
-            f"{_nth(row.baseline)})."
+            f"{_nth(row.baseline)}); r_l and r_h are those of the {_nth(used.baseline - 1)}, as in "
+            "the notebooks."
         )
     )
     return lines

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from guardband.checks import as_array
 from guardband.core.loop import to_unit_length
@@ -21,13 +22,27 @@ from guardband.core.types import Floats, Ints
 from guardband.problems import Forecast, Fresh, World
 from guardband.seeds import stream
 
-__all__ = ["Replay", "Tape"]
+__all__ = ["Exploration", "Replay", "Tape"]
 
 STRETCH_NUMBERS = 1 << 19  # about 4 MB of draws at a time
+
+LEAST_RHO = 1e-10  # of those that are drawn
 
 NO_RHO, NO_NOISE = np.zeros(0), np.zeros((0, 0, 0))
 NO_SUPPORT, NO_WEIGHTS = np.zeros((1, 0), np.int64), np.zeros((1, 0))
 NO_ORDER = np.zeros((0, 0), np.int64)
+
+
+class Exploration(NamedTuple):
+    """How conservative rounds explore, where a world's `exploration` says so.
+
+    Rho is drawn in each round, the same for all agents, uniformly from (LEAST_RHO, most]; zeta is a
+    normal vector less the mean of its coordinates, of length one. Else rho is what algorithms make
+    it, and zeta uniform on the sphere.
+    """
+
+    most: float
+    idle: NDArray[np.bool_]  # (C,) the contexts in which rho is 0
 
 
 @dataclass(frozen=True)
@@ -104,8 +119,9 @@ class Tape:
         contexts, actions, dim = self.world.phi.shape
         agents, nature = len(self.world.tasks), self.world.nature
         names = ("context", "noise", "zeta", "coin", "phi", "support", "weights", "normal", "order")
-        streams = (stream(self.seed, name) for name in names)
-        context, noise, zeta, coin, phi, choice, chance, normal, order = streams
+        streams = (stream(self.seed, name) for name in (*names, "rho"))
+        context, noise, zeta, coin, phi, choice, chance, normal, order, weight = streams
+        habit: Exploration | None = getattr(self.world, "exploration", None)
         width = agents * (dim + 2)
         if isinstance(nature, Fresh):
             width += actions * dim
@@ -124,16 +140,20 @@ class Tape:
                 drawn = _pick(support, weights, hidden)
             else:
                 drawn = np.minimum((hidden * contexts).astype(np.int64), contexts - 1)
-            directions = np.zeros((0, 1, dim))
+            directions, rho = np.zeros((0, 1, dim)), NO_RHO
             if self.directions:
                 directions = zeta.standard_normal((n, agents, dim))
+                if habit is not None:
+                    directions -= directions.mean(axis=2, keepdims=True)
+                    rho = habit.most - (habit.most - LEAST_RHO) * weight.random(n)
+                    rho[habit.idle[drawn]] = 0.0
                 to_unit_length(directions)
             yield Draws(
                 contexts=drawn,
                 noise=self.world.noise.draw(noise, (n, agents)),
                 zeta=directions,
                 coin=coin.random((n, agents)) if self.coins else nothing[:n],
-                rho=NO_RHO,
+                rho=rho,
                 fresh=fresh,
                 support=support,
                 weights=weights,
