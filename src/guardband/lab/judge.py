@@ -160,7 +160,8 @@ def falls(id: str, text: str, steps: Sequence[Shown], *, learning: bool = True) 
         detail += f"; {levels} over the first {agents} agents, whose tasks are the same"
     told = ", ".join(str(drop) for drop in drops)
     detail += f"; drop from step to step: {told}" + _idle(*steps)
-    detail += _because(next(filter(None, early), ""), steps[0])
+    reason = next(filter(None, early), "")
+    detail += _because(reason if all(early) else reason and f"in one step {reason}", steps[0])
     verdicts = [None if why else drop.above for why, drop in zip(early, drops, strict=True)]
     holds = _learned(verdicts, *steps) if learning else together(verdicts)
     return Claim(id, text, holds, detail)

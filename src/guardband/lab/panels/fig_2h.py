@@ -22,8 +22,8 @@ PANEL = Sweep(
         agents=3,
         chosen=(
             *LASTFM.chosen,
-            "Guard-UCB, whose rounds cost three times DiSC-UCB's here, is drawn at the smallest α "
-            "only; `--with guard-ucb` adds the others.",
+            "Guard-UCB, whose rounds take three times as long as DiSC-UCB's conservative ones, is "
+            "drawn at the smallest α only; `--with guard-ucb` adds the others.",
         ),
     ),
 )

@@ -23,8 +23,8 @@ PANEL = Sweep(
         rounds=1_800_000,
         chosen=(
             *LASTFM.chosen,
-            "Guard-UCB, whose rounds cost three times DiSC-UCB's here, is drawn at the smallest M "
-            "only; `--with guard-ucb` adds the others.",
+            "Guard-UCB, whose rounds take three times as long as DiSC-UCB's conservative ones, is "
+            "drawn at the smallest M only; `--with guard-ucb` adds the others.",
         ),
     ),
 )
