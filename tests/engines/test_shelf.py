@@ -216,3 +216,24 @@ def test_what_nobody_asks_for_is_forgotten(tmp_path: Path) -> None:
     assert ("old" in shelf, "read" in shelf, "new" in shelf) == (False, True, True)
     assert (tmp_path / "note.txt").exists()
     assert Shelf(tmp_path / "nowhere").forget(days=1) == 0
+
+
+def test_files_of_others_are_never_forgotten(tmp_path: Path) -> None:
+    """Somebody may point GUARDBAND_TRIALS at a folder that holds more than trials."""
+    shelf = Shelf(tmp_path)
+    shelf.put("old", PARCEL)
+    (entry,) = entries(shelf)
+    draft = entry.parent / ".abc_12.tmp"  # of a process that was killed while it wrote
+    others = [
+        tmp_path / "gb" / "coordinator.db",
+        tmp_path / "ab" / "data.npz",
+        entry.parent / "notes.txt",
+        entry.parent / f"{entry.stem}.npz.bak",
+    ]
+    for path in (draft, *others):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("precious")
+    for path in entries(shelf):
+        os.utime(path, (0, 0))
+    assert shelf.forget(days=30) == 2
+    assert sorted(entries(shelf)) == sorted(others)

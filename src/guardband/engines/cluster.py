@@ -29,7 +29,9 @@ class RayEngine:
     ----------
     address
         "auto" or "host:port" of a running cluster, whose nodes must have the same packages
-        installed; None starts one on this machine, and `close` ends it.
+        installed and, for the same numbers to the last digit, processors of the same kind; work
+        that depends on it must check it, as the lab's does. None starts one on this machine, and
+        `close` ends it.
     workers
         How many cores a cluster on this machine has; None: all.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 import threading
 import time
@@ -20,6 +21,7 @@ import numpy as np
 __all__ = ["FORMAT", "Parcel", "Shelf"]
 
 FORMAT = 1
+OWN = re.compile(r"[0-9a-f]{38}\.npz|\.\w+\.tmp")  # entries, and drafts of killed processes
 ABOUT = "about"  # the name under which an entry describes itself
 
 # What reading a damaged file may raise, from the zip archive to the JSON text inside.
@@ -93,7 +95,9 @@ class Shelf:
     def forget(self, days: float) -> int:
         """Remove what was neither put nor asked for in so many days; return how much it was."""
         last, count = time.time() - days * 86_400, 0
-        for path in self.folder.glob("??/*"):
+        for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
+            if not OWN.fullmatch(path.name):  # somebody else's, in a folder with such a name
+                continue
             with suppress(OSError):  # another process may have removed it, or own it
                 if path.stat().st_mtime < last:
                     path.unlink()

@@ -40,7 +40,7 @@ class Job:
     key
         The content key of the trial.
     origin
-        The code that the key speaks of.
+        The code that the key speaks of, and what runs it.
     """
 
     problem: Problem
@@ -82,8 +82,10 @@ def run_job(job: Job, step: Step) -> Trial:
     """Run one trial; `step` is told the share that is done."""
     if job.origin != origin():
         raise RuntimeError(
-            "this worker runs another version of guardband, numpy or numba than the command: its "
-            "numbers would not be the same. Install the same versions on every node."
+            "this worker runs another version of guardband, Python, numpy or numba than the "
+            "command, or on another kind of processor: its numbers could differ in the last "
+            "digits. Install the same versions on every node, and give the command from a machine "
+            "of the workers' kind to a cluster of one kind."
         )
     started = time.thread_time()
     try:

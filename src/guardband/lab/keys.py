@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import sys
 from dataclasses import fields, is_dataclass
@@ -13,9 +14,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import numba
 import numpy as np
 
-__all__ = ["content", "origin", "text_of"]
+__all__ = ["content", "origin", "runner", "text_of"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -28,6 +31,19 @@ COVERED = tuple(
 )
 SUFFIXES = (".py", ".npz", ".json")
 
+# What numba compiles by, where it is not as usual.
+FLAGS = (
+    "OPT",
+    "BOUNDSCHECK",
+    "CPU_NAME",
+    "CPU_FEATURES",
+    "ENABLE_AVX",
+    "DISABLE_JIT",
+    "LOOP_VECTORIZE",
+    "SLP_VECTORIZE",
+    "USING_SVML",
+)
+
 
 @cache
 def origin() -> str:
@@ -38,9 +54,25 @@ def origin() -> str:
     for path in sorted(path for path in paths if path.suffix in SUFFIXES):
         digest.update(f"{path.relative_to(PACKAGE).as_posix()}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    runners = [f"{name} {version(name)}" for name in ("numpy", "numba", "llvmlite")]
-    digest.update(" ".join([*runners, platform.machine()]).encode())
+    digest.update(json.dumps(runner(), sort_keys=True).encode())
     return digest.hexdigest()[:32]
+
+
+def runner() -> dict[str, str]:
+    """Return what runs the code and can change the last digit of a number.
+
+    Versions and flags of what compiles it; the kind of processor, by which numba, numpy and the
+    BLAS choose their instructions (a fused multiplication rounds once, not twice); the BLAS and
+    the C library, whose logarithms numba calls.
+    """
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    told = {name: version(name) for name in ("numpy", "numba", "llvmlite")}
+    told["python"] = ".".join(platform.python_version_tuple()[:2])
+    told["system"] = " ".join((platform.system(), platform.machine(), *platform.libc_ver()))
+    told["processor"] = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    told["blas"] = f"{blas.get('name')} {blas.get('version')} {os.environ.get('OPENBLAS_CORETYPE')}"
+    told |= {f"numba {flag}": str(getattr(numba.config, flag, None)) for flag in FLAGS}
+    return told
 
 
 def text_of(**parts: Any) -> str:
