@@ -24,8 +24,8 @@ PANEL = Panel3a(
             *LASTFM.chosen,
             "The paper does not have this picture; the printed column takes 50 actions and the "
             "noise of the other LastFM panels.",
-            "Guard-UCB is not drawn: its rounds take three times as long as DiSC-UCB's conservative "
-            "ones, and there are 20,000,000. `--with guard-ucb` adds it.",
+            "Guard-UCB is not drawn: its rounds take three times as long as DiSC-UCB's "
+            "conservative ones, and there are 20,000,000. `--with guard-ucb` adds it.",
         ),
     ),
 )
