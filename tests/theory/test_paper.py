@@ -281,13 +281,6 @@ def test_there_are_no_more_poolings_than_the_bound_says() -> None:
     assert 0 < results.series[0].sync_rounds[0] <= bound.value
 
 
-def test_all_bounds_of_the_paper_are_there() -> None:
-    labels = {bound.label for bound in theory.all_bounds(PLAIN)}
-    wanted = {"confidence", "prop1", "T1", "ECC", "LT2", "prop:Azu", "T1, epochs"}
-    wanted |= {"T1, communication", "L3_2", "L4_2", "L2_2_", "prop1_1", "unknown_thm", "Thm1_1"}
-    assert labels == wanted | {f"L{i}" for i in (1, 2, 3, 4, 5, 7)}  # L6 is about any a, b, c
-
-
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
@@ -310,3 +303,34 @@ def test_verdicts() -> None:
     assert replace(lower, value=0.0).verdict == "says nothing"
     assert replace(lower, value=3.0).verdict == "says something"
     assert replace(lower, value=3.0, holds=False).verdict == "proves nothing"
+
+
+# Every lemma, theorem and proposition of the paper's source; `th:complete` and `Thm1_unknown`, the
+# complete forms of T1 and Thm1_1, are computed under the names of these.
+LABELS = {
+    *("confidence", "L1", "L2", "L3", "L4", "L5", "L6", "L7", "prop1", "T1"),
+    *("prop:Azu", "LT2", "ECC"),
+    *("L3_2", "L4_2", "L2_2_", "prop1_1", "unknown_thm", "Thm1_1"),
+}
+
+
+@pytest.mark.parametrize("low", [0.0, 0.4])
+def test_all_bounds_have_the_labels_of_the_paper(low: float) -> None:
+    found = theory.all_bounds(replace(PLAIN, rho=None, reward_low=low))
+    assert {bound.label.split(",")[0] for bound in found} == LABELS
+
+
+def test_l6_with_the_letters_of_l7() -> None:
+    """a = 2 * .16, b = 32 * .0256 * 2, c = (2 * beta / .2)^2 - 101, beta of the horizon."""
+    a, b, c = 0.32, 1.6384, (10 * PLAIN.radius()) ** 2 - 101
+    low, high = theory.L6_of_L7(PLAIN)
+    assert low.terms == pytest.approx({"a": a, "b": b, "c": c}) == high.terms
+    assert math.isnan(low.value)  # b < 4ac: far from the window of L7
+    assert math.isnan(theory.L6_upper(a, b, c).value)
+    late = replace(PLAIN, horizon=100_000)  # c < 0: more than 2 T
+    low, high = theory.L6_of_L7(late)
+    assert high.value == pytest.approx(theory.L6_upper(a, b, low.terms["c"]).value)
+    assert high.value > 2 * 100_000
+    assert high.vacuous
+    assert low.verdict == "impossible"
+    assert [math.isnan(x.value) for x in theory.L6_of_L7(replace(PLAIN, reward_low=0.0))] == [1, 1]

@@ -11,6 +11,7 @@ from guardband.theory.communication import communication, epochs, trigger
 from guardband.theory.conservative import (
     L5,
     L6_lower,
+    L6_of_L7,
     L6_upper,
     L7_lower,
     L7_upper,
@@ -46,6 +47,7 @@ __all__ = [
     "Azu",
     "Bound",
     "L6_lower",
+    "L6_of_L7",
     "L6_upper",
     "L7_lower",
     "L7_upper",

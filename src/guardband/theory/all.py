@@ -7,6 +7,7 @@ import math
 from guardband.theory.communication import communication, epochs
 from guardband.theory.conservative import (
     L5,
+    L6_of_L7,
     L7_lower,
     L7_upper,
     unknown_thm_lower,
@@ -42,6 +43,7 @@ def all_bounds(given: Setting, *, conservative: float | None = None) -> list[Bou
         prop1(given, conservative=n, form="statement"),
         prop1(given, conservative=n, form="proof"),
         L5(given, conservative=n),
+        *L6_of_L7(given),
         L7_lower(given),
         L7_upper(given),
         window(given),

@@ -12,6 +12,7 @@ grows like T (see `L7_upper`); for shorter ones the root is of a negative number
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from guardband.checks import check_not_negative, check_positive
 from guardband.theory.setting import Bound, Setting, root
@@ -19,6 +20,7 @@ from guardband.theory.setting import Bound, Setting, root
 __all__ = [
     "L5",
     "L6_lower",
+    "L6_of_L7",
     "L6_upper",
     "L7_lower",
     "L7_upper",
@@ -68,6 +70,26 @@ def L6_upper(a: float, b: float, c: float) -> Bound:
     (b - 2ac + sqrt(b^2 - 4abc)) / (2 a^2). Right for c < 0, too.
     """
     return _lemma6(a, b, c, 1.0)
+
+
+def L6_of_L7(given: Setting) -> tuple[Bound, Bound]:
+    """Return Lemma `L6`, lower and upper, with the a, b and c that the proof of `L7` puts in.
+
+    x is the number of conservative rounds there, so that it lies between 0 and T anyway. NaN where
+    rho is 0, which makes a = b = 0, and where the baseline may be worth nothing.
+    """
+    p, T = _Parts(given, None, unknown=False), float(given.horizon)
+    known = {"a": p.a, "b": p.b, "c": p.c}
+    if p.mixed <= 0.0 or not math.isfinite(p.c):
+        none = Bound("L6", "", math.nan, False, "a, b, c > 0 and b >= 4ac")
+        low, high = replace(none, side="lower"), none
+    else:
+        low, high = L6_lower(p.a, p.b, p.c), L6_upper(p.a, p.b, p.c)
+    what = "x, a x + c <= sqrt(b x), at "
+    return (
+        replace(low, what=what + "least", trivial=0.0, most=T, terms=known),
+        replace(high, what=what + "most", trivial=T, terms=known),
+    )
 
 
 def L7_lower(given: Setting, *, beta: float | None = None) -> Bound:
