@@ -51,11 +51,17 @@ class Cluster:
     ----------
     programs
         A folder from `installations`; by default the newest.
+    standby_of
+        A server that runs: this one begins as its copy, and follows it until it is promoted.
     **settings
         Beside what postgresql.conf says anyway.
     """
 
-    def __init__(self, programs: Path | None = None, **settings: str) -> None:
+    def __init__(
+        self, programs: Path | None = None, standby_of: Cluster | None = None, **settings: str
+    ) -> None:
+        if standby_of is not None:
+            programs = standby_of.programs
         if programs is None:
             all_programs = installations()
             if not all_programs:
@@ -74,8 +80,12 @@ class Cluster:
             os.chown(self.folder, account.pw_uid, account.pw_gid)
             self._who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
         self._server: subprocess.Popen[bytes] | None = None
-        self.run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
-                 "--no-locale", "--no-instructions")  # fmt: skip
+        if standby_of is None:
+            self.run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+                     "--no-locale", "--no-instructions")  # fmt: skip
+        else:
+            self.run("pg_basebackup", "-D", str(self.data), "-U", "postgres", "-h",
+                     str(standby_of.folder), "--write-recovery-conf", "-cfast")  # fmt: skip
 
     def run(self, program: str, *arguments: str) -> str:
         """Run one of PostgreSQL's programs in the server's name and return what it prints."""

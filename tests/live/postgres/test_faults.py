@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -195,6 +196,73 @@ def test_t6_restore_from_an_older_backup(own_cluster: Cluster, how: str) -> None
     assert min(writer.chain.epoch for writer in writers) > before
     for store in stores:
         store.close()
+
+
+def test_t6_a_standby_is_promoted_that_lacks_the_last_commits(own_cluster: Cluster) -> None:
+    """The replicas go over to it by themselves; agents bring back what it never had."""
+    url = own_cluster.create("gb")
+    standby = Cluster(standby_of=own_cluster)
+    stores: list[PostgresStore] = []
+    crowd = None
+    try:
+        standby.start()
+        both = f"{url}%2C{quote(str(standby.folder), safe='')}"
+        stores += [PostgresStore(both) for _ in range(2)]
+        in_process(stores[0]).create_space(SPACE)
+        writers = [Writer(task, in_process(*stores), seed=k) for k, task in enumerate("abc")]
+        crowd = Crowd(writers)
+        crowd.progress(5)
+        crowd.stop()
+        reconnect(writers)
+        behind(own_cluster, standby)
+        writers.append(Writer("d", in_process(*stores), seed=9))  # the standby never hears of it
+        crowd = Crowd(writers)
+        crowd.progress(5)
+        crowd.stop()
+        reconnect(writers)
+        check(stores[0], writers)
+        before = max(writer.chain.epoch for writer in writers)
+
+        own_cluster.kill()
+        assert ask(standby.url("gb"), "select count(*) from guardband.stream") == (3,)
+        crowd = Crowd(writers)  # they write on, and hear 503
+        ask(standby.url("gb"), "select pg_promote(true, 30)")
+        crowd.progress(5)
+        crowd.stop()
+        reconnect(writers)
+        found = check(stores[0], writers, restored=True)
+        assert found["counted"] == sum(len(rows) for w in writers for rows in w.rows.values())
+        assert found["streams"] == 4
+        assert min(writer.chain.epoch for writer in writers) > before
+    finally:
+        if crowd is not None:
+            crowd.end()
+        for store in stores:
+            store.close()
+        standby.remove()
+
+
+def behind(primary: Cluster, standby: Cluster) -> None:
+    """Cut a standby off when it has all that there is; from now on it lacks what is committed."""
+    (at,) = ask(primary.url("gb"), "select pg_current_wal_flush_lsn()")
+    wait_for(standby, f"select pg_last_wal_replay_lsn() >= '{at}'")
+    ask(standby.url("gb"), "alter system set primary_conninfo = ''")
+    ask(standby.url("gb"), "select pg_reload_conf()")
+    wait_for(standby, "select count(*) = 0 from pg_stat_wal_receiver")
+
+
+def wait_for(server: Cluster, question: str) -> None:
+    end = time.monotonic() + WAIT
+    while ask(server.url("gb"), question) != (True,):
+        assert time.monotonic() < end, question
+        time.sleep(0.05)
+
+
+def ask(url: str, statement: str) -> tuple | None:
+    """Return the first row of an answer."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        answer = connection.execute(statement)
+        return answer.fetchone() if answer.description else None
 
 
 def test_an_older_major_version_serves_as_well(tmp_path: Path) -> None:
