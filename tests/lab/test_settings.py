@@ -10,7 +10,7 @@ from lab.handmade import smoke
 from guardband.algorithms import ALGORITHMS, DiscUcb, GuardUcb
 from guardband.lab.panel import Order
 from guardband.lab.panels import PANELS
-from guardband.lab.settings import remarks_of
+from guardband.lab.settings import remarks_of, shown_name
 
 # panel: problem, M, K, C, alpha, rank, lambda, R, std of psi - phi, rounds; printed, notebook.
 # Printed noise is a variance; the notebooks' baseline of index b is the action of rank b + 1.
@@ -203,3 +203,19 @@ def test_remarks_say_where_one_is_wrong():
     assert "K = 50 in the text, 538 in the notebooks; used: 538" in "\n".join(
         PANELS["2h"].remarks(smoke("notebook"))
     )
+
+
+def test_algorithms_are_written_as_their_papers_do():
+    plain = {name for name in ALGORITHMS if shown_name(name) == name}
+    assert plain == {"baseline", "oracle"}
+    assert [shown_name(name) for name in ("scl-ucb", "sege", "cl-ucb", "fed-pe", "lin-ucb")] == [
+        *("SCLUCB", "SEGE", "CLUCB", "Fed-PE", "LinUCB")
+    ]
+
+
+def test_a_shortened_run_knows_the_full_horizon():
+    for name in TABLE:
+        for scale, full in (("smoke", False), ("quick", False), ("paper", True)):
+            runs = PANELS[name].runs(Order(scale=scale))
+            assert {run.full for run in runs} == {full}
+            assert {run.horizon for run in runs} == {TABLE[name][0][-1]}
