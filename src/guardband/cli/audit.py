@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from guardband.cli.live import plainly
+from guardband.cli.operator import Target, plainly
 
 if TYPE_CHECKING:
+    from guardband.live.messages import EpochRecord
     from guardband.live.operators.audit import Finding
 
 __all__ = ["audit", "searched"]
 
 HERE = Path("gb")
+COLUMNS = 4  # so many features fit beside every action; more get a table of their own
+FEW, MOST = 20, 10  # of more than FEW features, the MOST that differ most are shown
 RESULTS = {
     "same": "recomputed: the same action, and the same margin within 1e-9.",
     "differs": "NOT CONFIRMED: what is written down does not come out again.",
@@ -35,6 +39,17 @@ def audit(
         typer.Option(help="The agent's state folder, or one with several; else ./gb is searched."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Compare the epoch's sum with that in a server's data folder."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Or with that of a running server, such as https://gb:8710.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="A token that may read the space, for --url.", envvar="GUARDBAND_TOKEN"),
+    ] = None,
 ) -> None:
     """Explain a decision from its agent's journal, and make it again.
 
@@ -48,10 +63,14 @@ def audit(
             finding = examine(id, find_decision(id, searched(state)))
         except LookupError as error:
             raise ValueError(str(error)) from None
+    asked = data is not None or url is not None
+    with_coordinator = asked and finding.sum_sha256 is not None
+    if with_coordinator:
+        finding = _compared(finding, Target(data or HERE, url, token))
     if as_json:
         typer.echo(json.dumps(finding.as_json(), indent=2))
     else:
-        _print(finding)
+        _print(finding, with_coordinator)
     if finding.result != "same":
         sys.exit(1)
 
@@ -67,7 +86,24 @@ def searched(state: Path | None) -> list[Path]:
     return [state]
 
 
-def _print(found: Finding) -> None:
+def _compared(finding: Finding, coordinator: Target) -> Finding:
+    from guardband.live.operators.audit import compared  # noqa: PLC0415
+
+    space, epoch = finding.space, finding.decision["epoch"]
+    sha256: str | None = coordinator.do(
+        lambda here: _told(here.epoch(space, epoch)),
+        "GET",
+        f"/v1/spaces/{space}/epochs/{epoch}",
+        read=lambda answer: answer["sha256"],
+    )
+    return compared(finding, sha256)
+
+
+def _told(record: EpochRecord) -> str | None:
+    return None if record.total is None else record.sha256
+
+
+def _print(found: Finding, with_coordinator: bool) -> None:
     row = found.decision
     out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     at = datetime.fromtimestamp(row["at"], UTC).isoformat(sep=" ", timespec="seconds")
@@ -87,6 +123,7 @@ def _print(found: Finding) -> None:
         ),
         ("coin", f"{row['coin']:.6f}, propensity {row['propensity']:g}"),
         ("knew", _knew(found)),
+        ("sum", _sum(found, with_coordinator)),
         ("rules", f"config_version {row['config']}"),
         ("outcome", _outcome(found)),
         ("journal", found.journal),
@@ -97,6 +134,14 @@ def _print(found: Finding) -> None:
     if found.choices:
         out.print()
         out.print(_table(found))
+    if len(found.names) > COLUMNS or not found.choices:
+        out.print()
+        out.print(_features(found))
+    if len(found.names) > FEW:
+        out.print(
+            f"the {MOST} features that differ most of {len(found.names)}; --json has all.",
+            markup=False,
+        )
     out.print()
     out.print(RESULTS[found.result], markup=False, soft_wrap=True)
     for each in (*found.differences, *([found.missing] if found.missing else [])):
@@ -113,6 +158,14 @@ def _knew(found: Finding) -> str:
     return f"{words}, and {extra}"
 
 
+def _sum(found: Finding, with_coordinator: bool) -> str:
+    if found.sum_sha256 is None:
+        return "none"
+    same = with_coordinator and not any("coordinator" in each for each in found.differences)
+    words = ", as the coordinator has it" if same and found.result == "same" else ""
+    return f"sha256 {found.sum_sha256[:16]}...{words}"
+
+
 def _outcome(found: Finding) -> str:
     if found.outcome is None:
         return "none yet: it waits for its reward"
@@ -123,18 +176,41 @@ def _outcome(found: Finding) -> str:
 
 def _table(found: Finding) -> Table:
     table = Table(box=None, pad_edge=False)
-    used = [f"{name}" for name in found.names]
     for name in ("action", "mean", "lower", "upper", "slack", "why"):
         table.add_column(name, justify="left" if name == "why" else "right", overflow="fold")
-    if len(used) <= 4:
-        for name in used:
-            table.add_column(name, justify="right", overflow="fold")
+    few = len(found.names) <= COLUMNS
+    for name in found.names if few else ():
+        table.add_column(escape(name), justify="right", overflow="fold")
     for choice, features in zip(found.choices, found.features, strict=True):
         numbers = (choice.mean, choice.lower, choice.upper, choice.slack)
-        shown = [_number(value, 4) for value in features] if len(used) <= 4 else []
         table.add_row(
-            str(choice.action), *(_number(value, 5) for value in numbers), choice.why, *shown
+            str(choice.action),
+            *(_number(value, 5) for value in numbers),
+            choice.why,
+            *(_number(value, 4) for value in (features if few else ())),
         )
+    return table
+
+
+def _features(found: Finding) -> Table:
+    """Return the features of the actions that matter; of many, those that differ most."""
+    row = found.decision
+    columns = {"played": row["action"], "baseline": row["baseline"]}
+    if found.choices:
+        promising = max(found.choices, key=lambda choice: choice.score)
+        columns["the most promising"] = promising.action
+    table = Table(box=None, pad_edge=False)
+    table.add_column("feature", overflow="fold")
+    for name, action in columns.items():
+        table.add_column(f"{name} ({action})", justify="right")
+    lines = [
+        (name, [found.features[action][i] for action in columns.values()])
+        for i, name in enumerate(found.names)
+    ]
+    if len(lines) > FEW:
+        lines = sorted(lines, key=lambda line: min(line[1]) - max(line[1]))[:MOST]
+    for name, values in lines:
+        table.add_row(escape(name), *(_number(value, 5) for value in values))
     return table
 
 

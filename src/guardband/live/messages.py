@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from guardband.live.total import Total
 
 __all__ = [
+    "KINDS",
     "Cut",
     "EpochRecord",
     "ManifestLine",
@@ -21,6 +22,8 @@ __all__ = [
     "Upload",
     "Uploaded",
 ]
+
+KINDS = ("learned", "explored", "baseline")  # of decisions, as reports count them
 
 
 class Mark(NamedTuple):

@@ -19,7 +19,7 @@ import guardband as gb
 from guardband.live.agent.journal import Journal, JournalError
 from guardband.live.agent.journal_schema import FORMAT
 from guardband.live.agent.windows import End
-from guardband.live.operators.replay import decide_again
+from guardband.live.operators.replay import rebuild
 
 TESTS = Path(__file__).parents[2]
 MENU = menus(1)[0]
@@ -154,7 +154,7 @@ def test_what_is_in_no_epoch_yet_counts_after_a_restart(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.theta, theta, rtol=1e-9)
     live_on(again, 5, seed=4)
     assert again.decide(MENU, 0).mean == pytest.approx(
-        decide_again(journal_of(again), 46).verdict.mean, rel=1e-9
+        rebuild(journal_of(again), 46).decide().mean, rel=1e-9
     )
 
 
@@ -226,7 +226,7 @@ def test_a_journal_of_a_later_version_is_refused(tmp_path: Path) -> None:
     agent(tmp_path).close()
     path = tmp_path / "gb" / "agents" / "default" / "movies" / "journal.db"
     db = apsw.Connection(str(path))
-    assert db.execute("PRAGMA user_version").get == FORMAT == 1
+    assert db.execute("PRAGMA user_version").get == FORMAT == 2
     db.execute("PRAGMA user_version = 99")
     db.close()
     with pytest.raises(JournalError, match="upgrade guardband"):

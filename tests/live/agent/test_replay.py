@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from live.agent.world import agent, journal_of, live_on, menus
 
-from guardband.live.operators.replay import decide_again
+from guardband.live.operators.replay import rebuild
 
 
 def check_all(one: Any) -> tuple[int, int]:
@@ -18,7 +18,8 @@ def check_all(one: Any) -> tuple[int, int]:
     learned = 0
     numbers = [seq for (seq,) in journal.query("SELECT seq FROM decision ORDER BY seq")]
     for seq in numbers:
-        row, _, _, verdict = decide_again(journal, seq)
+        rebuilt = rebuild(journal, seq)
+        row, verdict = rebuilt.row, rebuilt.decide()
         assert verdict.action == row["action"]
         assert verdict.kind == row["kind"]
         assert verdict.margin == pytest.approx(row["margin"], abs=1e-9)
@@ -86,7 +87,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     one = agent(tmp_path)
     live_on(one, 3)
     with pytest.raises(LookupError, match="decision 4"):
-        decide_again(journal_of(one), 4)
+        rebuild(journal_of(one), 4)
 
 
 def test_a_journal_is_readable_by_people(tmp_path: Path) -> None:

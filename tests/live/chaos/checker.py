@@ -19,7 +19,7 @@ from live.chaos.world import LEASE_S, TASKS, reward_of
 from guardband.live.agent.journal import Journal
 from guardband.live.agent.windows import End
 from guardband.live.messages import Mark
-from guardband.live.operators.replay import decide_again
+from guardband.live.operators.replay import rebuild
 from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.total import Total, matrix_of, total_sum
@@ -304,8 +304,9 @@ class Checker:
             journal = Journal(branch.path)
             try:
                 for seq in learned[:: max(1, len(learned) // REPLAYED)]:
-                    again = decide_again(journal, seq)
-                    assert again.verdict.action == again.row["action"], f"I10: {branch.label}"
-                    assert again.verdict.margin >= -1e-9, f"I10: {branch.label} {seq}"
+                    rebuilt = rebuild(journal, seq)
+                    again = rebuilt.decide()
+                    assert again.action == rebuilt.row["action"], f"I10: {branch.label}"
+                    assert again.margin >= -1e-9, f"I10: {branch.label} {seq}"
             finally:
                 journal.close()

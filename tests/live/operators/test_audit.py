@@ -11,12 +11,14 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from live.agent.world import agent, live_on
+from live.agent.world import DIM, THETA, Hands, agent, live_on, menus
+from live.operators.world import a_space, free_port, pool, serving, work
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
 from guardband.live.agent.journal import Journal, JournalError
-from guardband.live.operators.audit import Finding, audit, find_decision
+from guardband.live.messages import Registered
+from guardband.live.operators.audit import Finding, audit, compared, find_decision
 from guardband.live.operators.replay import rebuild
 
 RUN = CliRunner()
@@ -126,14 +128,67 @@ def test_other_algorithms(tmp_path: Path, algorithm: str) -> None:
         assert all(choice.why for choice in finding.choices)
 
 
-def test_policy_mode(tmp_path: Path) -> None:
-    one = agent(tmp_path, mode="policy")
-    coins = 0
-    for decision in live_on(one, 60):
+@pytest.mark.parametrize("mode", ["strict", "policy"])
+@pytest.mark.parametrize("told", [True, False])
+def test_what_the_coin_would_have_chosen(tmp_path: Path, mode: str, told: bool) -> None:
+    """The other action of a draw is the one that comes out with another coin."""
+    one = agent(tmp_path, mode=mode)
+    drawn = 0
+    for menu in menus(60):
+        decision = one.decide(menu, 0, float(menu[0] @ THETA) if told else None)
+        one.observe(decision.id, float(menu[decision.action] @ THETA))
         finding = found(tmp_path / "gb", decision.id)
         assert finding.result == "same", finding.differences
-        coins += any("fell the other way" in choice.why for choice in finding.choices)
-    assert coins > 0
+        others = {c.action for c in finding.choices if "fell the other way" in c.why}
+        journal = Journal(one.state_dir / "journal.db")
+        _, request, _, learner, _ = rebuild(journal, finding.decision["seq"])
+        journal.close()
+        seq = finding.decision["seq"]
+        possible = {learner.decide(request, seq, coin).action for coin in (0.0, 1.0 - 1e-12)}
+        assert possible == {decision.action, *others}
+        drawn += bool(others)
+    assert drawn > 0
+
+
+def test_every_reason_by_hand(tmp_path: Path) -> None:
+    """Actions along one feature: means, bounds and slacks are products of single numbers."""
+    one = agent(tmp_path)
+    for _ in range(300):  # nothing but the baseline
+        one.observe(one.decide(np.array([[0.9, 0.0, 0.0]]), 0).id, 0.45)
+    sizes = [0.4, 0.5, 0.1, 0.6]  # the first is the baseline's
+    menu = np.zeros((4, DIM))
+    menu[:, 0] = sizes
+    decision = one.decide(menu, 0)
+    assert decision.action == 3
+    finding = found(tmp_path / "gb", decision.id)
+    assert finding.result == "same"
+    assert finding.beta is not None
+    journal = Journal(one.state_dir / "journal.db")
+    learner = rebuild(journal, finding.decision["seq"]).learner
+    journal.close()
+    theta = float(learner.state.estimate.theta[0])
+    spread = finding.beta * float(np.sqrt(learner.state.estimate.inverse[0, 0]))
+    optimism = learner.team.engine.terms.optimism
+
+    def sure(size: float) -> float:
+        return size * theta - abs(size) * spread
+
+    score = [size * (theta + optimism * spread) for size in sizes]
+    why = [choice.why for choice in finding.choices]
+    against = f"less promising than the action played: {{:.6g}} against {score[3]:.6g}"
+    assert why[0] == "the baseline: certified, but " + against.format(score[0])
+    assert why[1] == "certified, but " + against.format(score[1])
+    short = -max(sure(0.1 - 0.7 * 0.4), sure(0.1 - 0.4))
+    assert short > 0.0
+    assert why[2] == (
+        against.format(score[2]) + f"; not certified: it could miss the floor by {short:.6g}"
+    )
+    assert why[3] == "played"
+    slack = [choice.slack for choice in finding.choices]
+    assert slack[1] == pytest.approx(max(sure(0.5 - 0.28), sure(0.1)), abs=1e-9)
+    assert slack[2] == pytest.approx(-short, abs=1e-9)
+    assert slack[3] == pytest.approx(decision.margin, abs=1e-9)
+    assert [choice.certified for choice in finding.choices] == [True, True, False, True]
 
 
 def tamper_margin(one: Any, seq: int) -> None:
@@ -166,9 +221,106 @@ def tamper_sum(one: Any, seq: int) -> None:
     )
 
 
+def tamper_reason(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET reason = 'because' WHERE seq = ?", seq)
+
+
+def tamper_held_back(one: Any, seq: int) -> None:
+    """What plays the baseline anyway is made to look as if somebody had pressed a button."""
+    change(
+        one,
+        "UPDATE decision SET reason = 'paused' WHERE seq = "
+        "(SELECT min(seq) FROM decision WHERE kind = 'baseline')",
+    )
+
+
+def tamper_wish(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET wish = 2 WHERE seq = ?", seq)
+
+
+def tamper_weight(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET weight = 2.0 * weight WHERE seq = ?", seq)
+
+
+def tamper_round(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET round = round + 5 WHERE seq = ?", seq - 2)
+
+
+def tamper_last_round(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET round = round + 5 WHERE seq = ?", seq)
+
+
+def tamper_late(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET late = 0.5 WHERE seq = ?", seq - 20)
+
+
+def lose_an_outcome(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM outcome WHERE seq = ?", seq - 20)
+
+
+def lose_an_outcome_and_close_up(one: Any, seq: int) -> None:
+    """As if one reward had never come in."""
+    lose_an_outcome(one, seq)
+    change(one, "UPDATE outcome SET k = k - 1 WHERE seq > ?", seq - 20)
+
+
+def lose_a_decision(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM outcome WHERE seq = ?", seq - 20)
+    change(one, "DELETE FROM decision WHERE seq = ?", seq - 20)
+
+
+def lose_the_newest(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM head")
+
+
+def flip_to_defaulted(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 2 WHERE seq = ?", seq - 20)
+
+
+def flip_to_void(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 3 WHERE seq = ?", seq - 20)
+
+
+def flip_to_lost(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 4, k = NULL, stream = NULL WHERE seq = ?", seq)
+
+
+def flip_to_heard(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 0, k = NULL, stream = NULL WHERE seq = ?", seq)
+
+
+def lose_cuts(one: Any, seq: int) -> None:
+    """Without cuts there would be nothing to compare an early reward with."""
+    change(one, "DELETE FROM cut")
+    change(one, "UPDATE outcome SET reward = 1.0 - reward WHERE seq = 3")
+
+
+def lose_one_cut(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM cut WHERE n = (SELECT min(n) FROM cut WHERE n > 0)")
+
+
+def lose_the_last_cut(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM cut WHERE n = (SELECT max(n) FROM cut)")
+
+
+def swap_totals(one: Any, seq: int) -> None:
+    change(one, "UPDATE cut SET total = part WHERE n = (SELECT max(n) FROM cut)")
+
+
+def tamper_an_early_reward(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET reward = 1.0 - reward WHERE seq = 3")
+
+
 @pytest.mark.parametrize(
     "tamper",
-    [tamper_margin, tamper_action, tamper_features, tamper_reward, tamper_config, tamper_sum],
+    [
+        *(tamper_margin, tamper_action, tamper_features, tamper_reward, tamper_config, tamper_sum),
+        *(tamper_reason, tamper_held_back, tamper_wish, tamper_weight, tamper_round),
+        *(tamper_last_round, tamper_late, lose_an_outcome, lose_an_outcome_and_close_up),
+        *(lose_a_decision, lose_the_newest, flip_to_defaulted, flip_to_void, flip_to_lost),
+        *(flip_to_heard, lose_cuts, lose_one_cut, lose_the_last_cut, swap_totals),
+        tamper_an_early_reward,
+    ],
 )
 def test_a_changed_journal_is_found_out(tmp_path: Path, two: Any, tamper: Any) -> None:
     one, _, mine, _ = two
@@ -183,13 +335,100 @@ def test_a_changed_journal_is_found_out(tmp_path: Path, two: Any, tamper: Any) -
     assert "NOT CONFIRMED" in result.output
 
 
+@pytest.fixture
+def waited(tmp_path: Path) -> tuple[Any, list[Any]]:
+    """An agent with every kind of ending, and a reward that came late."""
+    hands = Hands()
+    one = agent(tmp_path, clock=hands.clock())
+    made = live_on(one, 10)
+    menu = menus(1)[0]
+    late, void, defaulted = (one.decide(menu, 0, 0.4) for _ in range(3))
+    one.void(void.id)
+    hands.pass_(601.0)
+    one.observe(late.id, 0.25)
+    sync(one)
+    made += [late, void, defaulted, *live_on(one, 10, seed=1)]
+    return one, made
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE outcome SET late = NULL WHERE late IS NOT NULL",
+        "UPDATE outcome SET late = 7.0 WHERE late IS NOT NULL",
+        "UPDATE outcome SET ended = 1 WHERE ended = 2",
+        "UPDATE outcome SET reward = 0.5 WHERE ended = 2",
+        "UPDATE outcome SET ended = 4 WHERE ended = 3",
+        "UPDATE outcome SET ended = 2 WHERE ended = 3",
+        "UPDATE outcome SET reward = 0.5 WHERE ended = 3",
+        "UPDATE decision SET kind = 'explored' WHERE seq = 3",
+        "UPDATE decision SET floor = floor / 2 WHERE seq = 3",
+        "UPDATE outcome SET reward = 1.5 WHERE seq = 3",
+        "INSERT INTO outcome VALUES (500, 1, 0.5, 0.0, 1, 500, NULL)",
+    ],
+)
+def test_a_changed_ending_is_found_out(tmp_path: Path, waited: Any, sql: str) -> None:
+    one, made = waited
+    for decision in made:
+        assert found(tmp_path / "gb", decision.id).result == "same"
+    change(one, sql)
+    assert found(tmp_path / "gb", made[-1].id).result == "differs"
+
+
+def test_rounds_of_shared_contexts_only_grow(tmp_path: Path) -> None:
+    one = agent(tmp_path, contexts="shared")
+    made = []
+    for step, menu in enumerate(menus(20)):
+        made.append(one.decide(menu, 0, 0.4, round=10 * step + 1))
+        one.observe(made[-1].id, 0.4)
+    assert found(tmp_path / "gb", made[-1].id).result == "same"
+    change(one, "UPDATE decision SET round = 1 WHERE seq = 7")
+    assert found(tmp_path / "gb", made[-1].id).result == "differs"
+
+
+def test_rounds_may_be_given_in_any_order_where_they_mean_nothing(tmp_path: Path) -> None:
+    one = agent(tmp_path)
+    for round_, menu in zip((1, 9, 9, 4, 20, 3), menus(6), strict=True):
+        decision = one.decide(menu, 0, 0.4, round=round_)
+        one.observe(decision.id, 0.4)
+    assert found(tmp_path / "gb", decision.id).result == "same"
+
+
+def test_another_share_of_delta_holds_from_then_on(tmp_path: Path) -> None:
+    """A coordinator that was restored gives shares in the order in which agents come back."""
+    one = agent(tmp_path)
+    made = live_on(one, 20)
+    desk = one._desk
+    before = desk.share
+    answer = Registered(
+        stream=desk.chain.stream,
+        task_index=3,
+        delta_share=1.0 / 12.0,
+        agents=3,
+        config=desk.space.as_json(),
+        config_version=desk.version,
+        epoch=desk.chain.epoch,
+    )
+    for _ in range(2):  # agents register again whenever they start
+        desk.registered(answer)
+    assert before != desk.share == 1.0 / 12.0
+    made += live_on(one, 20, seed=1)
+    for decision in made:
+        finding = found(tmp_path / "gb", decision.id)
+        assert finding.result == "same", finding.differences
+    journal = Journal(one.state_dir / "journal.db")
+    assert journal.query("SELECT * FROM level") == [(1, 1, before, 2), (1, 21, 1.0 / 12.0, 2)]
+    journal.close()
+
+
 def test_what_is_missing_is_said(tmp_path: Path, two: Any) -> None:
     one, _, mine, _ = two
     last = mine[-1].id
     change(one, "DELETE FROM outcome WHERE seq = ?", int(last.rpartition("-")[2]) - 1)
     change(one, "DELETE FROM decision WHERE seq = ?", int(last.rpartition("-")[2]) - 1)
     finding = found(tmp_path / "gb", last)
-    assert finding.result == "impossible"
+    assert finding.result == "differs"
+    assert any("comes after a gap" in each for each in finding.differences)
     assert finding.missing is not None
     assert "gone" in finding.missing
     with pytest.raises(LookupError, match="was changed"):
@@ -255,6 +494,69 @@ def test_the_command(tmp_path: Path, two: Any, monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(result.exception, ValueError)
     result = RUN.invoke(app, ["audit", mine[20].id, "--state", str(tmp_path / "none")])
     assert isinstance(result.exception, FileNotFoundError)
+
+
+def features_of(tmp_path: Path, dim: int) -> tuple[str, list[Any]]:
+    """What the command says about a decision in a space with so many features."""
+    one = agent(tmp_path, dim=dim, features=[f"[f]{i}" for i in range(dim)])
+    menu = np.random.default_rng(3).uniform(0.0, 1.0 / dim, (4, dim))
+    decision = one.decide(menu, 1)
+    result = RUN.invoke(app, ["audit", decision.id, "--state", str(tmp_path / "gb")])
+    assert result.exit_code == 0, result.output
+    finding = found(tmp_path / "gb", decision.id)
+    best = max(finding.choices, key=lambda choice: choice.upper).action
+    lines = [line.split() for line in result.output.splitlines() if line.startswith("[f]")]
+    values = {f"[f]{i}": menu[[decision.action, 1, best], i] for i in range(dim)}
+    for name, *numbers in lines:
+        np.testing.assert_allclose([float(each) for each in numbers], values[name], rtol=1e-4)
+    return result.output, [line[0] for line in lines]
+
+
+@pytest.mark.parametrize("dim", [5, 20])
+def test_the_features_are_shown(tmp_path: Path, dim: int) -> None:
+    said, names = features_of(tmp_path, dim)
+    assert "the most promising (" in said
+    assert "baseline (1)" in said
+    assert names == [f"[f]{i}" for i in range(dim)]
+
+
+def test_of_many_features_those_that_differ_most(tmp_path: Path) -> None:
+    said, names = features_of(tmp_path, 25)
+    assert len(names) == 10
+    assert "the 10 features that differ most of 25; --json has all." in said
+
+
+def test_the_sum_is_compared_with_the_coordinators(tmp_path: Path) -> None:
+    data = tmp_path / "gb"
+    with serving(data, free_port()) as server:
+        server.post("/v1/spaces", a_space().as_json())
+        one, other = server.agent("movies"), server.agent("tv")
+        work(one, 20)
+        work(other, 20, seed=1)
+        pool(one, other)
+        ident = work(one, 5, seed=2)[-1].id
+        assert one.epoch == 1
+        words = ["audit", ident, "--state", str(one.state_dir)]
+        token = (data / "admin.token").read_text().strip()
+        asked = [[*words, "--url", server.url, "--token", token], [*words, "--data", str(data)]]
+        for each in asked:
+            result = RUN.invoke(app, each)
+            assert result.exit_code == 0, (result.output, result.exception)
+            assert "as the coordinator has it" in result.output
+        # The last bit of one number: nothing else in the journal can tell.
+        journal = Journal(one.state_dir / "journal.db")
+        ((total,),) = journal.query("SELECT total FROM epoch WHERE epoch = 1")
+        journal.close()
+        change(one, "UPDATE epoch SET total = ?", total[:-8] + bytes([total[-8] ^ 1]) + total[-7:])
+        assert RUN.invoke(app, words).exit_code == 0
+        for each in asked:
+            result = RUN.invoke(app, each)
+            assert result.exit_code == 1
+            assert "the coordinator has another sum of epoch 1" in result.output
+        finding = compared(found(one.state_dir, ident), None)
+        assert finding.result == "impossible"
+        one.close()
+        other.close()
 
 
 def test_a_running_agent_is_not_mistaken_for_a_changed_journal(tmp_path: Path) -> None:

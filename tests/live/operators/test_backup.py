@@ -22,6 +22,8 @@ from live.operators.world import (
     work,
 )
 
+import guardband as gb
+from guardband.live.operators.audit import audit, find_decision
 from guardband.live.operators.backup import examine
 from guardband.live.store.base import StoreError
 from guardband.live.store.sqlite import SqliteStore
@@ -51,10 +53,10 @@ def test_after_a_restore_nothing_is_lost_and_nothing_counts_twice(tmp_path: Path
         said = run("backup", "--data", data, "--out", copy)
         assert "home (epoch 1)" in said
         assert "90 observations" in said
-        for i, one in enumerate(agents):
-            work(one, 30, seed=10 + i)
-        pool(*agents)
-        pool(*agents)
+        for step in (10, 15):
+            for i, one in enumerate(agents):
+                work(one, 15, seed=step + i)
+            pool(*agents)
         before = server.summary()["epoch"]
         assert before == 3
         assert "in use" in refusal("restore", copy, "--data", data, "--force")
@@ -97,6 +99,43 @@ def test_after_a_restore_nothing_is_lost_and_nothing_counts_twice(tmp_path: Path
         np.testing.assert_allclose(held.gram, mine.gram, rtol=0, atol=1e-9)
         assert held.surprise == pytest.approx(mine.surprise, abs=1e-9)
         one.close()
+
+
+def test_decisions_from_before_a_restore_come_out_again(tmp_path: Path) -> None:
+    """Streams that the copy does not know get shares of delta in another order."""
+    data, port, copy = tmp_path / "gb", free_port(), tmp_path / "copy.db"
+    with serving(data, port) as server:
+        server.post("/v1/spaces", a_space().as_json())
+        tokens = {
+            task: server.post("/v1/tokens", {"role": "agent", "space": "home", "task": task})
+            for task in TASKS
+        }
+        run("backup", "--data", data, "--out", copy)
+        agents = [
+            gb.Agent(
+                coordinator=server.url,
+                space="home",
+                task=task,
+                token=tokens[task]["token"],
+                state_dir=data / "states" / task,
+                background=False,
+            )
+            for task in TASKS
+        ]
+        made = {one: work(one, 15, seed=i) for i, one in enumerate(agents)}
+        sync(*agents)
+        shares = [one._desk.share for one in agents]
+    run("restore", copy, "--data", data, "--force")
+    with serving(data, port):
+        for i, one in reversed(list(enumerate(agents))):
+            sync(one)
+            made[one] += work(one, 5, seed=10 + i)
+        assert [one._desk.share for one in agents] != shares
+        for one, decisions in made.items():
+            for decision in decisions:
+                finding = audit(decision.id, find_decision(decision.id, [one.state_dir]))
+                assert finding.result == "same", finding.differences
+            one.close()
 
 
 def test_agents_that_never_stop(tmp_path: Path) -> None:

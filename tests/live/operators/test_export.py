@@ -15,7 +15,7 @@ from live.agent.world import Hands, agent, live_on, menus
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.live.operators.export import COLUMNS, VALID_USE
+from guardband.live.operators.export import COLUMNS, VALID_USE, export_parquet, journals_under
 
 RUN = CliRunner()
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -151,7 +151,18 @@ def test_what_is_refused(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     said = refusal("--state", made[0], "--out", tmp_path / "b.parquet")
     assert "pip install 'guardband[parquet]'" in said
     assert not (tmp_path / "b.parquet").exists()
+    with pytest.raises(ModuleNotFoundError, match=r"guardband\[parquet\]") as missing:
+        export_parquet([], tmp_path / "b.parquet")
+    assert missing.value.name == "pyarrow"
     exported("--state", made[0], "--out", tmp_path / "b.csv", "--csv")
+
+
+def test_where_journals_are(made: Any, tmp_path: Path) -> None:
+    folder = made[0]
+    both = journals_under([folder])
+    assert [path.parent.name for path in both] == ["movies", "tv"]
+    assert journals_under([both[0]]) == journals_under([both[0].parent]) == both[:1]
+    assert journals_under([tmp_path / "nowhere"]) == []
 
 
 def test_a_running_agent_is_not_in_the_way(tmp_path: Path) -> None:

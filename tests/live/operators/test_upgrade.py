@@ -14,8 +14,8 @@ from live.agent.world import Hands
 from live.operators.world import MADE, journal_total, pool, run, work
 
 import guardband as gb
-from guardband.live import journal_schema
-from guardband.live.agent.desk import stamp
+from guardband.live.agent import journal_schema
+from guardband.live.agent.decision_id import make_id
 from guardband.live.agent.journal import Journal
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.store import sqlite_schema
@@ -84,9 +84,8 @@ def test_an_agent_goes_on(folder: Path, task: str) -> None:
     journal = Journal(one.state_dir / "journal.db")
     rows = journal.query("SELECT seq, at FROM decision ORDER BY seq")
     journal.close()
-    key = told["stream"][:8]
     for seq, at in rows:
-        ident = f"{task}-{key}{stamp(at)}-{seq}"
+        ident = make_id(task, told["stream"], at, seq)
         assert audit(ident, find_decision(ident, [folder])).result == "same"
     if told["pending"]:
         one.observe(ident, 0.4)  # the reward of a decision that the old version made
@@ -94,6 +93,21 @@ def test_an_agent_goes_on(folder: Path, task: str) -> None:
     before = one.counted
     work(one, 10, seed=5)
     assert one.counted == before + 10
+
+
+@pytest.mark.parametrize("task", sorted(EXPECTED))
+def test_shares_of_the_first_format_stay_what_they_were(folder: Path, task: str) -> None:
+    """Decisions of format 1 keep their share and how it was spent; later ones go by the new."""
+    journal = Journal(folder / "agents" / "home" / task / "journal.db")
+    ((share,),) = journal.query("SELECT delta_share FROM stream")
+    last = journal.last()[0]
+    levels = journal.query("SELECT * FROM level ORDER BY from_seq")
+    assert levels == [(1, 0, share, 1), (1, last + 1, share, 2)]
+    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(2,)]
+    journal.close()
+    one = opened(folder, task)
+    for decision in work(one, 10, seed=5):
+        assert audit(decision.id, find_decision(decision.id, [folder])).result == "same"
 
 
 def test_they_pool_with_each_other(folder: Path, tmp_path: Path) -> None:

@@ -9,16 +9,17 @@ import numpy as np
 
 from guardband.fleet.decision import Decision, UnknownDecisionError
 from guardband.fleet.engine import Awaited, Request
+from guardband.live.agent.decision_id import DecisionId, make_id, parse_id, stamp
 from guardband.live.agent.exchange import Exchange
 from guardband.live.agent.journal import Kept
 from guardband.live.agent.learner import short
-from guardband.live.agent.ledger import ENDS, KINDS
+from guardband.live.agent.ledger import ENDS
 from guardband.live.agent.windows import End, ending
+from guardband.live.messages import KINDS
 
 __all__ = ["WHY", "Desk", "OtherRewardError"]
 
 BATCH = 64  # decisions that end while the lock is held once
-STAMP = 4  # characters of an id that come from the time of the decision
 FRESH = 512  # decisions that need not be read again for their reward
 SUMS_AT = len(KINDS) * len(ENDS)
 PLACES = {
@@ -127,7 +128,7 @@ class Desk(Exchange):
             None,
         )
         self.fresh[seq] = kept, awaited
-        return v.named(f"{self.prefix}{stamp(now)}-{seq}")
+        return v.named(make_id(self.setup.task, self.chain.stream, now, seq))
 
     def close(self, decision_id: str, reward: float | None) -> None:
         """Take in a reward; None excludes the decision."""
@@ -137,11 +138,12 @@ class Desk(Exchange):
             raise problem
 
     def _close(self, decision_id: str, reward: float | None) -> Exception | None:
-        seq, stamped = self._number(decision_id)
+        ident = self._own(decision_id)
+        seq = None if ident is None else ident.seq
         kept, awaited = self.fresh.pop(seq, (None, None)) if seq is not None else (None, None)
         if kept is None and seq is not None:
             kept = self.journal.find(seq)
-        stranger = kept is not None and stamp(kept.at) != stamped
+        stranger = kept is not None and ident is not None and stamp(kept.at) != ident.stamp
         if seq is None or stranger or (kept is None and seq > self.last):
             if reward is not None:
                 self.journal.count(self.stream, "orphan")
@@ -268,25 +270,15 @@ class Desk(Exchange):
         if kept.margin is not None:
             tally[SUMS_AT + 4] += kept.margin
 
-    def _number(self, decision_id: str) -> tuple[int | None, str]:
-        """Return the number of a decision of this journal, and its stamp."""
-        head, _, number = str(decision_id).rpartition("-")
-        prefix, stamped = head[:-STAMP], head[-STAMP:]
-        if prefix != self.prefix:
-            names = self.journal.query("SELECT name FROM stream")
-            if prefix not in {f"{self.setup.task}-{name[:8]}" for (name,) in names}:
-                return None, stamped
-        plain = number.isascii() and number.isdecimal() and len(number) < 19
-        return int(number) if plain else None, stamped
-
-
-def stamp(at: float) -> str:
-    """Return the part of an id that tells a decision from another of the same number.
-
-    A folder that went back in time gives numbers again: what is told about the decision that it
-    forgot must not reach the one that took its number.
-    """
-    return f"{int(at * 1e6) & 0xFFFF:04x}"
+    def _own(self, decision_id: str) -> DecisionId | None:
+        """Return the parts of an id, if it may be one of this journal's decisions."""
+        ident = parse_id(str(decision_id))
+        if ident is None or ident.task != self.setup.task:
+            return None
+        if ident.made_in(self.chain.stream):
+            return ident
+        names = self.journal.query("SELECT name FROM stream")
+        return ident if any(ident.made_in(name) for (name,) in names) else None
 
 
 def pack_extras(request: Request) -> bytes | None:

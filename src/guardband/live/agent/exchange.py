@@ -56,6 +56,11 @@ class Exchange(Ledger):
     def registered(self, answer: Registered) -> None:
         """Take in what the coordinator said to a new stream."""
         with self:
+            self.journal.query(  # what was decided before was decided with the share of then
+                "INSERT OR REPLACE INTO level(stream, from_seq, share) "
+                "SELECT id, ?1, ?2 FROM stream WHERE name = ?3 AND delta_share IS NOT ?2",
+                (self.last + 1, answer.delta_share, answer.stream),
+            )
             self.journal.query(
                 "UPDATE stream SET task_index = ?, delta_share = ? WHERE name = ?",
                 (answer.task_index, answer.delta_share, answer.stream),

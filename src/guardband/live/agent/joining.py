@@ -217,7 +217,7 @@ def _kept_setup(folder: Path) -> dict[str, Any]:
         return {}
     journal = Journal(path)
     try:
-        kept = {key: json.loads(value) for key, value in journal.query("SELECT * FROM meta")}
+        kept = journal.about()
         known = journal.one("SELECT space FROM config ORDER BY version DESC LIMIT 1")
         if known is not None:
             kept["schema_hash"] = Space.from_json(json.loads(known[0])).schema_hash

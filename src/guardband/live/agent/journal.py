@@ -7,6 +7,7 @@ of one host may share the file: each asks, before it acts, whether another has m
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -257,6 +258,19 @@ class Journal:
     def note_late(self, seq: int, reward: float) -> None:
         """Keep a reward that came after its window; it does not count."""
         self._execute("UPDATE outcome SET late = ? WHERE seq = ?", (reward, seq))
+
+    def about(self) -> dict[str, Any]:
+        """Return what the journal says of its agent."""
+        return {key: json.loads(value) for key, value in self.query("SELECT * FROM meta")}
+
+    def decision(self, seq: int) -> dict[str, Any] | None:
+        """Return all that was written down with a decision, by column; None: it is not kept."""
+        found = self.one("SELECT * FROM decision WHERE seq = ?", (seq,))
+        return None if found is None else dict(zip(self.columns(), found, strict=True))
+
+    def columns(self) -> list[str]:
+        """Return the names of a decision's columns, in their order."""
+        return [column[1] for column in self.query("PRAGMA table_info(decision)")]
 
     def counted(self, stream: int, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
         """Yield (k, x, weight, guess, reward) of a stream's observations after < k <= upto."""

@@ -1,15 +1,15 @@
 """The tables of a journal, from the first format on.
 
 decision and outcome hold what was decided and how it ended; head what the rewards add up to;
-stream, cut, epoch and config what a decision was based on, so that it can be made again; control
-the switches of the coordinator; tally counters for people.
+stream, cut, epoch, level and config what a decision was based on, so that it can be made again;
+control the switches of the coordinator; tally counters for people.
 """
 
 from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 1
+FORMAT = 2
 COLUMNS = 27  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -57,5 +57,16 @@ MIGRATIONS = (
         seq INTEGER PRIMARY KEY, ended INTEGER NOT NULL, reward REAL, at REAL NOT NULL,
         stream INTEGER, k INTEGER, late REAL
     );
+    """,
+    # With which share of delta decisions were made, from a number on: a coordinator that was
+    # restored may give a stream another. `rule` is how it is spent; in format 1 it was otherwise.
+    """
+    CREATE TABLE level(
+        stream INTEGER, from_seq INTEGER, share REAL NOT NULL, rule INTEGER NOT NULL DEFAULT 2,
+        PRIMARY KEY(stream, from_seq)
+    ) WITHOUT ROWID;
+    INSERT INTO level SELECT id, 0, delta_share, 1 FROM stream WHERE delta_share IS NOT NULL;
+    INSERT INTO level SELECT id, (SELECT coalesce(max(seq), 0) + 1 FROM decision), delta_share, 2
+        FROM stream WHERE delta_share IS NOT NULL;
     """,
 )

@@ -18,12 +18,12 @@ from guardband.live.agent.chain_rows import handed_in, load_chain, save_chain
 from guardband.live.agent.journal import Head, Journal, Kept
 from guardband.live.agent.learner import Learner, pack, unpack
 from guardband.live.agent.windows import Clock, End
+from guardband.live.messages import KINDS
 from guardband.live.space import Rewards, Space
 from guardband.live.total import total_of
 
-__all__ = ["ENDS", "KINDS", "SUMS", "Held", "Ledger", "Setup"]
+__all__ = ["ENDS", "SUMS", "Held", "Ledger", "Setup"]
 
-KINDS = ("learned", "explored", "baseline")
 ENDS = (End.OBSERVED, End.DEFAULTED, End.VOID)
 SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
 TALLY = bytes(8 * (len(KINDS) * len(ENDS) + len(SUMS)))
@@ -84,7 +84,6 @@ class Ledger:
     shared: bool  # whether tasks share contexts
     learner: Learner
     chain: Chain
-    prefix: str
     share: float | None  # the part of delta; None: the stream is not registered yet
     held: list[Held]
     paused: str | None
@@ -283,7 +282,6 @@ class Ledger:
         self.chain = load_chain(
             self.journal, head.stream, total_of(unpack(head.own, self.space.dim))
         )
-        self.prefix = f"{self.setup.task}-{self.chain.stream[:8]}"
         ((self.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
         self.held = [
             Held(*row)

@@ -11,9 +11,9 @@ from guardband.core.types import Floats
 from guardband.fleet.decision import GUARD_REASONS, REASONS
 from guardband.live.agent.desk import WHY, Desk
 from guardband.live.agent.learner import CONSERVATIVE, short
-from guardband.live.agent.ledger import ENDS, KINDS, SUMS
+from guardband.live.agent.ledger import ENDS, SUMS
 from guardband.live.agent.windows import End
-from guardband.live.messages import Report
+from guardband.live.messages import KINDS, Report
 
 __all__ = ["make_report"]
 

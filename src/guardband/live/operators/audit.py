@@ -8,33 +8,34 @@ is compared with what the journal's observations add up to.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
 
-from guardband.fleet.engine import Verdict
-from guardband.live.agent.desk import STAMP, WHY, stamp
+from guardband.live.agent.decision_id import DecisionId, parse_id, stamp
+from guardband.live.agent.desk import WHY
 from guardband.live.agent.journal import Journal, JournalError
-from guardband.live.agent.learner import KEYS
+from guardband.live.agent.learner import KEYS, Ruled, short
 from guardband.live.agent.windows import End
 from guardband.live.operators.explanation import Choice, weigh
+from guardband.live.operators.export import journals_under
 from guardband.live.operators.replay import Rebuilt, rebuild
+from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
+from guardband.live.total import Total
 
-__all__ = ["Finding", "Place", "audit", "find_decision"]
+__all__ = ["Finding", "Place", "audit", "compared", "find_decision"]
 
 TOLERANCE = 1e-9
 EXACT = ("action", "kind", "promise", "certificate")
 CLOSE = ("propensity", "margin", "floor", "mean", "width")
+BY_LEVEL = ("margin", "floor", "width")  # what depends on the confidence
 BLOBS = ("x", "features", "extras")
 SENTENCES = {key: sentence for sentence, key in KEYS.items()} | WHY
-KEY = 8  # of a stream's name, in the ids of its decisions
 
 
 class Place(NamedTuple):
@@ -66,6 +67,8 @@ class Finding:
         The radius of the confidence set; None where nothing could be made again.
     own
         (first, last): the numbers of the own observations that were used beside the epoch's sum.
+    sum_sha256
+        The digest of the epoch's sum, by which the coordinator's can be compared; None: no sum.
     choices
         Every action, with its bounds, its slack and why it was not taken.
     result
@@ -88,6 +91,7 @@ class Finding:
     alpha: float | None
     beta: float | None
     own: tuple[int, int] | None
+    sum_sha256: str | None
     choices: tuple[Choice, ...]
     result: str
     differences: tuple[str, ...]
@@ -100,34 +104,47 @@ class Finding:
         return cleaned
 
 
-def find_decision(ident: str, places: list[Path]) -> Place:
-    """Return where a decision is; state folders, or folders that hold some, are searched.
+def compared(finding: Finding, sha256: str | None) -> Finding:
+    """Return a finding after a look at the coordinator's sum of the same epoch, by its digest.
 
-    An id is TASK-XXXXXXXXYYYY-NUMBER: the first part of its stream's name, and a stamp.
+    Parameters
+    ----------
+    finding
+        From `audit`, with a sum.
+    sha256
+        The coordinator's; None: it does not tell.
     """
-    head, _, number = ident.rpartition("-")
-    task, _, key = head.rpartition("-")
-    if not (task and len(key) == KEY + STAMP and number.isdecimal() and len(number) < 19):
-        raise ValueError(f"{ident!r} is no decision's id: they look like movies-1f0c9a3e52b7-17.")
+    if sha256 == finding.sum_sha256:
+        return finding
+    epoch = finding.decision["epoch"]
+    if sha256 is None:
+        words = f"the coordinator does not tell the sum of epoch {epoch}: nothing to compare with."
+        same = finding.result == "same"
+        return replace(finding, result="impossible", missing=words) if same else finding
+    words = f"the coordinator has another sum of epoch {epoch} than the journal."
+    return replace(finding, result="differs", differences=(*finding.differences, words))
+
+
+def find_decision(ident: str, places: list[Path]) -> Place:
+    """Return where a decision is; state folders, or folders that hold some, are searched."""
+    asked = _parsed(ident)
     searched, matching = 0, None
-    for path in _journals(places):
+    for path in journals_under(places):
         searched += 1
         journal = Journal(path)
         try:
-            found = journal.query(
-                "SELECT 1 FROM stream, meta WHERE substr(name, 1, ?) = ? AND key = 'task' "
-                "AND value = ?",
-                (KEY, key[:KEY], json.dumps(task)),
+            found = journal.about().get("task") == asked.task and any(
+                asked.made_in(name) for (name,) in journal.query("SELECT name FROM stream")
             )
-            row = journal.one("SELECT at FROM decision WHERE seq = ?", (int(number),))
+            row = journal.one("SELECT at FROM decision WHERE seq = ?", (asked.seq,))
         except apsw.Error as error:
             raise JournalError(f"{path} is damaged: {error}.") from error
         finally:
             journal.close()
-        if found and row is not None and stamp(row[0]) == key[KEY:]:
-            return Place(path, int(number))
+        if found and row is not None and stamp(row[0]) == asked.stamp:
+            return Place(path, asked.seq)
         if found:  # a copy, perhaps: another may have the decision itself
-            matching = matching or Place(path, int(number))
+            matching = matching or Place(path, asked.seq)
     if matching is not None:
         return matching
     where = " and ".join(str(place) for place in places)
@@ -157,25 +174,36 @@ def audit(ident: str, place: Place) -> Finding:
         journal.close()
 
 
+def _parsed(ident: str) -> DecisionId:
+    asked = parse_id(ident)
+    if asked is None:
+        raise ValueError(f"{ident!r} is no decision's id: they look like movies-1f0c9a3e52b7-17.")
+    return asked
+
+
 def _audit(ident: str, journal: Journal, seq: int) -> Finding:
-    about, row = _about(journal), _row(journal, seq)
-    made_by = journal.query("SELECT name FROM stream WHERE id = ?", (row["stream"],))
-    key = ident.split("-")[-2]
-    if not made_by or made_by[0][0][:KEY] + stamp(row["at"]) != key:
-        raise LookupError(f"decision {seq} in {journal.path} is not the one with {key} in its id")
+    asked, about, row = _parsed(ident), journal.about(), _row(journal, seq)
+    made_by = journal.one("SELECT name FROM stream WHERE id = ?", (row["stream"],))
+    if made_by is None or not asked.made_in(made_by[0]) or stamp(row["at"]) != asked.stamp:
+        raise LookupError(
+            f"decision {seq} in {journal.path} is not the one with {asked.key}{asked.stamp} in "
+            "its id"
+        )
     names = tuple(about["features"])
     table = np.frombuffer(row["features"]).reshape(len(names), -1).T
-    differences, missing = changed_sums(journal, row["stream"], len(names)), None
+    differences = changed_rows(journal) + changed_sums(journal, len(names))
+    missing = None
     choices: tuple[Choice, ...] = ()
-    alpha = beta = own = None
+    alpha = beta = own = total = None
     try:
         rebuilt = rebuild(journal, seq)
-        verdict = rebuilt.decide()
+        ruled = rebuilt.again()
         alpha = rebuilt.space.alphas.get(about["task"], rebuilt.space.alpha)
         beta = rebuilt.learner.radius()
-        own = (_entry(journal, row) + 1, row["n"])
-        choices = weigh(rebuilt, verdict)
-        differences += _compare(rebuilt, verdict, choices)
+        entry, total = _epoch(journal, row)
+        own = (entry + 1, row["n"])
+        choices = weigh(rebuilt, ruled.played)
+        differences += _compare(rebuilt, ruled, choices)
     except LookupError as error:
         missing = str(error)
     return Finding(
@@ -191,6 +219,7 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
         alpha=alpha,
         beta=beta,
         own=own,
+        sum_sha256=None if total is None else Total.from_bytes(total).sha256,
         choices=choices,
         result="differs" if differences else "same" if missing is None else "impossible",
         differences=tuple(differences),
@@ -198,25 +227,10 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
     )
 
 
-def _journals(places: list[Path]) -> Iterator[Path]:
-    for place in places:
-        if place.is_file():
-            yield place
-        elif (place / "journal.db").is_file():
-            yield place / "journal.db"
-        elif place.is_dir():
-            yield from sorted(place.rglob("journal.db"))
-
-
-def _about(journal: Journal) -> dict[str, Any]:
-    return {key: json.loads(value) for key, value in journal.query("SELECT * FROM meta")}
-
-
 def _row(journal: Journal, seq: int) -> dict[str, Any]:
-    names = [column[1] for column in journal.query("PRAGMA table_info(decision)")]
-    found = journal.one("SELECT * FROM decision WHERE seq = ?", (seq,))
+    found = journal.decision(seq)
     if found is not None:
-        return dict(zip(names, found, strict=True))
+        return found
     ((first, last),) = journal.query("SELECT min(seq), max(seq) FROM decision")
     if first is not None and seq < first:
         raise LookupError(
@@ -231,12 +245,13 @@ def _row(journal: Journal, seq: int) -> dict[str, Any]:
     raise LookupError(f"decision {seq} has not been made: {journal.path} ends at {last or 0}.")
 
 
-def _entry(journal: Journal, row: dict[str, Any]) -> int:
-    """Return how many own observations are in the epoch's sum."""
+def _epoch(journal: Journal, row: dict[str, Any]) -> tuple[int, bytes | None]:
+    """Return how many own observations are in the epoch's sum, and the sum."""
     found = journal.one(
-        "SELECT own_n FROM epoch WHERE epoch = ? AND stream = ?", (row["epoch"], row["stream"])
+        "SELECT own_n, total FROM epoch WHERE epoch = ? AND stream = ?",
+        (row["epoch"], row["stream"]),
     )
-    return 0 if found is None else int(found[0])
+    return (0, None) if found is None else (found[0], found[1])
 
 
 def _outcome(journal: Journal, seq: int) -> dict[str, Any] | None:
@@ -247,19 +262,35 @@ def _outcome(journal: Journal, seq: int) -> dict[str, Any] | None:
     return {"ended": End(ended).name.lower(), "reward": reward, "at": at, "late": late}
 
 
-def _compare(rebuilt: Rebuilt, verdict: Verdict, choices: tuple[Choice, ...]) -> list[str]:
+def _compare(rebuilt: Rebuilt, ruled: Ruled, choices: tuple[Choice, ...]) -> list[str]:
     """Return what is not as it was written down."""
-    row, found = rebuilt.row, []
-    for name in EXACT:
-        if getattr(verdict, name) != row[name]:
-            found.append(f"{name} comes out as {getattr(verdict, name)}, not {row[name]}.")
-    for name in CLOSE:
-        again, then = getattr(verdict, name), row[name]
+    row, verdict = rebuilt.row, ruled.played
+    held_back = row["reason"] in WHY
+    awaited = verdict.awaited
+    exact = {name: getattr(verdict, name) for name in EXACT} | {
+        "reason": row["reason"] if held_back else short(verdict.reason),
+        "wish": ruled.wish,
+        "careful": int(awaited.conservative),
+    }
+    close = {name: getattr(verdict, name) for name in CLOSE} | {"guess": awaited.guess}
+    if rebuilt.rule is not None:
+        close["weight"] = awaited.weight
+    else:  # it was not registered: nothing was promised
+        close = {name: value for name, value in close.items() if name not in BY_LEVEL}
+    found = [
+        f"{name} comes out as {again}, not {row[name]}."
+        for name, again in exact.items()
+        if again != row[name]
+    ]
+    for name, again in close.items():
+        then = row[name]
         if not _close(again, math.nan if then is None else then):
             found.append(f"{name} comes out as {again:.12g}, not {then}.")
-    if verdict.awaited.x.tobytes() != row["x"]:
+    if awaited.x.tobytes() != row["x"]:
         found.append("the features of the action played are not those that were offered.")
-    if verdict.kept.size == len(choices) and row["reason"] not in ("paused", "lease", "no-config"):
+    if (row["reason"] == "no-config") != (rebuilt.rule is None) and rebuilt.rule != 1:
+        found.append("it has no share of delta, or did not use it, against its reason.")
+    if verdict.kept.size == len(choices) and (not held_back or row["reason"] == "shadow"):
         for choice, kept in zip(choices, verdict.kept.tolist(), strict=True):
             near = abs(choice.slack) <= TOLERANCE
             if choice.certified != kept and not near:

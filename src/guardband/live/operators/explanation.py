@@ -27,6 +27,7 @@ class Choice(NamedTuple):
     lower: float
     upper: float
     slack: float  # by how much it is certain to clear the floor; negative: not certified
+    score: float  # how promising it is
     certified: bool
     why: str  # why it was played, or was not
 
@@ -38,6 +39,7 @@ class Weights(NamedTuple):
     width: Floats
     slack: Floats
     score: Floats
+    lesson: Floats  # how much playing it would teach about the most promising action
 
 
 def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
@@ -52,6 +54,7 @@ def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
             float(weights.mean[k] - weights.width[k]),
             float(weights.mean[k] + weights.width[k]),
             float(weights.slack[k]),
+            float(weights.score[k]),
             bool(verdict.kept[k]) if words.free else bool(weights.slack[k] >= 0.0),
             words.why(k),
         )
@@ -87,7 +90,10 @@ def _of_guard(rebuilt: Rebuilt) -> Weights:
         told = keep * (request.reward + terms.tolerance)
         slack = np.maximum(slack, np.maximum(0.0, mean - width) - told)
         slack[b] = max(slack[b], alpha * max(0.0, request.reward - terms.tolerance))
-    return Weights(mean, width, slack, mean + terms.optimism * width)
+    score = mean + terms.optimism * width
+    cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
+    lesson = cross**2 * terms.nominal / (1.0 + terms.nominal * forms)
+    return Weights(mean, width, slack, score, lesson)
 
 
 def _of_paper(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
@@ -97,11 +103,47 @@ def _of_paper(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
     terms = team.engine.terms
     mean, width = psi @ learner.state.estimate.theta, beta * _norms(psi, inverse)
     if math.isnan(verdict.floor):
-        return Weights(mean, width, np.full(mean.size, math.nan), mean + width)
+        unknown = np.full(mean.size, math.nan)
+        return Weights(mean, width, unknown, mean + width, unknown)
     gram = terms.ridge * np.eye(team.dim) + learner.state.own.gram + team.pooled.gram
     least = float(np.linalg.eigvalsh(gram)[0])
     reach = terms.feature_bound * beta / math.sqrt(least) if least > 0.0 else math.inf
-    return Weights(mean, width, mean - reach - verdict.floor, mean + width)
+    slack = mean - reach - verdict.floor
+    return Weights(mean, width, slack, mean + width, np.full(mean.size, math.nan))
+
+
+def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
+    """Return the certified actions between which a careful round of Guard-UCB draws.
+
+    Strict: the most promising one, and the one that teaches most about the most promising of all.
+    Policy: the partner with which that one is mixed, twice.
+    """
+    team, request = rebuilt.learner.team, rebuilt.request
+    terms, b, target = team.engine.terms, request.baseline, int(np.argmax(weights.score))
+    told = None
+    if request.reward is not None and terms.tolerance >= 0.0:
+        told = request.reward + terms.tolerance
+    if terms.strict:
+        certified = weights.slack >= 0.0
+        certified[b] = True
+        value = weights.score.copy()
+        if told is not None:
+            value[b] = min(value[b], told)
+        best = int(np.argmax(np.where(certified, value, -math.inf)))
+        return best, int(np.argmax(np.where(certified, weights.lesson, -math.inf)))
+    alpha = rebuilt.space.alphas.get(team.names[0], rebuilt.space.alpha)
+    partner = b
+    if told is not None:
+        safest = int(np.argmax(weights.slack))
+        most = weights.slack[safest]
+        short = most - max(weights.slack[target], -(1.0 - alpha) * told)
+        if most >= 0.0 and short > 0.0 and most / short >= alpha:
+            partner = safest
+    elif weights.width[target] > weights.width[b]:
+        psi, inverse, beta = _estimates(rebuilt)
+        lead = weights.mean - weights.mean[b] - beta * _norms(psi - psi[b], inverse)
+        partner = int(np.argmax(lead)) if lead.max() > 0.0 else b
+    return partner, partner
 
 
 class _Words:
@@ -115,6 +157,8 @@ class _Words:
         terms: Any = rebuilt.learner.team.engine.terms
         self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
         self.target = int(np.argmax(weights.score))
+        self.strict = self.guard and bool(terms.strict)
+        self.best, self.teacher = _pair(rebuilt, weights) if self.guard else (-1, -1)
 
     def why(self, k: int) -> str:
         """Return why action k was played, or was not."""
@@ -124,40 +168,55 @@ class _Words:
         if row["reason"] in WHY:
             wish = ": it is what would have been played" if row["wish"] == k else ""
             return f"only the baseline was allowed ({row['reason']}){wish}"
+        name = "the baseline: " if k == self.request.baseline else ""
         if self.guard:
-            return self._guarded(k)
+            return name + self._guarded(k)
         if row["reason"] in ("learned", "free"):
-            return self._less(k)
+            return name + self._less(k)
         if row["propensity"] < 1.0 and k in (self.target, self.request.baseline):
-            return self._coin(1.0 - row["propensity"])
-        return f"a conservative round ({row['reason']}): {self._lacking(k)}"
+            return name + self._coin()
+        return f"{name}a conservative round ({row['reason']}): {self._lacking(k)}"
 
     def _guarded(self, k: int) -> str:
         """Return the words for Guard-UCB."""
-        row, policy = self.row, self.verdict.promise == "policy"
-        if row["reason"] not in ("careful", "stuck"):
+        drawn = self.row["propensity"] < 1.0
+        if not drawn and self.verdict.action == self.target:
             return self._less(k)
-        if k == self.target and policy and row["propensity"] < 1.0:
-            return "the most promising; " + self._coin(1.0 - row["propensity"])
-        if k == self.target or not self.weights.slack[k] >= 0.0:
-            return ("the most promising, but " if k == self.target else "") + self._lacking(k)
-        if policy:
+        if k == self.target:
+            mixed = drawn and not self.strict
+            return "the most promising" + (
+                f"; {self._coin()}" if mixed else f", but {self._lacking(k)}"
+            )
+        if drawn and k in (self.best, self.teacher):
+            return f"certified, and {self._role(k)}; {self._coin()}"
+        return self._passed_over(k) if self.weights.slack[k] >= 0.0 else self._lacking(k)
+
+    def _passed_over(self, k: int) -> str:
+        """Return the words for a certified action between which and others no coin decided."""
+        if not self.strict:
             return f"certified, but not what is mixed with the most promising, action {self.target}"
-        if row["reason"] == "stuck":
-            return "certified, but less promising than the action played"
-        return (
-            f"certified, but a coin ({row['coin']:.4f}) decides between the most promising "
-            f"certified action and the one that teaches most about action {self.target}"
-        )
+        words = f"certified, but less promising than action {self.best}"
+        if self.row["reason"] == "stuck":
+            return words
+        return f"{words}, and it teaches less about action {self.target} than action {self.teacher}"
+
+    def _role(self, k: int) -> str:
+        if not self.strict:
+            return f"mixed with the most promising, action {self.target}"
+        if k == self.best:
+            return "the most promising of those"
+        return f"teaches most about the most promising, action {self.target}"
 
     def _less(self, k: int) -> str:
-        if not (self.free or self.weights.slack[k] >= 0.0):
-            return self._lacking(k)
         score, played = self.weights.score, self.verdict.action
         words = f"less promising than the action played: {score[k]:.6g} against {score[played]:.6g}"
         if score[k] == score[played]:
             words = f"as promising as the action played ({score[k]:.6g}), and after it in the list"
-        return words if self.free else f"certified, but {words}"
+        if self.free:
+            return words
+        if self.weights.slack[k] >= 0.0:
+            return f"certified, but {words}"
+        return f"{words}; {self._lacking(k)}" if score[k] <= score[played] else self._lacking(k)
 
     def _lacking(self, k: int) -> str:
         slack = self.weights.slack[k]
@@ -167,5 +226,7 @@ class _Words:
             return "it would clear the floor, but the round was conservative"
         return f"not certified: it could miss the floor by {-slack:.6g}"
 
-    def _coin(self, chance: float) -> str:
+    def _coin(self) -> str:
+        """Return the words for the other of two actions."""
+        chance = 1.0 - self.row["propensity"]
         return f"the coin ({self.row['coin']:.4f}) fell the other way; its chance was {chance:.4f}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.agent.desk import stamp
+from guardband.live.agent.decision_id import make_id
 from guardband.live.agent.journal import Journal
 from guardband.live.agent.windows import End
 from guardband.live.space import Space
@@ -106,10 +106,10 @@ ROWS = """
 
 
 def journals_under(places: list[Path]) -> list[Path]:
-    """Return the journals in folders: of one agent each, or of several below."""
+    """Return the journals in places: a file, an agent's folder, or one with several below."""
     found: list[Path] = []
     for place in places:
-        own = place / "journal.db"
+        own = place if place.is_file() else place / "journal.db"
         found += [own] if own.is_file() else sorted(place.rglob("journal.db"))
     return found
 
@@ -119,10 +119,11 @@ def export_parquet(journals: list[Path], out: Path) -> Counter[str]:
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         from pyarrow import parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError(
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
             "Parquet needs pyarrow: pip install 'guardband[parquet]', or write a table of text "
-            "with --csv."
+            "with --csv.",
+            name="pyarrow",
         ) from error
     kinds = {
         "string": pa.string(),
@@ -189,9 +190,8 @@ def _pages(journals: list[Path], counts: Counter[str]) -> Iterator[list[dict[str
 
 
 def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
-    about = {key: json.loads(value) for key, value in journal.query("SELECT * FROM meta")}
-    names = [column[1] for column in journal.query("PRAGMA table_info(decision)")]
-    names += ["stream_name", "ended", "reward", "k", "ended_at", "late"]
+    about = journal.about()
+    names = [*journal.columns(), "stream_name", "ended", "reward", "k", "ended_at", "late"]
     alphas: dict[int, float] = {}
     for version, text in journal.query("SELECT version, space FROM config"):
         space = Space.from_json(json.loads(text))
@@ -213,7 +213,7 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
     mean, width = row["mean"], row["width"]
     known = mean is not None and width is not None
     return {name: row[name] for name in AS_IT_IS} | {
-        "id": f"{about['task']}-{row['stream_name'][:8]}{stamp(row['at'])}-{row['seq']}",
+        "id": make_id(about["task"], row["stream_name"], row["at"], row["seq"]),
         "space": about["space"],
         "task": about["task"],
         "stream": row["stream_name"],

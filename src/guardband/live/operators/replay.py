@@ -12,20 +12,11 @@ from guardband.core.types import Statistic, new_statistic
 from guardband.fleet.engine import Request, Verdict
 from guardband.live.agent.desk import WHY
 from guardband.live.agent.journal import Journal
-from guardband.live.agent.learner import Learner
+from guardband.live.agent.learner import Learner, Ruled
 from guardband.live.space import Space
 from guardband.live.total import Total, empty_total, total_of
 
-__all__ = ["Again", "Rebuilt", "counted_sums", "decide_again", "rebuild"]
-
-
-class Again(NamedTuple):
-    """A decision as it was written down, and as it comes out again."""
-
-    row: dict[str, Any]
-    request: Request
-    space: Space
-    verdict: Verdict
+__all__ = ["Rebuilt", "counted_sums", "rebuild"]
 
 
 class Rebuilt(NamedTuple):
@@ -35,22 +26,20 @@ class Rebuilt(NamedTuple):
     request: Request
     space: Space
     learner: Learner
+    rule: int | None  # by which its share of delta was spent; None: it had none yet
 
     def decide(self) -> Verdict:
         """Make the decision again."""
+        return self.again().played
+
+    def again(self) -> Ruled:
+        """Make the decision again; also return what would have been played, in shadow mode."""
         row = self.row
         if row["reason"] in WHY:
-            ruled = self.learner.stand_back(
-                self.request, row["seq"], row["coin"], row["reason"], ""
+            return self.learner.stand_back(
+                self.request, row["seq"], row["coin"], row["reason"], WHY[row["reason"]]
             )
-            return ruled.played
-        return self.learner.decide(self.request, row["seq"], row["coin"])
-
-
-def decide_again(journal: Journal, seq: int) -> Again:
-    """Make a decision again; the parameters are those of `rebuild`."""
-    rebuilt = rebuild(journal, seq)
-    return Again(rebuilt.row, rebuilt.request, rebuilt.space, rebuilt.decide())
+        return Ruled(self.learner.decide(self.request, row["seq"], row["coin"]), None)
 
 
 def rebuild(journal: Journal, seq: int) -> Rebuilt:
@@ -63,11 +52,13 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
     seq
         The number of the decision, the last part of its id.
     """
-    row = _row(journal, seq)
+    row = journal.decision(seq)
+    if row is None:
+        raise LookupError(f"decision {seq} is not, or no longer, in {journal.path}.")
     config = journal.one("SELECT space FROM config WHERE version = ?", (row["config"],))
     if config is None:
         raise LookupError(f"decision {seq} was made before the rules of the space were known.")
-    about = {key: json.loads(value) for key, value in journal.query("SELECT * FROM meta")}
+    about = journal.about()
     space = Space.from_json(json.loads(config[0]))
     learner = Learner(
         space, about["task"], tuple(about["uses"]), reward_floor=about["reward_floor"], seed=0
@@ -82,22 +73,26 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
     own = counted_sums(journal, row["stream"], own_n, row["n"], space.dim)
     everybody = empty_total(space.dim) if total is None else Total.from_bytes(total)
     learner.load(everybody, total_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
-    ((share, conflicts),) = journal.query(
-        "SELECT delta_share, (SELECT count(*) - 1 FROM stream "
-        "WHERE id <= ?1 AND moved_from IS NULL) FROM stream WHERE id = ?1",
-        (row["stream"],),
+    rule = _set_level(learner, journal, row, excluded)
+    return Rebuilt(row, _request(row, space.dim), space, learner, rule)
+
+
+def _set_level(
+    learner: Learner, journal: Journal, row: dict[str, Any], excluded: int
+) -> int | None:
+    """Use the confidence that the decision was made with; return by which rule, if it had one."""
+    found = journal.one(
+        "SELECT share, rule FROM level WHERE stream = ? AND from_seq <= ? ORDER BY from_seq DESC",
+        (row["stream"], row["seq"]),
     )
-    if share is not None:
-        learner.set_level(share, row["epoch"] + conflicts, excluded)
-    return Rebuilt(row, _request(row, space.dim), space, learner)
-
-
-def _row(journal: Journal, seq: int) -> dict[str, Any]:
-    names = [column[1] for column in journal.query("PRAGMA table_info(decision)")]
-    found = journal.one("SELECT * FROM decision WHERE seq = ?", (seq,))
     if found is None:
-        raise LookupError(f"decision {seq} is not, or no longer, in {journal.path}.")
-    return dict(zip(names, found, strict=True))
+        return None
+    share, rule = found
+    ((conflicts,),) = journal.query(
+        "SELECT count(*) - 1 FROM stream WHERE id <= ? AND moved_from IS NULL", (row["stream"],)
+    )
+    learner.set_level(share, row["epoch"] + conflicts, excluded)
+    return int(rule)
 
 
 def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int) -> Statistic:

@@ -2,61 +2,119 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from guardband.live.agent.journal import Journal
+from guardband.live.agent.chain import KEPT_MARKS
+from guardband.live.agent.journal import Head, Journal
+from guardband.live.agent.learner import unpack
 from guardband.live.operators.replay import counted_sums
-from guardband.live.total import Total, difference, total_of
+from guardband.live.total import Total, empty_total, total_of, total_sum
 
 __all__ = ["changed_sums"]
 
 TOLERANCE = 1e-9
 
 
-def changed_sums(journal: Journal, stream: int, dim: int) -> list[str]:
-    """Return where observations do not add up to what was handed in, as far as both are kept."""
+class _Cut(NamedTuple):
+    """A cut whose sums are kept."""
+
+    n: int
+    version: str
+    part: Total | None  # since the cut before; None: that is not kept
+    total: Total
+
+
+def changed_sums(journal: Journal, dim: int) -> list[str]:
+    """Return where cuts are missing, or observations do not add up to them, as far as kept.
+
+    Only the oldest observations may be missing: whether others are is for `changed_rows` to say.
+    """
     head = journal.head()
-    cuts = journal.query(
-        "SELECT n, part, total FROM cut WHERE stream = ? AND total IS NOT NULL ORDER BY n",
-        (stream,),
-    )
     found = []
-    for (before, _, earlier), (upto, part, later) in pairwise(cuts):
-        # The part is a sum of its own; a difference of large totals has their rounding.
-        told = (
-            difference(Total.from_bytes(later), Total.from_bytes(earlier))
-            if part is None
-            else Total.from_bytes(part)
-        )
-        if not _adds_up(journal, stream, before, upto, told):
-            found.append(_tampered(before, upto))
-    if head is not None and head.stream == stream and cuts and cuts[-1][0] < head.n:
-        own = np.frombuffer(head.own)
-        gram, moment = own[: dim * dim].reshape(dim, dim), own[dim * dim : dim * dim + dim]
-        matrix = np.block([[gram, moment[:, None]], [moment[None, :], own[-3:-2][None, :]]])
-        since = Total(int(own[-4]), matrix[np.triu_indices(dim + 1)], own[-2], own[-1])
-        if not _adds_up(journal, stream, cuts[-1][0], head.n, since):
-            found.append(_tampered(cuts[-1][0], head.n))
+    for stream, chain in journal.query("SELECT id, chain FROM stream ORDER BY id"):
+        now = head if head is not None and head.stream == stream else None
+        cuts = [
+            _Cut(n, version, None if part is None else Total.from_bytes(part), Total.from_bytes(t))
+            for n, version, part, t in journal.query(
+                "SELECT n, version, part, total FROM cut WHERE stream = ? AND total IS NOT NULL "
+                "ORDER BY n",
+                (stream,),
+            )
+        ]
+        lacks = _lacking(journal, stream, json.loads(chain), cuts, now, dim)
+        found += [lacks] if lacks else _tampered(journal, stream, cuts, now, dim)
     return found
 
 
-def _adds_up(journal: Journal, stream: int, before: int, upto: int, told: Total) -> bool:
-    if told.n != upto - before:
-        return True  # a stream that took over from another begins in the middle
-    try:
-        sums = total_of(counted_sums(journal, stream, before, upto, told.dim))
-    except LookupError:
-        return True  # pruned: nothing to compare
-    scale = TOLERANCE * max(1.0, float(np.abs(told.gram).max()), abs(told.surprise))
-    return bool(np.abs(sums.gram - told.gram).max() <= scale) and bool(
-        abs(sums.surprise - told.surprise) <= scale
-    )
+def _lacking(
+    journal: Journal,
+    stream: int,
+    chain: dict[str, list[object]],
+    cuts: list[_Cut],
+    head: Head | None,
+    dim: int,
+) -> str | None:
+    """Return what is said of a stream whose cuts are not all there, or do not follow each other."""
+    marks = set(journal.query("SELECT n, version FROM cut WHERE stream = ?", (stream,)))
+    needed = {tuple(mark) for mark in (chain["base"], chain["since"]) if mark and mark[0]}
+    if len(marks) < KEPT_MARKS:  # beyond that, the oldest are forgotten
+        needed |= set(
+            journal.query(
+                "SELECT own_n, own_version FROM epoch WHERE stream = ? AND own_n > 0 "
+                "AND adopted_at IS NOT NULL",
+                (stream,),
+            )
+        )
+    gaps = [
+        later.n
+        for earlier, later in pairwise(cuts)
+        if later.part is None or later.part.n != later.n - earlier.n
+    ]
+    wrong = [cut.n for cut in cuts if cut.total.n != cut.n]
+    open_ = 0 if head is None else total_of(unpack(head.own, dim)).n
+    if not cuts or needed - marks or gaps or wrong or (head and head.n - open_ != cuts[-1].n):
+        return (
+            f"cuts of stream {stream} are missing, or do not follow each other, although the "
+            "agent goes on from them: the journal was changed."
+        )
+    return None
 
 
-def _tampered(before: int, upto: int) -> str:
-    return (
-        f"the observations {before + 1} to {upto} do not add up to what the agent counted: the "
-        "journal was changed."
+def _tampered(
+    journal: Journal, stream: int, cuts: list[_Cut], head: Head | None, dim: int
+) -> list[str]:
+    """Return where the observations of a stream do not add up to its cuts."""
+    told = [(0, cuts[0].n, cuts[0].total)]
+    found = []
+    for earlier, later in pairwise(cuts):
+        part = empty_total(dim) if later.part is None else later.part
+        told.append((earlier.n, later.n, part))
+        if not _near(total_sum(dim, (earlier.total, part)), later.total):
+            found.append(
+                f"what stream {stream} handed in at {later.n} is not what it had handed in at "
+                f"{earlier.n} and the part since: the journal was changed."
+            )
+    if head is not None:
+        told.append((cuts[-1].n, head.n, total_of(unpack(head.own, dim))))
+    for before, upto, total in told:
+        try:
+            sums = total_of(counted_sums(journal, stream, before, upto, dim))
+        except LookupError:
+            continue  # pruned: nothing to compare
+        if not _near(sums, total):
+            found.append(
+                f"the observations {before + 1} to {upto} do not add up to what the agent "
+                "counted: the journal was changed."
+            )
+    return found
+
+
+def _near(one: Total, other: Total) -> bool:
+    scale = TOLERANCE * max(1.0, float(np.abs(other.gram).max()), abs(other.surprise))
+    return bool(np.abs(one.gram - other.gram).max() <= scale) and bool(
+        abs(one.surprise - other.surprise) <= scale and abs(one.weight - other.weight) <= scale
     )

@@ -9,11 +9,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from guardband.live.messages import KINDS
 from guardband.live.server.snapshot import Snapshot, TaskPicture
 
 __all__ = ["OUTCOMES", "Counts", "exposition"]
 
-KINDS = ("learned", "explored", "baseline")
 OUTCOMES = ("observed", "defaulted", "void", "late", "orphan", "duplicate")
 TASK = ("space", "agent")
 COMMIT_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)

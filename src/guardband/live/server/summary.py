@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from guardband.live.messages import KINDS
 from guardband.live.server.alerts import Alert, lead_interval, runbook_of
 from guardband.live.server.replies import (
     AgentReply,
@@ -22,8 +23,6 @@ from guardband.live.server.snapshot import Snapshot, TaskPicture, delta_spent
 from guardband.live.store.base import SampleRow
 
 __all__ = ["history_of", "summary_of"]
-
-KINDS = ("learned", "explored", "baseline")
 
 
 def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:

@@ -1,0 +1,234 @@
+"""Whether the rows of a journal are such as an agent writes; what was changed leaves traces.
+
+Decisions have numbers without gaps, and end in their order; how they ended follows from rewards and
+windows; and the agent's own counts of all that are in the journal, too. Only the oldest decisions
+may be missing. A forger who changes everything consistently is not found out by this.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from guardband.live.agent.journal import Head, Journal
+from guardband.live.agent.ledger import ENDS, SUMS
+from guardband.live.agent.windows import End
+from guardband.live.messages import KINDS
+from guardband.live.space import Rewards, Space
+
+__all__ = ["changed_rows"]
+
+TOLERANCE = 1e-9
+COUNTED = (End.OBSERVED, End.DEFAULTED)
+ROWS = """
+    SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.reason, d.floor, d.margin,
+           o.ended, o.reward, o.at, o.stream, o.k, o.late
+    FROM decision d LEFT JOIN outcome o USING(seq) ORDER BY d.seq
+"""
+
+
+class _Row(NamedTuple):
+    """A decision, and how it ended."""
+
+    seq: int
+    stream: int
+    at: float
+    round: int
+    config: int
+    kind: str
+    reason: str
+    floor: float | None
+    margin: float | None
+    ended: int | None
+    reward: float | None
+    ended_at: float
+    counted_in: int | None  # the stream
+    k: int | None
+    late: float | None
+
+
+class _Rules(NamedTuple):
+    """What the rules of a space allow, over all versions that may have held for a decision."""
+
+    low: float
+    high: float
+    shortest: float
+    longest: float
+    defaults: frozenset[float]
+
+
+def changed_rows(journal: Journal) -> list[str]:
+    """Return what an agent would not have written, in sentences."""
+    head = journal.head()
+    if head is None:
+        return ["it has no head: the journal was changed."]
+    rows = [_Row._make(row) for row in journal.query(ROWS)]
+    spaces = {
+        version: Space.from_json(json.loads(text))
+        for version, text in journal.query("SELECT version, space FROM config")
+    }
+    fresh = journal.query("SELECT coalesce(max(id), 0) FROM stream WHERE moved_from IS NULL")[0][0]
+    odd: defaultdict[str, list[int]] = defaultdict(list)
+    rules: dict[int, _Rules] = {}
+    for row in rows:
+        if row.config not in rules:
+            rules[row.config] = _rules_from(spaces, row.config)
+        for words in _oddities(row, head.settled, rules[row.config], fresh):
+            odd[words].append(row.seq)
+    for words, numbers in _out_of_order(rows, all(s.contexts == "shared" for s in spaces.values())):
+        odd[words].append(numbers)
+    found = [
+        f"decision {numbers[0]}{f' and {len(numbers) - 1} more' if numbers[1:] else ''} {words}: "
+        "the journal was changed."
+        for words, numbers in odd.items()
+    ]
+    return [
+        *found,
+        *(f"{words}: the journal was changed." for words in _miscounted(journal, head, rows)),
+    ]
+
+
+def _rules_from(spaces: dict[int, Space], version: int) -> _Rules:
+    """Return what was allowed from a version of the rules on."""
+    held: list[Rewards] = [space.rewards for v, space in spaces.items() if v >= version]
+    return _Rules(
+        min((each.low for each in held), default=-math.inf),
+        max((each.high for each in held), default=math.inf),
+        min((each.window_s for each in held), default=0.0),
+        max((each.window_s for each in held), default=math.inf),
+        frozenset(each.default for each in held),
+    )
+
+
+def _oddities(row: _Row, settled: int, rules: _Rules, fresh: int) -> Iterator[str]:
+    """Yield what is wrong with how a decision ended; `fresh` is the last stream from nothing."""
+    if row.seq > settled:
+        if row.ended not in (None, End.HEARD, End.VOID):
+            yield "ended before its turn"
+    elif row.ended is None:
+        yield "has no outcome although later ones ended"
+    elif row.ended == End.HEARD:
+        yield "waits although later ones ended"
+    elif (row.ended in COUNTED) != (row.k is not None):
+        yield "does not count as it ended"
+    if row.ended == End.LOST and not row.stream < fresh:
+        yield "is lost although its stream was not given up"
+    yield from _odd_rewards(row, rules)
+
+
+def _odd_rewards(row: _Row, rules: _Rules) -> Iterator[str]:
+    """Yield what is wrong with a decision's reward and its time."""
+    if row.ended == End.OBSERVED:
+        if row.reward is None or not rules.low <= row.reward <= rules.high:
+            yield "was observed without a possible reward"
+        if not row.ended_at < row.at + rules.longest:
+            yield "was observed after its window"
+    elif row.ended == End.DEFAULTED:
+        if row.reward not in rules.defaults:
+            yield "has another reward than the default"
+        if not row.ended_at >= row.at + rules.shortest:
+            yield "has the default although its window was not over"
+    elif row.ended == End.VOID and row.reward is not None:
+        yield "has a reward although it is void"
+    if row.late is None:
+        return
+    waits = row.ended == End.HEARD and row.reward is None
+    unruled = row.ended == End.VOID and not row.config  # made before the rules were known
+    if not (row.ended in (End.DEFAULTED, End.LOST) or waits or unruled):
+        yield "has a late reward although it did not end without one"
+    if not rules.low <= row.late <= rules.high:
+        yield "has a late reward that is not possible"
+
+
+def _out_of_order(rows: list[_Row], shared: bool) -> Iterator[tuple[str, int]]:
+    """Yield which decisions are not where they belong."""
+    for before, after in pairwise(rows):
+        if after.seq != before.seq + 1:
+            yield "comes after a gap", after.seq
+        if shared and before.config and after.round <= before.round:
+            yield "is not in a later round than the one before", after.seq
+    if not shared:  # rounds may be given; but one alone is not in another place than its neighbours
+        for one, two, three in zip(rows, rows[1:], rows[2:], strict=False):
+            if three.round == one.round + 2 != two.round + 1:
+                yield "is not in a later round than the one before", two.seq
+    last: dict[int, int] = {}
+    for row in rows:
+        if row.k is not None and row.counted_in is not None:
+            if row.k != last.get(row.counted_in, row.k - 1) + 1:
+                yield "does not count after the one before", row.seq
+            last[row.counted_in] = row.k
+
+
+def _miscounted(journal: Journal, head: Head, rows: list[_Row]) -> Iterator[str]:
+    """Yield where the agent's own counts are not those of its rows, as far as all are kept."""
+    first, last = (rows[0].seq, rows[-1].seq) if rows else (1, 0)
+    if head.settled > last:
+        yield f"decisions up to {head.settled} have ended, but the newest is {last}"
+    alone = journal.query(
+        "SELECT count(*) FROM outcome WHERE seq NOT IN (SELECT seq FROM decision)"
+    )
+    if alone[0][0]:
+        yield f"{alone[0][0]} outcome(s) are of no decision"
+    mine = [row for row in rows if row.counted_in == head.stream and row.k is not None]
+    if mine and mine[-1].k != head.n:
+        yield f"{head.n} observations count, but the last is number {mine[-1].k}"
+    rounds = [row.round for row in rows if row.k is not None]
+    latest = max(rounds, default=0)
+    if latest > head.round or (first == 1 and latest != head.round):
+        yield f"round {head.round} is the latest that counts, but the decisions say {latest}"
+    late = sum(row.late is not None for row in rows)
+    ((noted,),) = journal.query("SELECT coalesce(sum(count), 0) FROM tally WHERE key = 'late'")
+    if late > noted or (first == 1 and late != noted):
+        yield f"{noted} rewards came late, but {late} are written down"
+    whole = first == 1 or (rows[0].counted_in or head.stream) < head.stream
+    if whole and not _as_tallied(head, rows if head.stream == 1 and first == 1 else mine):
+        yield "how decisions ended is not what the agent counted"
+    for stream in {row.stream for row in rows}:
+        if not _as_reported(journal.counts(stream), rows, first):
+            yield f"the kinds and reasons of stream {stream} are not what the agent counted"
+
+
+def _as_tallied(head: Head, rows: list[_Row]) -> bool:
+    """Tell whether decisions ended as the head has counted; without void ones in later streams."""
+    size = len(KINDS) * len(ENDS)
+    numbers = np.frombuffer(head.tally)
+    ended = Counter((row.kind, row.ended) for row in rows if row.seq <= head.settled)
+    for i, kind in enumerate(KINDS):
+        for j, end in enumerate(ENDS):
+            told = int(numbers[i * len(ENDS) + j])
+            if ended[kind, end] != told and (end in COUNTED or head.stream == 1):
+                return False
+    sums: dict[str, list[float]] = {name: [] for name in SUMS}
+    for row in rows:
+        if row.k is None or row.reward is None:
+            continue
+        sums["reward"].append(row.reward)
+        if row.floor is not None:
+            sums["floor"].append(row.floor)
+            sums["lead"].append(row.reward - row.floor)
+            sums["lead_squares"].append((row.reward - row.floor) ** 2)
+        if row.margin is not None:
+            sums["margin"].append(row.margin)
+    return all(
+        abs(math.fsum(sums[name]) - told) <= TOLERANCE * max(1.0, math.fsum(map(abs, sums[name])))
+        for name, told in zip(SUMS, numbers[size:].tolist(), strict=True)
+    )
+
+
+def _as_reported(counts: dict[str, Any], rows: list[_Row], first: int) -> bool:
+    """Tell whether kinds and reasons are those that the last report of a stream has counted."""
+    upto = counts.get("upto", 0)
+    after = upto - sum(counts.get(kind, 0) for kind in KINDS)
+    if after + 1 < first:
+        return True  # some are pruned
+    said = Counter({key: count for key, count in counts.items() if key in KINDS or "why:" in key})
+    reported = [row for row in rows if after < row.seq <= upto]
+    return said == Counter(
+        [row.kind for row in reported] + [f"why:{row.reason}" for row in reported]
+    )
