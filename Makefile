@@ -24,7 +24,7 @@ install: $(STAMP)  ## set up the virtual environment in .venv
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "guardband needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
-	@echo "setting up $(VENV) (about a minute, once)"
+	@echo "setting up $(VENV) (one to five minutes, once)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --disable-pip-version-check --constraint constraints.txt \
