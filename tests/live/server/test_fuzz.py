@@ -40,10 +40,11 @@ class Town:
             self.spare = SPACE.changed(name="spare", agents=1_000)
             assert admin.post("/v1/spaces", json=self.spare.as_json()).status_code == 201
         self.mine, self.ended, self.victim = self.stream(1), self.stream(2), self.stream(3, "tv")
-        for each in (self.mine, self.ended, self.victim):
+        for each in (self.ended, self.mine, self.victim, self.stream(4, "old")):
             assert each.register().status_code == 201
             each.upload(5)
-        assert self.ended.seal().status_code == 200
+            if each is self.ended:
+                assert each.seal().status_code == 200
         self.mine.upload(5, trigger=True, for_epoch=1)
         self.victim.upload(5, for_epoch=1)
         agent = self.mine.client.headers["Authorization"].removeprefix("Bearer ")
@@ -121,6 +122,8 @@ class Town:
         things["id"] = self.doomed if method == "delete" else self.spares
         if "/agents/" in path:
             things |= {"space": ["home", "nowhere"], "task": ["tv", "spare"]}
+        if path.endswith("/end"):
+            things["task"] = ["old", "spare"]  # the victim's would be ended by an admin
         if path.endswith("/seal"):
             things["stream"] = [self.ended.id, self.ended.id, self.mine.id]
         if path.endswith(("/pause", "/resume")) or (method, path) == ("put", "/v1/spaces/{space}"):

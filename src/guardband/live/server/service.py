@@ -85,7 +85,7 @@ class Service:
         self._looking = asyncio.Lock()
         self._tokens_at = 0.0
         self._unlisten: Callable[[], None] = lambda: None
-        self._pulse: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Read what is there, and begin to look at deadlines."""
@@ -96,16 +96,16 @@ class Service:
             self._unlisten = self.store.listen(
                 lambda space: loop.call_soon_threadsafe(self._heard, space)
             )
-        self._pulse = asyncio.create_task(self._beat())
+        self._tasks = [asyncio.create_task(work()) for work in (self._beat, self._watch)]
 
     async def stop(self) -> None:
         """End."""
         self.hub.stop()
         self._unlisten()
-        if self._pulse is not None:
-            self._pulse.cancel()
+        for task in self._tasks:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._pulse
+                await task
         self.clerk.close()
         self.store.close()
 
@@ -193,12 +193,18 @@ class Service:
         ]
 
     def alerts(self, picture: Snapshot) -> list[tuple[Alert, float]]:
-        """Return the alerts of a space, with the time since which each has been there."""
-        before = self._since.get(picture.row.name, {})
-        found = alerts_of(picture.facts())
-        since = {(a.id, a.task): before.get((a.id, a.task), picture.now) for a in found}
-        self._since[picture.row.name] = since
-        for alert in found:
+        """Return the alerts of a space, with the time since which each has been known."""
+        since = self._since.get(picture.row.name, {})
+        return [
+            (alert, since.get((alert.id, alert.task), picture.now))
+            for alert in alerts_of(picture.facts())
+        ]
+
+    def judge(self, picture: Snapshot) -> None:
+        """Keep since when a space has had its alerts, and log those that are new."""
+        before, found = self._since.get(picture.row.name, {}), self.alerts(picture)
+        self._since[picture.row.name] = {(a.id, a.task): since for a, since in found}
+        for alert, _ in found:
             if (alert.id, alert.task) not in before:
                 log(
                     "alert",
@@ -209,7 +215,6 @@ class Service:
                     severity=alert.severity,
                     text=alert.text,
                 )
-        return [(alert, since[alert.id, alert.task]) for alert in found]
 
     def body_limit(self, scope: Scope) -> int:
         """Return how long the body of a request may be."""
@@ -243,6 +248,18 @@ class Service:
             except Exception:
                 log("error", logging.ERROR, trace=True, where="tick")
                 await asyncio.sleep(IDLE_S)
+
+    async def _watch(self) -> None:
+        """Look for alerts, also while nobody else does; beside the beat, for it may take long."""
+        while True:
+            await asyncio.sleep(self.settings.alerts_s)
+            try:
+                for picture in await self.pictures():
+                    self.judge(picture)
+            except Refused as problem:
+                log("store", logging.ERROR, detail=problem.detail, cause=str(problem.__cause__))
+            except Exception:
+                log("error", logging.ERROR, trace=True, where="alerts")
 
     def _heard(self, space: str) -> None:
         """Take note that another process changed a space, or, without a name, also tokens."""

@@ -40,6 +40,8 @@ class Settings:
         How many of each there may be.
     tick_s
         How often deadlines are looked at.
+    alerts_s
+        How often alerts are looked for, to log new ones.
     open_metrics
         Whether /metrics answers without a token.
     """
@@ -63,4 +65,5 @@ class Settings:
     tokens: int = 10_000
     spaces: int = 1_000
     tick_s: float = 0.05
+    alerts_s: float = 15.0
     open_metrics: bool = False

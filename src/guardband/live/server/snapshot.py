@@ -40,6 +40,7 @@ class TaskPicture(NamedTuple):
     streams: int  # that are open
     n: int
     last_seen_s: float | None  # None where all streams are sealed, or none ever spoke
+    heard_s: float | None  # the same over all its streams, also those that ended
     epoch: int | None
     counters: dict[str, int]
     sums: dict[str, float]
@@ -209,6 +210,7 @@ def _task(
         streams=sum(stream.state == "open" for stream in own.values()),
         n=sum(stream.n for stream in own.values()),
         last_seen_s=max(0.0, now - alive[-1].last_seen) if alive else None,
+        heard_s=max(0.0, now - heard[-1].last_seen) if heard else None,
         epoch=alive[-1].seen_epoch if alive else None,
         counters=counters,
         sums=_sum(reports, "sums"),
