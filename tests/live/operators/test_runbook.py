@@ -8,7 +8,7 @@ from pathlib import Path
 
 from live.operators.world import a_space
 
-from guardband.live import sidecar
+from guardband.cli.agent import CURL
 from guardband.live.operators.export import COLUMNS
 from guardband.live.server import alerts
 from guardband.live.server.alerts import Facts, TaskFacts, alerts_of, runbook_of
@@ -72,7 +72,7 @@ def test_alerts_link_to_their_heading_and_agree_on_urgency() -> None:
 
 
 def test_the_curl_example_is_the_one_that_is_tested() -> None:
-    assert sidecar.CURL in (ROOT / "docs" / "operations.md").read_text()
+    assert CURL in (ROOT / "docs" / "operations.md").read_text()
 
 
 def test_what_exports_are_good_for_is_in_the_documentation() -> None:
@@ -89,3 +89,12 @@ def test_the_metrics_of_the_rules_exist() -> None:
     named = set(re.findall(r"guardband_[a-z_]+", RUNBOOK))
     for name in named:
         assert name.removesuffix("_total") in source, name
+
+
+def test_the_general_rule_has_all_alerts_that_have_no_rule_of_their_own() -> None:
+    rules = dict(re.findall(r"- alert: (\S+)\n +expr: (.+)", RUNBOOK))
+    general = rules.pop("guardband")
+    assert set(rules) <= ids()
+    left_out = re.search(r'guardband_alert\{id!~"(.+)"\}', general)
+    assert left_out is not None
+    assert set(left_out[1].split("|")) == set(rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -15,7 +16,7 @@ from guardband.live.server.alerts import (
     lead_interval,
     loss_by_kind,
 )
-from guardband.live.space import Space
+from guardband.live.space import Rewards, Space
 
 SPACE = Space(name="home", features=("a", "b"), agents=2, lease_s=1000.0)
 
@@ -93,6 +94,30 @@ def test_losses_that_differ_by_kind_of_decision() -> None:
     assert loss_by_kind({"resolved_learned": 10, "lost_learned": 1}) is None
     few = {"resolved_learned": 10, "lost_learned": 4, "resolved_baseline": 10, "lost_baseline": 0}
     assert loss_by_kind(few) is None  # expected counts below five
+
+
+def test_silence_that_means_the_default_is_no_loss() -> None:
+    clicks = SPACE.changed(rewards=Rewards(silence="default"))
+    silent = {"observed": 100, "defaulted": 9000}
+    silent |= {"resolved_learned": 5000, "lost_learned": 4900}
+    silent |= {"resolved_baseline": 4100, "lost_baseline": 4100}
+    assert ids(counters=silent) == [("informative-loss", "page")]
+    assert ids(clicks, counters=silent) == []
+    page = [("informative-loss", "page")]
+    assert ids(clicks, counters=silent | {"orphan": 600}) == page
+    assert ids(clicks, counters=silent | {"void": 600}) == page
+    assert ids(clicks, counters=silent | {"orphan": 200, "void": 200}) == []
+
+
+def test_the_meaning_of_silence_is_no_part_of_what_data_mean() -> None:
+    stored = SPACE.as_json()
+    assert "silence" not in stored["rewards"]  # older agents read it
+    assert Space.from_json(stored) == SPACE
+    clicks = SPACE.changed(rewards=Rewards(silence="default"))
+    assert clicks.schema_hash == SPACE.schema_hash
+    assert Space.from_json(json.loads(json.dumps(clicks.as_json()))) == clicks
+    with pytest.raises(ValueError, match="silence"):
+        Rewards(silence="golden")
 
 
 def _lead(values: np.ndarray) -> tuple[dict[str, int], dict[str, float]]:

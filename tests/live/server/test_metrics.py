@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import pytest
-from live.server.driver import SPACE, served
+from live.server.driver import SPACE, Served, served
 from prometheus_client.parser import text_string_to_metric_families
 
+from guardband.live.agent.desk import WHY
+from guardband.live.agent.learner import KEYS
 from guardband.live.server import Settings
+from guardband.live.server.metrics import REASONS
 
 # Section 6 of the design has them all; `kind` is learned, explored or baseline.
 NAMES = {
@@ -146,6 +150,93 @@ def test_every_metric_has_its_value(tmp_path) -> None:
     assert value("longpolls") == 0
     assert value("paused", space="home") == 1
     assert value("server_restores_total", space="home") == 0
+
+
+def test_clients_cannot_invent_series(tmp_path) -> None:
+    with served(tmp_path) as server, server.admin() as admin:
+        movies = server.agent("movies")
+        movies.register()
+        invented = {"careful": 3, "lease": 2} | {f"invented-{i}": 1 for i in range(60)}
+        path = f"/v1/streams/{movies.id}/report"
+        assert movies.client.post(path, json={"reasons": invented}).status_code == 200
+        found = scrape(admin)
+    reasons = {
+        dict(labels)["reason"]: value
+        for (name, labels), value in found.items()
+        if name == "guardband_conservative_reason_total"
+    }
+    assert set(reasons) == {*REASONS, "other"}
+    assert (reasons["careful"], reasons["lease"], reasons["other"]) == (3, 2, 60)
+
+
+def test_all_reasons_that_agents_report_are_known() -> None:
+    keys = {*KEYS.values(), *WHY}
+    assert set(REASONS) <= keys
+    assert keys - set(REASONS) == {"certified", "itself", "alarm", "learned", "free", "always"}
+
+
+def test_tasks_that_ended_have_series_for_a_day(tmp_path, monkeypatch) -> None:
+    with served(tmp_path) as server, server.admin() as admin:
+        movies, tv = server.agent("movies"), server.agent("tv")
+        for each in (movies, tv):
+            each.register()
+            each.upload(5, report=REPORT)
+        assert tv.seal().status_code == 200
+
+        def agents() -> set[str]:
+            found = scrape(admin)
+            tasks = [dict(labels) for name, labels in found if name != "guardband_alert"]
+            return {labels["agent"] for labels in tasks if "kind" in labels}
+
+        time.sleep(0.6)  # a picture may be half a second old
+        assert agents() == {"movies", "tv"}  # the last counts are not lost between two scrapes
+        monkeypatch.setattr("guardband.live.server.metrics.RECENT_S", 0.0)
+        assert agents() == {"movies"}
+
+
+def test_alerts_are_found_and_told_while_nobody_looks(tmp_path, caplog) -> None:
+    caplog.set_level(logging.WARNING, "guardband.server")
+    with served(tmp_path, Settings(alerts_s=0.1)) as server, server.admin() as admin:
+        movies = server.agent()
+        movies.register()
+        movies.upload(5, report={"gauges": {"margin_min": -0.5}}, seen_epoch=7)
+
+        def told() -> list[tuple[str, str]]:
+            fields = [getattr(record, "fields", {}) for record in caplog.records]
+            return sorted((each["alert"], each["severity"]) for each in fields if "alert" in each)
+
+        end = time.monotonic() + 20.0
+        while len(told()) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        expected = [("margin-below-zero", "page"), ("server-restore", "ticket")]
+        assert told() == expected
+        found = scrape(admin)
+        summary = admin.get("/v1/spaces/home/summary").json()
+        time.sleep(0.7)
+        later = admin.get("/v1/spaces/home/summary").json()
+        assert told() == expected, "each once"
+    labels = {
+        (dict(labels)["agent"], dict(labels)["id"], dict(labels)["severity"], value)
+        for (name, labels), value in found.items()
+        if name == "guardband_alert"
+    }
+    assert labels == {
+        ("movies", "margin-below-zero", "page", 1.0),
+        ("", "server-restore", "ticket", 1.0),
+    }
+    since = [[alert["since"] for alert in each["alerts"]] for each in (summary, later)]
+    assert since[0] == since[1]
+
+
+def test_a_summary_logs_nothing(server: Served, caplog) -> None:
+    caplog.set_level(logging.WARNING, "guardband.server")
+    movies = server.agent()
+    movies.register()
+    movies.upload(5, report={"gauges": {"margin_min": -0.5}})
+    with server.admin() as admin:
+        (alert,) = admin.get("/v1/spaces/home/summary").json()["alerts"]
+    assert alert["id"] == "margin-below-zero"
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_open_metrics_need_no_token(tmp_path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from guardband.live.messages import KINDS
 from guardband.live.space import Space
 
 __all__ = [
@@ -32,6 +31,7 @@ OPEN_DEADLINES = 5.0
 PENDING_WINDOWS = 2.0
 RECENT_S = 86_400.0  # how long a conflict, a refused increment or a restore is shown
 
+KINDS = ("learned", "explored", "baseline")
 LOSSES = ("defaulted", "void", "orphan")
 
 
@@ -73,7 +73,8 @@ def alerts_of(facts: Facts) -> list[Alert]:
     """Return all alerts of a space, the urgent ones first."""
     found = [*_of_space(facts)]
     for agent in facts.agents:
-        found += [*_of_safety(facts.space, agent), *_of_data(agent), *_of_life(facts.space, agent)]
+        for judge in (_of_safety, _of_data, _of_life):
+            found += judge(facts.space, agent)
     return sorted(found, key=lambda alert: (alert.severity, alert.id, alert.task or ""))
 
 
@@ -185,10 +186,14 @@ def _of_safety(space: Space, agent: TaskFacts) -> Iterator[Alert]:
         )
 
 
-def _of_data(agent: TaskFacts) -> Iterator[Alert]:
+def _of_data(space: Space, agent: TaskFacts) -> Iterator[Alert]:
     lost = sum(agent.counters.get(name, 0) for name in LOSSES)
     resolved = lost + agent.counters.get("observed", 0)
-    chance = loss_by_kind(agent.counters)
+    if space.rewards.silence == "default":
+        lost -= agent.counters.get("defaulted", 0)
+        chance = None  # lost_KIND has the defaulted in it, and they may well differ by kind
+    else:
+        chance = loss_by_kind(agent.counters)
     uneven = chance is not None and chance < LOSS_CHANCE
     if (resolved >= LOSS_ENOUGH and lost > LOSS_SHARE * resolved) or uneven:
         share = f"{lost / resolved:.1%} of rewards are missing" if resolved else "rewards missing"

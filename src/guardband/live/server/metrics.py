@@ -9,12 +9,16 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from guardband.live.messages import KINDS
+from guardband.live.agent.desk import WHY
+from guardband.live.agent.learner import CONSERVATIVE
+from guardband.live.server.alerts import RECENT_S, alerts_of
 from guardband.live.server.snapshot import Snapshot, TaskPicture
 
 __all__ = ["OUTCOMES", "Counts", "exposition"]
 
+KINDS = ("learned", "explored", "baseline")
 OUTCOMES = ("observed", "defaulted", "void", "late", "orphan", "duplicate")
+REASONS = (*CONSERVATIVE, *WHY)  # what agents report; whatever else somebody sends is "other"
 TASK = ("space", "agent")
 COMMIT_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 EPOCH_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -81,7 +85,8 @@ class _Scrape:
         """Yield every family once."""
         yield from self.counts.registry.collect()
         yield from _of_spaces(self.pictures)
-        tasks = [(p, each) for p in self.pictures for each in p.tasks]
+        yield _alerts(self.pictures)
+        tasks = [(p, each) for p in self.pictures for each in p.tasks if _lately(each)]
         yield from _counters(tasks)
         yield from _gauges(tasks)
 
@@ -117,21 +122,42 @@ def _of_spaces(pictures: Sequence[Snapshot]) -> Iterator[Metric]:
     yield streams
 
 
+def _alerts(pictures: Sequence[Snapshot]) -> Metric:
+    family = GaugeMetricFamily(
+        "guardband_alert",
+        "1: what the runbook has under this id is the case.",
+        labels=(*TASK, "id", "severity"),
+    )
+    for picture in pictures:
+        for alert in alerts_of(picture.facts()):
+            labels = [picture.row.name, alert.task or "", alert.id, alert.severity]
+            family.add_metric(labels, 1)
+    return family
+
+
+def _lately(each: TaskPicture) -> bool:
+    """Tell whether a task has an open stream, or had one until a day ago."""
+    return each.streams > 0 or (each.heard_s is not None and each.heard_s < RECENT_S)
+
+
 def _counters(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
-    def of(name: str, words: str, label: str, part: str, keys: Sequence[str] | None) -> Metric:
+    def of(name: str, words: str, label: str, keys: Sequence[str], part: str) -> Metric:
         family = CounterMetricFamily(name, words, labels=(*TASK, label))
         for picture, each in tasks:
             values: Mapping[str, Any] = getattr(each, part)
-            for key in sorted(values) if keys is None else keys:
+            for key in keys:
                 family.add_metric([picture.row.name, each.task, key], values.get(key, 0))
+            if part == "reasons":
+                others = sum(value for key, value in values.items() if key not in keys)
+                family.add_metric([picture.row.name, each.task, "other"], others)
         return family
 
-    yield of("guardband_decisions_total", "Decisions, by kind.", "kind", "counters", KINDS)
+    yield of("guardband_decisions_total", "Decisions, by kind.", "kind", KINDS, "counters")
     yield of(
-        "guardband_observations_total", "What became of rewards.", "outcome", "counters", OUTCOMES
+        "guardband_observations_total", "What became of rewards.", "outcome", OUTCOMES, "counters"
     )
     yield of(
-        "guardband_conservative_reason_total", "Why agents held back.", "reason", "reasons", None
+        "guardband_conservative_reason_total", "Why agents held back.", "reason", REASONS, "reasons"
     )
     conflicts = CounterMetricFamily(
         "guardband_stream_conflicts_total", "State that was copied or rolled back.", labels=TASK
