@@ -14,7 +14,7 @@ from guardband.checks import check_whole
 from guardband.core.types import Floats
 from guardband.fleet.agent import SLACK, Agent
 from guardband.fleet.decision import Decision
-from guardband.fleet.inputs import as_number
+from guardband.fleet.inputs import as_id, as_number
 from guardband.live.agent.forking import survive_forks
 from guardband.live.agent.windows import Clock
 from guardband.live.link import Unreachable, link_to
@@ -246,7 +246,7 @@ class LiveAgent(Agent):
         )
         return self._desk.decide(requests, None)
 
-    def observe(self, decision_id: str, reward: float) -> None:
+    def observe(self, decision_id: str | Decision, reward: float) -> None:
         """Take in the reward of a decision.
 
         The same reward again changes nothing; another one is refused. What comes after the
@@ -255,7 +255,7 @@ class LiveAgent(Agent):
         Parameters
         ----------
         decision_id
-            `Decision.id`.
+            `Decision.id`, or the decision itself.
         reward
             The reward that was seen, within the space's bounds.
         """
@@ -267,14 +267,14 @@ class LiveAgent(Agent):
                 f"reward {value:g} is not between {rules.low:g} and {rules.high:g}, as the space "
                 "declares: scale rewards, or use a space with other bounds."
             )
-        self._desk.close(decision_id, value)
+        self._desk.close(as_id(decision_id), value)
         if self._desk.due:
             self._courier.wake()
 
-    def void(self, decision_id: str) -> None:
+    def void(self, decision_id: str | Decision) -> None:
         """Exclude a decision; only for causes that do not depend on its reward."""
         self._come_to()
-        self._desk.close(decision_id, None)
+        self._desk.close(as_id(decision_id), None)
 
     def sync(self) -> bool:
         """Carry messages to and from the coordinator, now, in this thread.

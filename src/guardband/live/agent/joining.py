@@ -15,7 +15,7 @@ from guardband.checks import as_index_set, check_whole, nearest
 from guardband.live.agent.journal import Journal
 from guardband.live.link import Link, Unreachable
 from guardband.live.messages import Refused
-from guardband.live.space import ALGORITHMS, NAME, Space
+from guardband.live.space import ALGORITHMS, NAME, Rewards, Space, Sync
 
 __all__ = ["Joined", "OtherSettingsError", "agree", "as_given", "join"]
 
@@ -87,12 +87,15 @@ def as_given(alpha: float | None, algorithm: Any, given: Mapping[str, Any]) -> d
     if "context_noise" in said:
         said["spread"] = said.pop("context_noise")
     known = (*SETTINGS, "dim", "features")
-    for name in said:
+    for name, value in said.items():
         if name not in known:
             listed = ", ".join(known)
             raise TypeError(
                 f"unknown setting {name!r}; a space has {listed}.{nearest(name, known)}"
             )
+        if name in ("rewards", "sync") and not isinstance(value, Mapping | Rewards | Sync):
+            example = "rewards={'order': 'prompt'}"
+            raise TypeError(f"{name} has settings of its own, as in {example}, not {value!r}.")
     if alpha is not None:
         said["alpha"] = float(alpha)
     if algorithm is not None and not isinstance(algorithm, str):
