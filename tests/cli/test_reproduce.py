@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import textwrap
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
@@ -22,9 +15,6 @@ import guardband as gb
 from guardband.algorithms import ALGORITHMS
 from guardband.cli import reproduce as module
 from guardband.cli.app import app, main
-from guardband.cli.verdicts import duration
-from guardband.lab.costs import authors_seconds, seconds_of
-from guardband.lab.jobs import run_job
 from guardband.lab.outcome import Outcome
 from guardband.lab.panel import Claim, Findings, Order, Run
 
@@ -91,12 +81,16 @@ class Shown:
     def __init__(self) -> None:
         self.panels: list[str] = []
         self.commands: list[str] = []
+        self.missing: list[str] = []
 
     def write_panel(self, outcome: Outcome, place: Path) -> None:
         self.panels.append(outcome.panel.name)
 
-    def write_report(self, outcomes: Sequence[Outcome], place: Path, command: str) -> Path:
+    def write_report(
+        self, outcomes: Sequence[Outcome], place: Path, command: str, missing: Sequence[str]
+    ) -> Path:
         self.commands.append(command)
+        self.missing = list(missing)
         (place / "index.html").write_text("all of it")
         return place / "index.html"
 
@@ -260,6 +254,35 @@ def test_a_list_of_panels_with_question_size_and_time(panels: dict[str, Small]) 
     assert "8 trials" in text  # of all: panels share them
 
 
+def test_a_list_for_programs(panels: dict[str, Small]) -> None:
+    """2 runs of 4 trials of 400 rounds of 3 agents."""
+    text = answer("--list", "--json", "--scale", "paper")
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    assert [each["panel"] for each in found] == list(panels)
+    for each in found:
+        assert list(each) == ["panel", "question", "runs", "agent_rounds", "seconds"]
+        assert each["question"] == f"What does {each['panel']} ask?"
+        assert (each["runs"], each["agent_rounds"]) == (2, 9_600)
+        assert each["seconds"] > 0
+
+
+def test_a_list_of_some() -> None:
+    assert [each["panel"] for each in json.loads(answer("--list", "2b", "--json"))] == ["2b"]
+    text = answer("--list", "2b")
+    assert "What does 2b ask?" in text
+    assert "What does 1a ask?" not in text
+
+
+def test_the_command_that_asks_for_the_same_numbers() -> None:
+    order = Order(scale="paper", seed=3)
+    told = module._command(["1a"], order, engine="ray", address="auto")
+    assert told == (
+        "guardband reproduce 1a --scale paper --settings printed --seed 3 --engine ray "
+        "--address auto"
+    )
+
+
 def test_help_teaches() -> None:
     text = answer("--help")
     for words in ("reproduce --list", "all --scale paper", "--address auto", "--no-cache", "smoke"):
@@ -273,6 +296,8 @@ def test_help_teaches() -> None:
     ("words", "told"),
     [
         ((), "name a panel, or several, or all"),
+        (("all", "9z"), "there is no panel '9z'; there are 1a, 2b, lemmas and all."),
+        (("--list", "9z"), "there is no panel '9z'; there are 1a, 2b, lemmas and all."),
         (("lemma",), "there is no panel 'lemma'; there are 1a, 2b, lemmas and all. Did you mean"),
         (("1a", "--scale", "papr"), "scale must be one of 'smoke', 'quick', 'paper', not 'papr'."),
         (("1a", "--settings", "text"), "settings must be one of 'printed', 'notebook'"),
@@ -300,118 +325,3 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     told = refuse(monkeypatch, capsys, "1a", "--engine", "ray")
     assert "pip install 'guardband[ray]'" in told
-
-
-# ---- Ctrl-C ------------------------------------------------------------------------------------
-
-SCRIPT = """
-import sys
-from dataclasses import replace
-import guardband as gb
-from guardband.cli import app, reproduce
-from guardband.cli.app import main
-from tests_reproduce import Small, Shown
-
-class Long(Small):
-    def runs(self, order):
-        runs = super().runs(order)
-        return [*runs, replace(runs[1], label="long", rounds={rounds})]
-
-shown = Shown()
-reproduce._panels = lambda: {{"1a": Small("1a"), "long": Long("long")}}
-reproduce._write_panel, reproduce._write_report = shown.write_panel, shown.write_report
-sys.argv = ["guardband", "reproduce", "1a", "long"]
-main()
-"""
-
-
-def started(tmp_path: Path, rounds: int) -> subprocess.Popen[str]:
-    folder = tmp_path / "code"
-    folder.mkdir(exist_ok=True)
-    (folder / "tests_reproduce.py").write_text(Path(__file__).read_text())
-    (folder / "script.py").write_text(textwrap.dedent(SCRIPT).format(rounds=rounds))
-    return subprocess.Popen(
-        [sys.executable, str(folder / "script.py")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "GUARDBAND_TRIALS": str(tmp_path / "trials")},
-    )
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
-    """The first panel is done, the second would take hours."""
-    process = started(tmp_path, rounds=10**10)
-    deadline = time.monotonic() + 120
-    while len(list((tmp_path / "trials").rglob("*.npz"))) < 6:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    time.sleep(1.0)
-    interrupted = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - interrupted < 10
-    assert process.returncode == 130
-    assert out == ""
-    assert "Traceback" not in err
-    assert "stopped: 6 of 9 trials are kept; the same command goes on from there." in err
-    assert "Finished panels are in report." in err
-    assert err.count("stopped") == 1
-
-    again = started(tmp_path, rounds=50)
-    out, err = again.communicate(timeout=120)
-    assert again.returncode == 0, err
-    assert "3 of 9 trials were run" in out
-
-
-# ---- costs -------------------------------------------------------------------------------------
-
-
-def test_times_are_told_in_words() -> None:
-    told = [duration(seconds) for seconds in (0.04, 3.0, 75.0, 150.0, 9_000.0, 3e6)]
-    assert told == ["0.0 s", "3.0 s", "75 s", "2 min", "2 h", "35 days"]
-
-
-def test_what_the_authors_code_would_need() -> None:
-    """By hand: 1,000 rounds, of which a tenth is optimistic, and 1,000 that all are."""
-    assert authors_seconds([(1_000, 0.9), (1_000, 0.0)]) == pytest.approx(
-        900 * 0.25e-3 + 100 * 92e-3 + 1_000 * 92e-3
-    )
-
-
-def test_more_of_anything_costs_more() -> None:
-    algorithm = gb.GuardUcb(alpha=0.1)
-    small = seconds_of(gb.problem("movielens"), algorithm, 1_000)
-    assert seconds_of(gb.problem("movielens"), algorithm, 2_000) > small
-    assert seconds_of(gb.problem("movielens", agents=5), algorithm, 1_000) > small
-    assert seconds_of(gb.problem("movielens", actions=60), algorithm, 1_000) > small
-    assert seconds_of(gb.problem("movielens", nature="fresh"), algorithm, 1_000) > small
-    assert seconds_of(gb.problem("movielens"), gb.Baseline(), 1_000) < small
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["synthetic-a", "movielens", "forecast"])
-def test_estimates_are_of_the_right_size(name: str) -> None:
-    """Within a factor of three where they were measured; of six here, on a machine that is busy."""
-    from dataclasses import replace  # noqa: PLC0415
-
-    from guardband.lab.jobs import jobs_of  # noqa: PLC0415
-
-    for algorithm in (gb.GuardUcb(alpha=0.1), gb.DisLinUcb(), gb.LinUcb()):
-        problem = gb.problem(name)
-        run = Run(label="x", problem=problem, algorithm=algorithm, rounds=30_000, trials=1)
-        (job,) = jobs_of(run)
-        run_job(replace(job, rounds=2), lambda _: None)
-        measured = min(run_job(job, lambda _: None).seconds for _ in range(2))
-        assert 1 / 6 < seconds_of(problem, algorithm, 30_000) / measured < 6
-
-
-def test_outcomes_count_their_verdicts() -> None:
-    panel = Small("1a")
-    claims = tuple(Claim(str(i), "", holds, "") for i, holds in enumerate([True, None, True]))
-    outcome: Any = Outcome(
-        panel=panel, order=Order(), found={}, claims=claims, seconds=np.nan, agent_rounds=0
-    )
-    assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "cannot be told": 1}

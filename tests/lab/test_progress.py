@@ -40,3 +40,19 @@ def test_short_work_and_files_see_no_bar(
         bar.advance(1.0)
     out, err = capsys.readouterr()
     assert (out, err) == ("", "")
+
+
+def test_a_log_gets_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line a minute; the clock is set by hand: a quarter is done after two minutes."""
+    clock = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with Bar() as bar:
+        bar.expect(4.0)
+        for passed in (30.0, 59.0, 120.0, 121.0):
+            clock[0] = 1000.0 + passed
+            bar.advance(1 / 3)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == ["running trials: 25 % after 2 min, about 6 min left"]

@@ -9,6 +9,7 @@ from guardband.lab.outcome import Outcome
 from guardband.lab.panel import Claim
 from guardband.lab.panels import PANELS
 from guardband.lab.report import curves_table, write_panel, write_report
+from guardband.sim.provenance import versions
 
 
 def outcome(name, found, claims=None):
@@ -96,6 +97,7 @@ def test_what_every_panel_tells(folder):
         "Gate as printed",
         "fig:1 in the paper",
         "nothing was tuned",
+        "This page is about panels 1a, 1c, toy.",
     ):
         assert part.lower() in text.lower(), part
 
@@ -142,3 +144,34 @@ def test_tables_are_short_and_have_all_sums():
     per_run = many[many["metric"] == "regret"].groupby("label")["round"]
     assert (per_run.count() == 4).all()
     assert (per_run.max() == 1000).all()
+
+
+def test_every_panel_tells_its_versions(folder, outcomes):
+    """Numpy, numba and guardband stand in the note of each panel, and once for all of them."""
+    text = (folder / "index.html").read_text()
+    for what in ("guardband", "numpy", "numba", "python"):
+        assert text.count(f"{what} {versions()[what]}") == len(outcomes) + 1
+
+
+def test_panels_from_before_stay_and_are_linked(outcomes, tmp_path):
+    """`reproduce all`, then `reproduce 1a` in the same folder."""
+    for each in outcomes:
+        write_panel(each, tmp_path)
+    write_report(outcomes, tmp_path, command="x")
+    (tmp_path / "mine.csv").write_text("no panel: it has no picture")
+    text = write_report(outcomes[:1], tmp_path, command="x").read_text()
+    assert "This page is about panel 1a." in text
+    assert "Earlier panels in this folder" in text
+    reader = Reader()
+    reader.feed(text)
+    assert reader.wrong == reader.open == []
+    for link in ("1c.png", "1c.svg", "1c.csv", "toy.csv"):
+        assert link in reader.links
+        assert (tmp_path / link).exists()
+    assert "mine.csv" not in text
+    assert "#panel-1c" not in reader.links
+
+
+def test_a_page_of_a_stopped_command_says_what_is_missing(outcomes, tmp_path):
+    text = write_report(outcomes[:1], tmp_path, command="x", missing=["2b", "3a"]).read_text()
+    assert "The command was stopped before it had finished 2b, 3a." in text

@@ -6,8 +6,8 @@ import json
 import shlex
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,10 +17,17 @@ from rich.console import Console
 
 from guardband.algorithms import ALGORITHMS
 from guardband.checks import check_choice, nearest
-from guardband.cli.verdicts import cost_table, finished, list_table, speed, verdict_table
+from guardband.cli.verdicts import (
+    cost_table,
+    finished,
+    list_table,
+    listed_panels,
+    speed,
+    verdict_table,
+)
 from guardband.engines import LocalEngine, RayEngine, Shelf
 from guardband.lab.costs import seconds_of
-from guardband.lab.gather import Gathering, shelf_folder
+from guardband.lab.gather import Gathering, Harvest, shelf_folder
 from guardband.lab.jobs import run_job
 from guardband.lab.outcome import Outcome
 from guardband.lab.panel import Order, Panel
@@ -109,7 +116,8 @@ def reproduce(
         raise ValueError(f"an address ({address}) is a Ray cluster's: add --engine ray.")
     known = _panels()
     if listed:
-        _console().print(list_table(order, known.values(), LocalEngine(workers).workers))
+        chosen = {name: known[name] for name in _names(panels or [ALL], list(known))}
+        _list(chosen, order, LocalEngine(workers).workers, as_json=as_json)
         return
     chosen = {name: known[name] for name in _names(panels or [], list(known))}
     # --json is for programs: they get files only where they ask for them.
@@ -119,83 +127,142 @@ def reproduce(
     shelf = Shelf(shelf_folder()) if cache else None
     if shelf is not None:
         shelf.forget(days=UNUSED_DAYS)
-    command = _command(chosen if panels != [ALL] else [ALL], order, engine, address)
-    started = time.perf_counter()
-    with _engine(engine, address, workers) as runner:
-        work = Gathering({name: panel.runs(order) for name, panel in chosen.items()})
-        if engine == "local":
-            _compile_first(work, shelf)
-        outcomes = _outcomes(work, chosen, order, runner, shelf, place)
-    seconds = time.perf_counter() - started
-    page = None if place is None else _write_report(outcomes, place, command)
+    names = [ALL] if ALL in (panels or []) else list(chosen)
+    command = _command(names, order, engine=engine, address=address)
+    session = _Session(chosen, order, shelf, place, command)
+    with _stoppable(session):
+        with _engine(engine, address, workers) as runner:
+            session.gather(runner, warm=engine == "local")
+        session.write()
+        _answer(session, as_json=as_json)
+
+
+class _Session:
+    """One command: what was asked for, and what has become of it so far."""
+
+    def __init__(
+        self,
+        chosen: Mapping[str, Panel],
+        order: Order,
+        shelf: Shelf | None,
+        place: Path | None,
+        command: str,
+    ) -> None:
+        self.chosen, self.order, self.shelf = chosen, order, shelf
+        self.place, self.command = place, command
+        self.outcomes: list[Outcome] = []
+        self.work: Gathering | None = None
+        self.page: Path | None = None
+        self.started = time.perf_counter()
+        self.seconds = 0.0
+
+    def gather(self, runner: Engine, *, warm: bool) -> None:
+        """Gather and judge panel after panel; each is written as soon as it is complete."""
+        runs = {name: panel.runs(self.order) for name, panel in self.chosen.items()}
+        self.work = work = Gathering(runs)
+        if warm:
+            _compile_first(work, self.shelf)
+        with (
+            Bar() as bar,
+            closing(work.harvests(engine=runner, shelf=self.shelf, bar=bar)) as harvests,
+        ):
+            for name, harvest in harvests:
+                outcome = self._judged(name, harvest)
+                if self.place is not None:
+                    _write_panel(outcome, self.place)
+                self.outcomes.append(outcome)
+                bar.say(finished(outcome))
+        self.seconds = time.perf_counter() - self.started
+        self._note()
+
+    def write(self) -> None:
+        """Write the page, if a place was asked for."""
+        if self.place is not None and self.outcomes:
+            there = {outcome.panel.name for outcome in self.outcomes}
+            missing = [name for name in self.chosen if name not in there]
+            self.page = _write_report(self.outcomes, self.place, self.command, missing)
+
+    def _judged(self, name: str, harvest: Harvest) -> Outcome:
+        began = time.thread_time()
+        panel = self.chosen[name]
+        claims = tuple(panel.claims(self.order, harvest.found))
+        return Outcome(
+            panel=panel,
+            order=self.order,
+            found=harvest.found,
+            claims=claims,
+            seconds=harvest.seconds + time.thread_time() - began,
+            agent_rounds=harvest.agent_rounds,
+        )
+
+    def _note(self) -> None:
+        """Say what did not go as somebody might expect."""
+        notes = Console(stderr=True, soft_wrap=True)
+        for outcome in self.outcomes:
+            if outcome.left_out:
+                left = ", ".join(outcome.left_out)
+                notes.print(f"[yellow]note:[/yellow] {outcome.panel.name} has no place for {left}.")
+        if self.shelf is not None and self.shelf.spoilt:
+            notes.print(
+                f"[yellow]note:[/yellow] {self.shelf.spoilt} kept trials were damaged or foreign; "
+                "they were run again."
+            )
+        if self.work is not None and self.work.unkept:
+            notes.print(f"[yellow]note:[/yellow] trials could not be kept: {self.work.unkept}")
+
+
+@contextmanager
+def _stoppable(session: _Session) -> Iterator[None]:
+    """On Ctrl-C say what is left, and write the page for the panels that are finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        notes = Console(stderr=True, soft_wrap=True)
+        notes.print(_how_to_go_on(session))
+        complete = len(session.outcomes) == len(session.chosen)
+        if not complete:  # else it was the page itself that somebody would not wait for
+            with suppress(KeyboardInterrupt):
+                session.write()
+        if session.page is not None:
+            notes.print(f"The report on the finished panels: {session.page}")
+        raise InterruptedRun from None
+
+
+def _answer(session: _Session, *, as_json: bool) -> None:
+    outcomes, work = session.outcomes, session.work
     if as_json:
         told = [outcome.as_json() for outcome in outcomes]
         typer.echo(json.dumps(told[0] if len(told) == 1 else told, allow_nan=False))
         return
-    console = _console()
+    assert work is not None
+    console = Console()
     console.print(verdict_table(outcomes))
     console.print(cost_table(outcomes))
-    console.print(speed(outcomes, seconds, work.ran, len(work.jobs), work.rounds), soft_wrap=True)
-    console.print(f"\nThe report, with pictures and tables: [bold]{page}[/bold]", soft_wrap=True)
+    done = speed(outcomes, session.seconds, work.ran, len(work.jobs), work.rounds)
+    console.print(done, soft_wrap=True)
+    page = f"\nThe report, with pictures and tables: [bold]{session.page}[/bold]"
+    console.print(page, soft_wrap=True)
 
 
-def _outcomes(
-    work: Gathering,
-    chosen: dict[str, Panel],
-    order: Order,
-    runner: Engine,
-    shelf: Shelf | None,
-    place: Path | None,
-) -> list[Outcome]:
-    """Gather and judge panel after panel; each is written as soon as it is complete."""
-    outcomes: list[Outcome] = []
-    notes = Console(stderr=True, soft_wrap=True)
-    try:
-        with Bar() as bar, closing(work.harvests(engine=runner, shelf=shelf, bar=bar)) as harvests:
-            for name, harvest in harvests:
-                began = time.thread_time()
-                panel, found = chosen[name], harvest.found
-                claims = tuple(panel.claims(order, found))
-                outcome = Outcome(
-                    panel=panel,
-                    order=order,
-                    found=found,
-                    claims=claims,
-                    seconds=harvest.seconds + time.thread_time() - began,
-                    agent_rounds=harvest.agent_rounds,
-                )
-                outcomes.append(outcome)
-                if place is not None:
-                    _write_panel(outcome, place)
-                bar.say(finished(outcome))
-    except KeyboardInterrupt:
-        notes.print(_how_to_go_on(work, shelf, outcomes, place))
-        raise InterruptedRun from None
-    for outcome in outcomes:
-        if outcome.left_out:
-            left = ", ".join(outcome.left_out)
-            notes.print(f"[yellow]note:[/yellow] {outcome.panel.name} has no place for {left}.")
-    if shelf is not None and shelf.spoilt:
-        notes.print(
-            f"[yellow]note:[/yellow] {shelf.spoilt} kept trials were damaged or foreign; they "
-            "were run again."
-        )
-    if work.unkept:
-        notes.print(f"[yellow]note:[/yellow] trials could not be kept: {work.unkept}")
-    return outcomes
+def _list(chosen: Mapping[str, Panel], order: Order, workers: int, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(listed_panels(order, chosen.values(), workers)))
+    else:
+        Console().print(list_table(order, chosen.values(), workers))
 
 
-def _how_to_go_on(
-    work: Gathering, shelf: Shelf | None, outcomes: Sequence[Outcome], place: Path | None
-) -> str:
+def _how_to_go_on(session: _Session) -> str:
+    work, shelf = session.work, session.shelf
     if shelf is None:
         return "stopped: no trial is kept with --no-cache."
+    if work is None:
+        return "stopped before any trial."
     text = (
         f"stopped: {work.kept(shelf)} of {len(work.jobs)} trials are kept; the same command goes "
         "on from there."
     )
-    if outcomes and place is not None:
-        text += f" Finished panels are in {place}."
+    if session.outcomes and session.place is not None:
+        text += f" Finished panels are in {session.place}."
     return text
 
 
@@ -240,10 +307,12 @@ def _write_panel(outcome: Outcome, place: Path) -> None:
     write_panel(outcome, place)
 
 
-def _write_report(outcomes: Sequence[Outcome], place: Path, command: str) -> Path:
+def _write_report(
+    outcomes: Sequence[Outcome], place: Path, command: str, missing: Sequence[str]
+) -> Path:
     from guardband.lab.report import write_report  # noqa: PLC0415
 
-    return Path(write_report(outcomes, place, command=command))
+    return Path(write_report(outcomes, place, command=command, missing=missing))
 
 
 def _names(asked: list[str], known: list[str]) -> list[str]:
@@ -253,15 +322,13 @@ def _names(asked: list[str], known: list[str]) -> list[str]:
             "name a panel, or several, or all: guardband reproduce 1a; `guardband reproduce "
             "--list` shows them."
         )
-    if ALL in asked:
-        return known
     for name in asked:
-        if name not in known:
+        if name not in (*known, ALL):
             raise ValueError(
                 f"there is no panel {name!r}; there are {', '.join(known)} and {ALL}."
                 f"{nearest(name, [*known, ALL])}"
             )
-    return list(dict.fromkeys(asked))
+    return known if ALL in asked else list(dict.fromkeys(asked))
 
 
 def _extra(text: str | None) -> tuple[str, ...]:
@@ -284,16 +351,13 @@ def _check_place(place: Path) -> None:
         ) from None
 
 
-def _command(names: Sequence[str] | dict[str, Panel], order: Order, *where: str | None) -> str:
+def _command(
+    names: Sequence[str], order: Order, *, engine: str = "local", address: str | None = None
+) -> str:
     """Return the command line that asks for the same numbers."""
-    engine, address = where
     words = ["guardband", "reproduce", *names, "--scale", order.scale, "--settings", order.settings]
     words += ["--with", ",".join(order.extra)] if order.extra else []
     words += ["--seed", str(order.seed)] if order.seed else []
-    words += ["--engine", engine] if engine and engine != "local" else []
+    words += ["--engine", engine] if engine != "local" else []
     words += ["--address", address] if address else []
     return shlex.join(words)
-
-
-def _console() -> Console:
-    return Console()

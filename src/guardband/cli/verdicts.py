@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -12,7 +13,8 @@ from guardband.lab.jobs import jobs_of
 from guardband.lab.outcome import VERDICTS, Outcome
 from guardband.lab.panel import Order, Panel, Run
 
-__all__ = ["cost_table", "duration", "finished", "list_table", "speed", "verdict_table"]
+__all__ = ["cost_table", "duration", "finished", "list_table", "listed_panels", "speed"]
+__all__ += ["verdict_table"]
 
 STYLES = {True: "green", False: "red", None: "yellow"}
 FEW = 4  # panels up to which the table has room for numbers
@@ -27,17 +29,30 @@ def list_table(order: Order, panels: Iterable[Panel], workers: int) -> Table:
     everything: dict[str, float] = {}
     for panel in panels:
         runs = panel.runs(order)
-        costs = {
-            job.key: seconds_of(job.problem, job.algorithm, job.rounds)
-            for run in runs
-            for job in jobs_of(run)
-        }
+        costs = _costs(runs)
         everything |= costs
         time = duration(sum(costs.values()) / workers)
         table.add_row(panel.name, time, _size(runs), escape(panel.question))
     total = duration(sum(everything.values()) / workers)
     table.add_row("all", total, f"{len(everything):,} trials", "trials that panels share run once")
     return table
+
+
+def listed_panels(order: Order, panels: Iterable[Panel], workers: int) -> list[dict[str, Any]]:
+    """Return the same as plain values; seconds are estimated, for so many workers."""
+    listed = []
+    for panel in panels:
+        runs = panel.runs(order)
+        listed.append(
+            {
+                "panel": panel.name,
+                "question": panel.question,
+                "runs": len(runs),
+                "agent_rounds": sum(agent_rounds(run) for run in runs),
+                "seconds": sum(_costs(runs).values()) / workers,
+            }
+        )
+    return listed
 
 
 def finished(outcome: Outcome) -> str:
@@ -105,6 +120,15 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _costs(runs: Sequence[Run]) -> dict[str, float]:
+    """Return the estimated seconds of every trial by its key: what runs share counts once."""
+    return {
+        job.key: seconds_of(job.problem, job.algorithm, job.rounds)
+        for run in runs
+        for job in jobs_of(run)
+    }
 
 
 def _rate(rounds: int, seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from guardband.lab.outcome import VERDICTS, Outcome
@@ -12,9 +13,12 @@ from guardband.lab.panel import Claim, Shown
 from guardband.report.page import picture, tabulate
 from guardband.report.pictures import inline_svg
 from guardband.report.words import number, percent
+from guardband.sim.provenance import versions
 from guardband.sim.stats import interval_half_width
 
-__all__ = ["STYLE", "navigation", "panel_section", "speed", "verdict_table"]
+__all__ = ["STYLE", "earlier", "navigation", "panel_section", "speed", "verdict_table"]
+
+KINDS_OF_FILES = ("png", "svg", "csv")
 
 SYMBOLS = {True: "✓", False: "✗", None: "?"}
 KINDS = {True: "holds", False: "fails", None: "open"}
@@ -107,12 +111,29 @@ def panel_section(outcome: Outcome) -> str:
         *(f"<li>{escape(line)}</li>" for line in panel.remarks(outcome.order)),
         *(f"<li>{name} was asked for, and has no place here.</li>" for name in outcome.left_out),
         "</ul>",
-        f'<p class="note">{escape(speed(outcome))} Files: '
-        + ", ".join(f'<a href="{name}.{kind}">{name}.{kind}</a>' for kind in ("png", "svg", "csv"))
-        + "</p>",
+        f'<p class="note">{escape(speed(outcome))} {escape(_made_by())} Files: {_files(name)}</p>',
         "</section>",
     ]
     return "\n".join(parts)
+
+
+def earlier(folder: Path, outcomes: Sequence[Outcome]) -> str:
+    """Return links to the files of panels that are in the folder and not on this page; or ""."""
+    there = {outcome.panel.name for outcome in outcomes}
+    names = sorted(
+        path.stem
+        for path in folder.glob("*.csv")
+        if path.stem not in there
+        and all(path.with_suffix(f".{kind}").is_file() for kind in KINDS_OF_FILES)
+    )
+    if not names:
+        return ""
+    items = "".join(f"<li>{escape(name)}: {_files(escape(name))}</li>" for name in names)
+    return (
+        '<p class="note">They were written by commands before this one, perhaps with another '
+        "scale, seed or version; their verdicts are not on this page.</p>"
+        f'<ul class="remarks">{items}</ul>'
+    )
 
 
 def speed(outcome: Outcome) -> str:
@@ -126,6 +147,16 @@ def speed(outcome: Outcome) -> str:
         f"{text}; {outcome.agent_rounds:,} agent-rounds in {outcome.seconds:,.1f} seconds of one "
         f"core, {rate:,.0f} per second."
     )
+
+
+def _files(name: str) -> str:
+    return ", ".join(f'<a href="{name}.{kind}">{name}.{kind}</a>' for kind in KINDS_OF_FILES)
+
+
+def _made_by() -> str:
+    """Return the versions in words; a kept trial has the same, its key says so."""
+    told = ", ".join(f"{what} {name}" for what, name in versions().items() if what != "platform")
+    return f"Made by {told}."
 
 
 def _verdict(claim: Claim) -> str:

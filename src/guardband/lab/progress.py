@@ -1,4 +1,4 @@
-"""A bar on standard error with the time left, for work that takes longer than a moment."""
+"""Progress on standard error, for work that takes longer than a moment: a bar, or lines."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 __all__ = ["Bar"]
 
-MOMENT = 2.0  # seconds
+MOMENT, PAUSE = 2.0, 60.0  # seconds until a bar appears, and between lines where there is none
 
 
 class Bar:
     """A progress bar; it appears only after a moment, and only on a terminal.
 
+    Into a file or a pipe goes a line once a minute, so that a log shows that the work goes on.
+
     Parameters
     ----------
     show
-        Whether to show it at all; None: on a terminal.
+        True for a bar, False for nothing; None: a bar on a terminal, elsewhere lines.
     """
 
     def __init__(self, show: bool | None = None) -> None:
         self.console = Console(stderr=True, soft_wrap=True)
         self._show = sys.stderr.isatty() if show is None else show
+        self._lines = show is None and not self._show
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -39,7 +42,8 @@ class Bar:
         )
         self._task = self._progress.add_task("running trials", total=None)
         self._lock = threading.Lock()
-        self._due = time.monotonic() + MOMENT
+        self._began = time.monotonic()
+        self._due = self._began + (PAUSE if self._lines else MOMENT)
         self._shown = False
 
     def __enter__(self) -> Bar:
@@ -52,7 +56,7 @@ class Bar:
         trace: TracebackType | None,
     ) -> None:
         with self._lock:
-            self._show = False
+            self._show = self._lines = False
             if self._shown:
                 self._progress.stop()
 
@@ -64,10 +68,20 @@ class Bar:
         """Say that so much more is done; any thread may."""
         self._progress.advance(self._task, amount)
         with self._lock:
-            if self._show and not self._shown and time.monotonic() > self._due:
+            now = time.monotonic()
+            if self._show and not self._shown and now > self._due:
                 self._shown = True
                 self._progress.start()
+            if self._lines and now > self._due:
+                self._due = now + PAUSE
+                self.console.print(self._line(now - self._began))
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
         self.console.print(text)
+
+    def _line(self, passed: float) -> str:
+        task = self._progress.tasks[0]
+        share = min(task.completed / task.total, 1.0) if task.total else 0.0
+        left = f", about {passed * (1 / share - 1) / 60:,.0f} min left" if share > 0 else ""
+        return f"running trials: {100 * share:.0f} % after {passed / 60:,.0f} min{left}"

@@ -13,7 +13,7 @@ from guardband.core.types import Floats, Ints
 from guardband.lab.costs import authors_seconds
 from guardband.lab.outcome import VERDICTS, Outcome
 from guardband.lab.panel import Findings, Shown
-from guardband.lab.parts import STYLE, navigation, panel_section, verdict_table
+from guardband.lab.parts import STYLE, earlier, navigation, panel_section, verdict_table
 from guardband.report.page import code, page, section, tabulate
 from guardband.report.pictures import save_png
 from guardband.sim.provenance import commit, versions
@@ -52,7 +52,9 @@ def write_panel(outcome: Outcome, folder: str | Path) -> None:
     curves_table(outcome.found).to_csv(place / f"{name}.csv", index=False, float_format="%.8g")
 
 
-def write_report(outcomes: Sequence[Outcome], folder: str | Path, *, command: str) -> Path:
+def write_report(
+    outcomes: Sequence[Outcome], folder: str | Path, *, command: str, missing: Sequence[str] = ()
+) -> Path:
     """Write index.html: the verdicts on all claims first, then every panel.
 
     Parameters
@@ -60,9 +62,12 @@ def write_report(outcomes: Sequence[Outcome], folder: str | Path, *, command: st
     outcomes
         The finished panels, in the order of the page; at least one.
     folder
-        Where to; the files of `write_panel` belong beside it.
+        Where to; the files of `write_panel` belong beside it. A page from before is replaced; the
+        files of its panels stay, and are linked.
     command
         The command line that asked for them.
+    missing
+        Names of panels that were asked for and are not finished.
 
     Returns
     -------
@@ -78,6 +83,7 @@ def write_report(outcomes: Sequence[Outcome], folder: str | Path, *, command: st
         "with Context Distribution and Stage-wise Constraints</p>",
         f'<p class="run">scale {order.scale} · settings {order.settings} · seed {order.seed} · '
         f"{escape(_total(outcomes))}</p>",
+        f'<p class="run">{escape(_about(outcomes, missing))}</p>',
         _counts(outcomes),
         navigation(outcomes),
         "</header>",
@@ -85,6 +91,9 @@ def write_report(outcomes: Sequence[Outcome], folder: str | Path, *, command: st
         *(panel_section(outcome) for outcome in outcomes),
         section("Run it again", code(command), tabulate([], _origin(outcomes))),
     ]
+    others = earlier(place, outcomes)
+    if others:
+        parts.append(section("Earlier panels in this folder", others))
     file = place / "index.html"
     file.write_text(page(heading, parts, style=STYLE), encoding="utf-8")
     return file
@@ -147,6 +156,14 @@ def _meaning() -> str:
         "by counting. What is said to improve by learning alone does not where no agent ever left "
         "the baseline. Brackets are 95 % intervals. Nothing was tuned to make a claim hold.</p>"
     )
+
+
+def _about(outcomes: Sequence[Outcome], missing: Sequence[str]) -> str:
+    names = [outcome.panel.name for outcome in outcomes]
+    text = f"This page is about panel{'s' * (len(names) > 1)} {', '.join(names)}."
+    if missing:
+        text += f" The command was stopped before it had finished {', '.join(missing)}."
+    return text
 
 
 def _total(outcomes: Sequence[Outcome]) -> str:

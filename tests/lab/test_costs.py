@@ -1,0 +1,60 @@
+"""What runs cost, in words and in numbers, and what outcomes count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import guardband as gb
+from guardband.cli.verdicts import duration
+from guardband.lab.costs import authors_seconds, seconds_of
+from guardband.lab.jobs import jobs_of, run_job
+from guardband.lab.outcome import Outcome
+from guardband.lab.panel import Claim, Order, Run
+from guardband.lab.panels import PANELS
+
+
+def test_times_are_told_in_words() -> None:
+    told = [duration(seconds) for seconds in (0.04, 3.0, 75.0, 150.0, 9_000.0, 3e6)]
+    assert told == ["0.0 s", "3.0 s", "75 s", "2 min", "2 h", "35 days"]
+
+
+def test_what_the_authors_code_would_need() -> None:
+    """By hand: 1,000 rounds, of which a tenth is optimistic, and 1,000 that all are."""
+    assert authors_seconds([(1_000, 0.9), (1_000, 0.0)]) == pytest.approx(
+        900 * 0.25e-3 + 100 * 92e-3 + 1_000 * 92e-3
+    )
+
+
+def test_more_of_anything_costs_more() -> None:
+    algorithm = gb.GuardUcb(alpha=0.1)
+    small = seconds_of(gb.problem("movielens"), algorithm, 1_000)
+    assert seconds_of(gb.problem("movielens"), algorithm, 2_000) > small
+    assert seconds_of(gb.problem("movielens", agents=5), algorithm, 1_000) > small
+    assert seconds_of(gb.problem("movielens", actions=60), algorithm, 1_000) > small
+    assert seconds_of(gb.problem("movielens", nature="fresh"), algorithm, 1_000) > small
+    assert seconds_of(gb.problem("movielens"), gb.Baseline(), 1_000) < small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["synthetic-a", "movielens", "forecast"])
+def test_estimates_are_of_the_right_size(name: str) -> None:
+    """Within a factor of three where they were measured; of six here, on a machine that is busy."""
+    for algorithm in (gb.GuardUcb(alpha=0.1), gb.DisLinUcb(), gb.LinUcb()):
+        problem = gb.problem(name)
+        run = Run(label="x", problem=problem, algorithm=algorithm, rounds=30_000, trials=1)
+        (job,) = jobs_of(run)
+        run_job(replace(job, rounds=2), lambda _: None)
+        measured = min(run_job(job, lambda _: None).seconds for _ in range(2))
+        assert 1 / 6 < seconds_of(problem, algorithm, 30_000) / measured < 6
+
+
+def test_outcomes_count_their_verdicts() -> None:
+    claims = tuple(Claim(str(i), "", holds, "") for i, holds in enumerate([True, None, True]))
+    outcome: Any = Outcome(
+        panel=PANELS["1a"], order=Order(), found={}, claims=claims, seconds=np.nan, agent_rounds=0
+    )
+    assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "cannot be told": 1}
