@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from reference import naive
 
-from guardband.core.ridge import absorb, exact_eigenvalue, radius, refresh
+from guardband.core.ridge import absorb, absorb_tidily, exact_eigenvalue, radius, refresh
 from guardband.core.types import Statistic, Terms, new_state, new_statistic
 
 
@@ -76,3 +76,38 @@ def test_rounding_drift_after_a_million_updates(rng: np.random.Generator) -> Non
     assert_allclose(state.estimate.theta, fresh.estimate.theta, rtol=1e-9)
     assert_allclose(state.estimate.scalars[0], fresh.estimate.scalars[0], rtol=1e-9)
     assert isinstance(state.own, Statistic)
+
+
+def test_equal_terms_do_not_add_up_to_knowledge_that_is_not_there() -> None:
+    """A baseline that is played for ever: every sum is rounded the same way, time after time."""
+    x, y, w, n = np.array([0.3137, 0.7193]), 0.5173, 1.0 / 0.0123**2, 400_000
+    across = np.array([x[1], -x[0]]) / np.linalg.norm(x)
+    state, pooled = new_state(2, 1.0), new_statistic(2)
+    for _ in range(n):
+        absorb_tidily(state, pooled, x, y, w, y, 1.0)
+    plain = np.cumsum(np.broadcast_to(w * np.outer(x, x), (n, 2, 2)), axis=0)[-1]
+    assert abs(across @ plain @ across) > 1e-4  # one by one
+    assert abs(across @ state.own.gram @ across) < 1e-6
+    assert_allclose(state.own.gram, n * w * np.outer(x, x), rtol=1e-13)
+    assert_allclose(state.own.moment, n * w * y * x, rtol=1e-13)
+    assert_allclose(state.own.scalars, [n, n * w * y * y, -n * w * y * y, n * w], rtol=1e-13)
+
+
+def test_a_block_begins_again_where_the_sums_were_replaced() -> None:
+    """Sums that come from elsewhere, with the same count even, are not mixed with an old block."""
+    rng = np.random.default_rng(0)
+    state, pooled = new_state(3, 1.0), new_statistic(3)
+    for _ in range(1000):
+        absorb_tidily(state, pooled, rng.random(3), rng.random(), 1.0, 0.1, 1.0)
+    other = new_state(3, 1.0)
+    terms = [(rng.random(3), rng.random()) for _ in range(1100)]
+    for x, y in terms[:1000]:
+        absorb(other, x, y, 2.0, 0.3)
+    for mine, theirs in zip(state.own, other.own, strict=True):
+        mine[...] = theirs
+    refresh(state, pooled, 1.0)
+    for x, y in terms[1000:]:
+        absorb_tidily(state, pooled, x, y, 2.0, 0.3, 1.0)
+    xs, ys = np.array([x for x, _ in terms]), np.array([y for _, y in terms])
+    assert_allclose(state.own.gram, 2.0 * xs.T @ xs, rtol=1e-12)
+    assert_allclose(state.own.moment, 2.0 * xs.T @ ys, rtol=1e-12)

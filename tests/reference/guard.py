@@ -94,7 +94,8 @@ def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="
     """Return beta from raw data (2.3, R2, R5), and whether it is the empirical one.
 
     G is the weighted squared error of the predictions ``yhat`` minus the smallest ridge loss;
-    sum w y^2 cancels in it, which leaves H + U'V^-1 U.
+    sum w y^2 cancels in it, which leaves H + U'V^-1 U. It counts as 0 where it is negative, and
+    for nothing where it is so negative that no theta would be left.
     Data: features (n, d), rewards, weights, predictions made before the rewards. M agents; the
     epoch counts from 1 and grows at synchronisations; the rest as in ``simulate``.
     """
@@ -106,8 +107,10 @@ def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="
     total, mixture = np.sum(w), np.linalg.slogdet(V / ridge)[1]
     by_logdet = np.sqrt(mixture + log_term + shrink) + eps * np.sqrt(total)
     bias = log_term + 2.0 * eps**2 * total if eps > 0.0 else 0.0  # R5 with c = 1/2
-    by_data = np.sqrt(max(0.0, G + log_term + shrink + bias))
+    rest = log_term + shrink + bias
+    by_data = np.sqrt(max(0.0, G) + rest)
     empirical = radius == "empirical" or (radius == "best" and by_data < by_logdet)
+    empirical = empirical and G >= -rest
     return float(by_data if empirical else by_logdet), bool(empirical)
 
 

@@ -31,8 +31,10 @@ def guard_radius(state, pooled, terms, epoch):
     """Return beta of the epoch: from log det V, from the residuals, or the smaller of both.
 
     log det:   sqrt(log det(V/ridge) + 2 log(1/delta_p) + ridge S^2) + bias sqrt(sum w)
-    empirical: sqrt(H + U'V^-1 U + 2 log(1/delta_p) + ridge S^2), H = sum w (yhat^2 - 2 y yhat);
-               with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
+    empirical: sqrt(max(0, G) + 2 log(1/delta_p) + ridge S^2), G = H + U'V^-1 U,
+               H = sum w (yhat^2 - 2 y yhat); with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
+
+    A G so negative that no theta is left cannot be: some H is wrong, and log det decides alone.
     """
     own, estimate = state.own, state.estimate
     prior = terms.ridge * terms.theta_bound * terms.theta_bound
@@ -40,9 +42,8 @@ def guard_radius(state, pooled, terms, epoch):
     if terms.radius not in (BEST, LOGDET, EMPIRICAL):  # the paper's, in these units
         return math.sqrt(growth + terms.confidence) + math.sqrt(prior)
     level = terms.confidence + 4.0 * math.log(epoch)  # 2 log(1 / delta_p)
-    beta = math.inf
-    if terms.radius != EMPIRICAL:
-        beta = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
+    by_volume = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
+    beta = math.inf if terms.radius == EMPIRICAL else by_volume
     if terms.radius != LOGDET:
         fit = own.scalars[2] + pooled.scalars[2]
         # U'V^-1 U as 2 U'theta - theta'V theta: an error of theta counts only squared.
@@ -53,11 +54,12 @@ def guard_radius(state, pooled, terms, epoch):
                 row -= (own.gram[i, j] + pooled.gram[i, j]) * theta[j]
             fit += row * theta[i]
         fit += ROUNDING_OF_SUMS * (own.scalars[1] + pooled.scalars[1])
+        rest = level + prior
         if terms.bias > 0.0:
-            square = fit + 2.0 * level + prior + 2.0 * terms.bias * terms.bias * total
-        else:
-            square = fit + level + prior
-        empirical = root(square)
+            rest += level + 2.0 * terms.bias * terms.bias * total
+        if fit < -rest:
+            return by_volume
+        empirical = math.sqrt((fit if not fit < 0.0 else 0.0) + rest)
         beta = empirical if empirical < beta or math.isnan(empirical) else beta
     return beta
 
@@ -268,7 +270,7 @@ def anchor(state, pooled, reports, pooled_reports, anchored, terms, beta):
     n = reports.scalars[0] + pooled_reports.scalars[0]
     tolerance = max(terms.tolerance, 1e-4)
     k = beta * beta / (n * tolerance * tolerance)
-    matrix = work[4:]
+    matrix = work[4 : 4 + d]
     copy(pooled.gram, matrix)
     for i in range(d):
         for j in range(d):

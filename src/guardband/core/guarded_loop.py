@@ -9,7 +9,6 @@ import numpy as np
 from guardband.core._jit import kernel
 from guardband.core.certify import observation_weight
 from guardband.core.guarded import guard_decide
-from guardband.core.linalg import dot
 from guardband.core.loop import (
     copy_features,
     judge_policy,
@@ -18,7 +17,7 @@ from guardband.core.loop import (
     pass_checkpoint,
 )
 from guardband.core.nature import turn_page
-from guardband.core.ridge import absorb_tidily
+from guardband.core.ridge import absorb_tidily, prediction
 from guardband.core.scene import Metric, Nature, Played
 from guardband.core.sync import EAGER, add_statistic, clear_statistic, due_anytime, pool
 from guardband.core.types import (
@@ -100,7 +99,7 @@ def simulate_guarded(
             )
             x = state.work[0]
             copy_features(offer.menu, k, task.coords, x)
-            guess = dot(x, state.estimate.theta)
+            guess = prediction(x, state.estimate.theta)
             absorb_tidily(
                 state, pooled, x, realised[k] + draws.noise[s, m], weight, guess, terms.ridge
             )

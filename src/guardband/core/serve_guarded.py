@@ -9,7 +9,7 @@ from guardband.core.certify import certificate_of, observation_weight, slacks
 from guardband.core.guarded import guard_decide, write_image
 from guardband.core.guarded_loop import note_report
 from guardband.core.loop import copy_features
-from guardband.core.ridge import absorb_tidily
+from guardband.core.ridge import absorb_tidily, prediction
 from guardband.core.sync import EAGER, due_anytime
 from guardband.core.types import (
     Estimate,
@@ -91,9 +91,7 @@ def serve_guarded(
     report[12] = certificate_of(used, outcome.beta, terms, task, believed, desk, state.work[1], k)
     copy_features(menu, k, coords, x)
     weight = observation_weight(state.estimate, outcome.plain, terms, task, offer, k)
-    guess = 0.0
-    for i in range(x.size):
-        guess += x[i] * theta[i]
+    guess = prediction(x, theta)
     if terms.anchors and not np.isnan(reward):
         copy_features(menu, b, coords, state.work[0])
         note_report(told, state.work[0], reward)

@@ -141,7 +141,8 @@ def _decide(state, pooled, solo, terms, task, offer, desk, beta, t, draws, s):
 @kernel
 def _sample(state, beta, normal):
     """Write theta-hat + beta A eta to work[1], with A the Cholesky factor of V^-1."""
-    factor, sample = state.work[4:], state.work[1]
+    sample = state.work[1]
+    factor = state.work[4 : 4 + sample.size]
     copy(state.estimate.inverse, factor)
     cholesky(factor)
     for i in range(sample.size):

@@ -141,7 +141,7 @@ class State(NamedTuple):
 
     own: Statistic
     estimate: Estimate
-    work: Floats  # (4 + d, d) scratch: the played vector, V^-1 times it, and a factorisation's
+    work: Floats  # (work_rows(d), d): scratch, and what `absorb_tidily` keeps between rebuilds
 
 
 class Terms(NamedTuple):
@@ -244,6 +244,16 @@ def new_statistic(dim: int, *lead: int) -> Statistic:
     return Statistic(np.zeros((*lead, dim, dim)), np.zeros((*lead, dim)), np.zeros((*lead, 4)))
 
 
+def work_rows(dim: int) -> int:
+    """Return how many rows of scratch an agent has.
+
+    Four vectors (the played one, V^-1 times it, and others); a factorisation, d rows; then, for
+    `absorb_tidily`, what rounding has left out of W and U, d + 1 rows, and seven numbers, one in
+    a row: the same of the last three sums, and the four as they were left.
+    """
+    return 4 + dim + (dim + 1) + 7
+
+
 def new_fleet(agents: int, dim: int, ridge: float) -> State:
     """Return the state of `agents` agents that have seen nothing."""
     inverse = np.zeros((agents, dim, dim))
@@ -252,7 +262,7 @@ def new_fleet(agents: int, dim: int, ridge: float) -> State:
     scalars[:, 1] = scalars[:, 3] = ridge * dim
     scalars[:, 2] = ridge
     estimate = Estimate(inverse, np.zeros((agents, dim)), scalars)
-    return State(new_statistic(dim, agents), estimate, np.zeros((agents, 4 + dim, dim)))
+    return State(new_statistic(dim, agents), estimate, np.zeros((agents, work_rows(dim), dim)))
 
 
 def new_state(dim: int, ridge: float) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -65,6 +66,17 @@ def save_team(team: Team, path: str | Path) -> Path:
             "pending_x": np.array([each.x for each in waiting]).reshape(-1, team.dim),
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
+    try:
+        _write(place, text, arrays)
+    except OSError as error:
+        raise OSError(error.errno, f"it cannot be saved ({error.strerror})", str(place)) from error
+    return place
+
+
+def _write(place: Path, text: str, arrays: dict[str, Any]) -> None:
+    """Write the file under another name, and give it its own when it is complete."""
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
     place.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f"{place.name}.", suffix=".part")
     try:
@@ -75,7 +87,6 @@ def save_team(team: Team, path: str | Path) -> Path:
         Path(name).replace(place)
     finally:
         Path(name).unlink(missing_ok=True)
-    return place
 
 
 def load_team(path: str | Path) -> Team:
@@ -101,7 +112,11 @@ def load_team(path: str | Path) -> Team:
         ValueError,
         zipfile.BadZipFile,
     ) as error:
-        raise ValueError(f"{place} is not a saved fleet, or it is damaged ({error}).") from error
+        # What numpy says of a file that is not its own is about pickles, and no help here.
+        detail = "" if "pickle" in str(error) else f" ({error})"
+        raise ValueError(
+            f"{place} is not a saved agent or fleet, or it is damaged{detail}."
+        ) from error
     raise ValueError(
         f"{place} has format version {about['version']}, newer than the {VERSION} this version of "
         "guardband reads: upgrade guardband."
@@ -121,7 +136,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Team:
         seed=about["seed"],
     )
     for name, array in _arrays(team).items():
-        saved = arrays[name]
+        saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
         if saved.shape != array.shape or not np.isfinite(saved).all():
             raise ValueError(f"{name} does not fit")
         array[...] = saved
@@ -140,13 +155,17 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Team:
 
 
 def _arrays(team: Team) -> dict[str, Any]:
-    own, estimate, _ = team.fleet
+    own, estimate, work = team.fleet
     parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": team.pooled}
-    return team.engine.arrays() | {
-        f"{part}_{field}": array
-        for part, values in parts.items()
-        for field, array in values._asdict().items()
-    }
+    return (
+        team.engine.arrays()
+        | {"work": work}
+        | {
+            f"{part}_{field}": array
+            for part, values in parts.items()
+            for field, array in values._asdict().items()
+        }
+    )
 
 
 def _plain(algorithm: Any) -> dict[str, Any]:

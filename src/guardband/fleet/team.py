@@ -112,6 +112,7 @@ class Team:
         state, ridge = self.states[0], self.engine.ridge
         _copy(pooled, self.pooled)
         clear_statistic(state.own)
+        state.work[...] = 0.0
         refresh(state, self.pooled, ridge)
         self.logdet_pooled = float(state.estimate.scalars[0])
         if handed_in.scalars[0] + own.scalars[0] > 0.0:
