@@ -131,10 +131,14 @@ class MemoryTransaction:
         """Return a space's streams, in the order of their names."""
         return [row for row in self._all(StreamRow) if row.space == space]
 
-    def count_streams(self, space: str, task: str) -> int:
-        """Return how many streams of a task are open."""
-        rows = self.streams(space)
-        return sum(row.task == task and row.state == "open" for row in rows)
+    def count_streams(self, space: str, task: str) -> tuple[int, int]:
+        """Return how many streams of a task are open, and how many there are in all."""
+        rows = [row for row in self.streams(space) if row.task == task]
+        return sum(row.state == "open" for row in rows), len(rows)
+
+    def contributors(self, space: str) -> set[str]:
+        """Return the tasks that have stored observations, in open streams or in sealed ones."""
+        return {row.task for row in self.streams(space) if row.n > 0}
 
     def pulse(self, stream: str) -> PulseRow | None:
         """Return when a stream was last heard of."""

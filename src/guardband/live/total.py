@@ -16,6 +16,7 @@ __all__ = [
     "Total",
     "difference",
     "empty_total",
+    "is_sound",
     "matrix_of",
     "packed_size",
     "statistic_of",
@@ -70,6 +71,15 @@ class Total(NamedTuple):
         dim = _dim_of(self.gram.size)
         assert dim is not None
         return dim
+
+
+def is_sound(total: Total, ridge: float) -> bool:
+    """Tell whether one can compute with a sum: finite, and V = ridge I + W well above 0."""
+    numbers = np.array([total.surprise, total.weight])
+    if not (np.isfinite(total.gram).all() and np.isfinite(numbers).all()):
+        return False
+    least = np.linalg.eigvalsh(matrix_of(total)[:-1, :-1])[0]
+    return bool(least >= -0.5 * ridge)
 
 
 def packed_size(dim: int) -> int:

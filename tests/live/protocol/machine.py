@@ -58,9 +58,10 @@ class Machine(RuleBasedStateMachine):
         batch=st.sampled_from([1, 1, 2]),
         streams=st.sampled_from([1, 1, 2]),
         interval=st.sampled_from([0.0, 0.0, 3.0]),
+        contexts=st.sampled_from(["shared", "per-request"]),
     )
-    def begin(self, batch: int, streams: int, interval: float) -> None:
-        self.space = make_space(batch, streams, interval)
+    def begin(self, batch: int, streams: int, interval: float, contexts: str) -> None:
+        self.space = make_space(batch, streams, interval, contexts)
         self.coordinator = self.new_coordinator()
         self.coordinator.create_space(self.space, who="test", now=self.now)
         for task in ("movies", "tv"):
@@ -207,6 +208,8 @@ class Machine(RuleBasedStateMachine):
         try:
             self.coordinator.register("home", request, now=self.now)
         except Refused as problem:
+            if self.space.contexts == "shared":
+                self.expect(problem, "task_busy", "already_continued", "retracted")
             self.digest(player, problem)
         self.note_closing()
 
@@ -308,7 +311,8 @@ class Machine(RuleBasedStateMachine):
         if news.open is not None:
             player.heard = news.open.epoch
         chain = player.chain
-        step = chain.adopt(news, next_round=player.journal.round + 1)
+        shared = self.space.contexts == "shared"
+        step = chain.adopt(news, next_round=player.journal.round + 1 if shared else None)
         if step.verdict == Verdict.CONFLICT:
             self.give_up(player, chain.anew(self.fresh("stream")))
         else:
@@ -568,7 +572,7 @@ class Machine(RuleBasedStateMachine):
     def check_barrier(self, player: Player, round_: int) -> None:
         """Nobody acts on a reward that was earned in the round it acts in, or later."""
         pooled = player.chain.pooled
-        if pooled is not None:
+        if pooled is not None and self.space.contexts == "shared":
             mine = set(player.journal.tags)
             for tag in self.book.read(pooled, what="I3"):
                 assert tag in mine or tag.round < round_ or player.tainted, "a reward leaked"
@@ -654,6 +658,8 @@ class Machine(RuleBasedStateMachine):
         for _ in range(3):
             for place, player in enumerate(self.players):
                 for _ in range(6):
+                    if self.space.contexts == "shared":  # until the task's other stream is stale
+                        self.time_passes(self.space.sync.live_s + 1.0)
                     chain = player.chain
                     answer = self.carry_out(chain.stream, chain.upload())
                     self.replies = [(place, player.life, chain.stream, answer)]

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from live.protocol.machine import Machine
 
-from guardband.live import administration, increments, registry
-from guardband.live import coordinator as rules
+from guardband.live.coordinator import administration, registry
+from guardband.live.coordinator import coordinator as rules
+from guardband.live.coordinator import upload_checks as increments
 from guardband.live.agent.chain import Chain, Step, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.epochs import answer

@@ -92,6 +92,16 @@ class Scene:
             return step.verdict
         raise AssertionError("it was accepted")
 
+    def refused_at(self, who: str) -> str:
+        """Send something new that will be refused; return the code."""
+        self.observe(who)
+        self.cut(who)
+        try:
+            self.send(who)
+        except Refused as problem:
+            return problem.code
+        raise AssertionError("it was accepted")
+
     def news(self, who: str) -> News | None:
         chain = self.chains[who]
         return self.coordinator.news(

@@ -56,7 +56,9 @@ class StoreContract:
             assert t.spaces() == t.tasks("home") == t.streams("home") == t.pulses("home") == []
             assert t.epochs("home", 9) == t.entries("home", 1) == t.tokens() == []
             assert t.events(None, 9) == t.samples("home", 0, 0.0) == []
-            assert t.count_streams("home", "movies") == t.unanswered("home", 1, 0.0) == 0
+            assert t.unanswered("home", 1, 0.0) == 0
+            assert t.count_streams("home", "movies") == (0, 0)
+            assert t.contributors("home") == set()
 
     def test_rows_come_back_as_they_were(self, store):
         token = TokenRow("id", "ff", "agent", "home", "movies", "n", 1.0, None)
@@ -154,8 +156,9 @@ class StoreContract:
             assert t.unanswered("home", 8, 10.0) == 1  # s1
             assert t.unanswered("home", 8, 0.0) == 2  # and s4, heard of long ago
             assert t.unanswered("home", 9, 10.0) == 2  # and s2
-            assert t.count_streams("home", "movies") == 3
-            assert t.count_streams("home", "tv") == 1
+            assert t.count_streams("home", "movies") == (3, 4)
+            assert t.count_streams("home", "tv") == (1, 1)
+            assert t.contributors("home") == {"movies", "tv"}
 
     def test_events_are_numbered_and_newest_first(self, store):
         for k, space in enumerate(["home", "away", "home"]):

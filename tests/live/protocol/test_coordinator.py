@@ -281,17 +281,105 @@ def test_no_sum_is_served_before_enough_tasks_are_in_it():
     scene.observe(a)
     assert scene.trigger(a).open is None  # alone
     b = scene.join("tv")
-    assert scene.trigger(a).open is not None
-    scene.answer(b)  # has nothing
+    assert scene.trigger(a).open is None  # it has nothing
+    scene.observe(b)
+    scene.pool(b, a)
+    assert scene.chain(a).pooled is not None
+    # One is left out: an epoch says so at once, and nobody goes on with the sum.
+    scene.coordinator.quarantine("home", "tv", "odd", who="me", now=scene.now)
+    scene.answer(a)
     news = scene.news(a)
     assert news is not None
-    assert (news.epoch, news.total, news.streams) == (1, None, 1)
-    assert scene.coordinator.epoch("home", 1).total is None
-    assert scene.adopt(a).verdict == Verdict.WAIT
+    assert (news.epoch, news.total, news.streams, news.excluded) == (2, None, 1, 1)
+    assert scene.coordinator.epoch("home", 2).total is None
+    assert scene.adopt(a).verdict == Verdict.ADOPTED
+    assert (scene.chain(a).pooled, scene.chain(a).epoch) == (None, 2)
+    assert scene.chain(a).own.as_bytes() == scene.chain(a).total.as_bytes()
+    scene.observe(a)
+    assert scene.trigger(a).open is None
+
+
+def test_an_epoch_needs_something_new():
+    scene = Scene()
+    a, b = scene.join("movies"), scene.join("tv")
+    scene.observe(a)
     scene.observe(b)
-    scene.adopt(b)
     scene.pool(a, b)
-    assert scene.chain(a).pooled is not None
+    for _ in range(3):  # the same again
+        assert scene.trigger(a).open is None
+    assert scene.coordinator.space("home")[1] == 1
+    # Those who are left out call for nothing that is not theirs.
+    scene.coordinator.quarantine("home", "tv", "odd", who="me", now=scene.now)
+    scene.answer(a)
+    scene.adopt(a), scene.adopt(b)
+    scene.observe(b, 5)
+    assert scene.trigger(b).open is None
+
+
+def test_the_price_of_a_choice_is_that_of_the_epoch():
+    """It is paid where the epoch was closed without a task, whatever became of the task since."""
+    scene = Scene()
+    a, b = scene.join("movies"), scene.join("tv")
+    scene.observe(a)
+    scene.observe(b)
+    scene.pool(a, b)
+    scene.coordinator.quarantine("home", "tv", "odd", who="me", now=scene.now)
+    scene.answer(a)
+    told = scene.news(a)
+    assert told is not None
+    assert (told.epoch, told.excluded) == (2, 1)
+    scene.coordinator.retract("home", "tv", "consent", who="me", now=scene.now)
+    scene.answer(a)
+    told = scene.news(a)
+    assert told is not None
+    assert (told.epoch, told.excluded) == (3, 1)
+    scene.coordinator.restore("home", "tv", "back", who="me", now=scene.now)
+    told = scene.news(a)  # the newest closed epoch is still one without it
+    assert told is not None
+    assert (told.epoch, told.excluded) == (3, 1)
+
+
+def test_where_contexts_are_shared_a_task_has_one_live_stream():
+    scene = Scene()
+    a = scene.join("movies")
+    problem = code_of(scene.join, "movies", "other")
+    assert (problem.code, problem.status) == ("task_busy", 409)
+    scene.observe(a)
+    scene.cut(a)
+    scene.send(a)
+    scene.now += scene.space.sync.live_s
+    scene.register("other")
+    assert scene.refused_at(a) == "sealed"
+    free = Scene(space=make_space(contexts="per-request"))
+    free.join("movies")
+    free.join("movies", "other")
+
+
+def test_where_delta_is_split_equally_there_is_one_stream_per_task():
+    scene = Scene(space=replace(make_space(contexts="per-request"), shares="equal"))
+    scene.join("movies")
+    assert code_of(scene.join, "movies", "other").code == "too_many_streams"
+    grown = replace(scene.space, agents=9)
+    assert code_of(scene.coordinator.configure, "home", grown, who="", now=0.0).code == (
+        "shares_fixed"
+    )
+    other = replace(scene.space, shares="registered")
+    assert code_of(scene.coordinator.configure, "home", other, who="", now=0.0).code == (
+        "shares_fixed"
+    )
+
+
+def test_no_place_is_given_twice_after_a_restore(scene):
+    scene.join("movies")
+    backup = scene.store.snapshot()
+    scene.join("tv")
+    scene.observe("tv")
+    scene.pool("tv", "movies")
+    scene.store.restore(backup)
+    scene.coordinator = Coordinator(scene.store)
+    scene.news("movies")  # it has seen an epoch that the coordinator does not know
+    late = scene.join("books")
+    assert scene.register(late).delta_share < 1 / 6  # that was tv's
 
 
 def test_numbers_go_on_after_a_restore(scene):
@@ -579,6 +667,7 @@ def test_shares_of_delta_sum_to_at_most_one(scene):
     problem = code_of(scene.register, "more", task="fourth")
     assert (problem.code, problem.status) == ("too_many_tasks", 409)
     # A second stream of a task has data, and so a share, of its own; the first keeps its own.
+    scene.now += scene.space.sync.live_s
     assert scene.register("more").delta_share == pytest.approx(1 / 20)
     assert scene.register("more").task_index == 2
     assert scene.register("tv").delta_share == pytest.approx(1 / 6)

@@ -28,6 +28,7 @@ from guardband.live.total import (
 )
 
 EXAMPLES = settings(max_examples=200)
+MANY = settings(max_examples=2000)  # where an example is cheap
 
 
 def space_of(dim: int, noise: float = 0.5, bound: float = 1.0, high: float = 1.0) -> Space:
@@ -188,13 +189,20 @@ def forge(case: Case, kind: str) -> tuple[Total, set[str]]:  # noqa: PLR0911 - o
         return later._replace(surprise=case.earlier.surprise - 2 * matrix[d, d] - 1.0), {"surprise"}
     if kind == "surprise absurd":
         return later._replace(surprise=1e290), {"surprise"}
+    if kind == "surprise without features":
+        step = np.zeros((d + 1, d + 1))
+        step[d, d] = more.weight * space.reward_bound**2
+        gram = case.earlier.gram + step[np.triu_indices(d + 1)]
+        fallen = case.earlier.surprise - 0.5 * step[d, d]
+        return later._replace(gram=gram, surprise=fallen), {"surprise", "magnitude", "rank"}
     assert kind == "n"
     return later._replace(n=case.earlier.n), {"batch", "magnitude"}
 
 
 FORGERIES = [
     "not finite", "outside", "too large", "W grows too fast", "W shrinks", "rewards too large",
-    "U unexplained", "rank", "weight", "surprise too small", "surprise absurd", "n",
+    "U unexplained", "rank", "weight", "surprise too small", "surprise absurd",
+    "surprise without features", "n",
 ]  # fmt: skip
 
 
@@ -215,6 +223,27 @@ def test_forgeries_are_refused_many_times(kind, case):
     assert refusal(case, later) in checks
 
 
+@pytest.mark.parametrize("n", [10**9, 10**13, 10**15, 2**53])
+def test_who_claims_many_observations_may_not_send_anything(n):
+    space, zero = space_of(3), empty_total(3)
+    top, nothing = n * space.max_weight, np.zeros(4)
+    eye, corner = np.diag([1.0, 1.0, 1.0, 0.0]), np.diag([0.0, 0.0, 0.0, 1.0])
+    lopsided = eye.copy()
+    lopsided[0, 0] = -1e-3
+    outer = np.outer(nothing, nothing)
+    for matrix, surprise, check in (
+        (-1e3 * eye + outer, 0.0, "psd"),
+        (-0.5 * space.penalty * eye, 0.0, "psd"),
+        (1e-3 * top * lopsided, 0.0, "psd"),
+        (outer, -1e3, "surprise"),
+        (1e-3 * top * corner, -1e-3 * top, "surprise"),
+    ):
+        total = with_matrix(Total(n, np.zeros(packed_size(3)), surprise, top), matrix)
+        with pytest.raises(Refused) as caught:
+            check_increment(space, (0, 1, 2), zero, total)
+        assert caught.value.more["check"] in (check, "rewards"), (n, check, caught.value)
+
+
 def test_too_small_a_batch_is_refused():
     case = Case(0, 3, 10, 5, "random")
     check_increment(case.space, case.uses, case.earlier, case.later, min_batch=5)
@@ -231,7 +260,7 @@ NUMBERS = st.one_of(
 )
 
 
-@EXAMPLES
+@MANY
 @given(
     n=NUMBERS,
     gram=st.one_of(NUMBERS, st.lists(NUMBERS, max_size=7)),
@@ -245,7 +274,7 @@ def test_nothing_but_a_refusal_comes_out_of_junk(n, gram, surprise, weight):
         check_increment(space_of(2), (0, 1), empty_total(2), total)
 
 
-@EXAMPLES
+@MANY
 @given(
     gram=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=6, max_size=6),
     n=st.integers(0, 2**53),
@@ -260,7 +289,7 @@ def test_no_finite_numbers_reach_lapack_unchecked(gram, n, surprise, weight, bou
         check_increment(space, (0, 1), empty_total(2), total)
 
 
-@EXAMPLES
+@MANY
 @given(case=CASES)
 def test_totals_survive_json_and_bytes(case):
     total = case.later
@@ -271,7 +300,7 @@ def test_totals_survive_json_and_bytes(case):
     assert back.as_bytes() == total.as_bytes()
 
 
-@EXAMPLES
+@MANY
 @given(case=CASES)
 def test_totals_add_up(case):
     both = total_sum(case.dim, (case.earlier, difference(case.later, case.earlier)))

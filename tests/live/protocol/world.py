@@ -23,11 +23,17 @@ DIM, DEEP = 4, 26
 USES = {"movies": (0, 1, 2, 3), "tv": (0, 1), "books": (1, 2, 3)}
 
 
-def make_space(min_batch: int = 1, min_streams: int = 1, min_interval_s: float = 0.0) -> Space:
+def make_space(
+    min_batch: int = 1,
+    min_streams: int = 1,
+    min_interval_s: float = 0.0,
+    contexts: str = "shared",
+) -> Space:
     return Space(
         name="home",
         features=tuple("abcd"),
         agents=len(USES),
+        contexts=contexts,
         noise=2.0**-DEEP,
         sync=Sync(
             min_batch=min_batch,

@@ -31,7 +31,7 @@ TICK_S = 0.2  # between two looks at windows and triggers
 REPORT_S = 5.0
 UPLOAD_S = 30.0  # what was counted goes to the coordinator at least so often, epoch or not
 CONFIRM_S = 300.0  # and what it should have is sent again so often: it may have forgotten
-TRIGGER_S = 1.0  # between two calls for an epoch that were not followed
+TRIGGER_S, TRIGGER_MOST_S = 1.0, 60.0  # between two calls for an epoch that were not followed
 TIDY_S = 10.0
 ELECTION_S = 1.0
 BACKOFF_S = (0.2, 30.0)
@@ -71,6 +71,7 @@ class Courier:
         self._done: dict[str, float] = {}
         self._epoch_at = time.monotonic()
         self._patience = 0.0
+        self._unheeded = 0  # calls for an epoch, since the last news
         self._owing = True  # an answer to an epoch may not have arrived
         self._ears = threading.Lock()
         self._heard = 0  # news that were taken in
@@ -124,7 +125,7 @@ class Courier:
         """Take in what is new; tell whether anything was."""
         desk = self.desk
         opened = self._opened
-        epoch, stream = desk.chain.epoch, desk.chain.stream
+        stream = desk.chain.stream
         asked_at, heard = desk.clock.now(), self._heard
         try:
             news = self.link.news(
@@ -148,10 +149,11 @@ class Courier:
                 desk.renew(asked_at)
                 return False
             self._heard += 1
-            before = self._news_so_far()
+            self._unheeded = 0
+            before, epoch = self._news_so_far(), desk.heard_of
             self._amiss = not desk.hear(news, stream, asked_at)
             self._opened = news.open
-        if desk.chain.epoch != epoch:
+        if desk.heard_of != epoch:
             self._epoch_at = time.monotonic()
         return before != self._news_so_far()
 
@@ -173,8 +175,10 @@ class Courier:
         elif self._due() and not desk.held and desk.chain.answered <= newest:
             answer = self._upload(for_epoch=newest + 1, trigger=True)
             if answer is not None and answer.open is None and answer.epoch <= newest:
-                # Nobody else is there, or the last epoch was just now: do not insist.
-                self._patience = time.monotonic() + max(TRIGGER_S, desk.space.sync.min_interval_s)
+                # Too few are there, or the last epoch was just now: do not insist.
+                wait = min(TRIGGER_MOST_S, TRIGGER_S * 2.0**self._unheeded)
+                self._patience = time.monotonic() + max(wait, desk.space.sync.min_interval_s)
+                self._unheeded += 1
         elif desk.n > desk.chain.base.n and self._time_for("upload", UPLOAD_S):
             answer = self._upload()
         elif desk.chain.base.n > 0 and self._time_for("confirm", CONFIRM_S):

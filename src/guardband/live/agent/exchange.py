@@ -9,7 +9,7 @@ from guardband.live.agent.chain import Chain, Step, Verdict
 from guardband.live.agent.ledger import Ledger
 from guardband.live.messages import Mark, News, Refused, Registered, Uploaded
 from guardband.live.space import Space
-from guardband.live.total import Total
+from guardband.live.total import Total, is_sound
 
 __all__ = ["Exchange"]
 
@@ -94,7 +94,7 @@ class Exchange(Ledger):
                         (self.heard_of, self.stream),
                     )
                 own = Mark(0, "") if news.own is None else news.own
-                total = None if news.total is None else news.total.as_bytes()
+                total = self._usable(news)
                 self.journal.query(
                     "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
                     (news.epoch, self.stream, total, *own, news.round, news.excluded, now),
@@ -102,6 +102,14 @@ class Exchange(Ledger):
             self.reload()
             self.adopt_before(self.last_round + 1)
             return news.config is None or Space.from_json(news.config) == self.space
+
+    def _usable(self, news: News) -> bytes | None:
+        """Return the sum of an epoch, if one can compute with it."""
+        if news.total is None or not is_sound(news.total, self.space.penalty):
+            if news.total is not None:
+                log.error("guardband: epoch %d has a sum that no data give: not used", news.epoch)
+            return None
+        return news.total.as_bytes()
 
     def renew(self, asked_at: float) -> None:
         """Note that the coordinator was reached and had nothing new."""
@@ -137,7 +145,7 @@ class Exchange(Ledger):
             explore_for_s=None,
             paused=None,
         )
-        step = self.whole_chain().adopt(news)
+        step = self.whole_chain().adopt(news, next_round=round if self.shared else None)
         self.journal.query(
             "DELETE FROM epoch WHERE stream = ? AND adopted_at IS NULL AND epoch < ?",
             (self.stream, epoch),

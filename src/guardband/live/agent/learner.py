@@ -38,26 +38,30 @@ def short(reason: str) -> str:
     return KEYS.get(reason, reason)
 
 
-def delta_share(space: Space, share: float, epoch: int) -> float:
-    """Return the part of delta that one task may use up in its p-th set of data, p = epoch + 1.
+def delta_share(space: Space, share: float, epoch: int, excluded: int = 0) -> float:
+    """Return the part of delta that one stream may use up in its p-th set of data, p = epoch + 1.
 
     Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2).
+
+    People may have left out tasks because of their rewards, any of 2^M sets of them. One half is
+    for the case that they left out none, the other for all other cases: with k tasks out
+    1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" has no such half.
     """
     p = epoch + 1
+    choice = 1.0 / ((math.e - 1.0) * (space.agents + 1) ** excluded) if excluded else 1.0
     if space.shares == "equal":
-        return 6.0 * space.delta / (math.pi**2 * space.agents * p * p)
-    return space.delta * share / (p * (p + 1))
+        return choice * 6.0 * space.delta / (math.pi**2 * space.agents * p * p)
+    return choice * 0.5 * space.delta * share / (p * (p + 1))
 
 
 def level_of(space: Space, base: float, share: float, epoch: int, excluded: int = 0) -> float:
     """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space.
 
-    Guard-UCB with two radii halves its share, as the others do for two sources of noise. Tasks
-    that people left out may have been chosen by their rewards: each costs a factor of M + 1.
+    Guard-UCB with two radii halves its share, as the others do for two sources of noise.
     """
     if space.shares == "equal" and space.algorithm == "GuardUcb" and not excluded:
         return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
-    part = delta_share(space, share, epoch) / (space.agents + 1) ** excluded
+    part = delta_share(space, share, epoch, excluded)
     learner = space.learner(delta=part)
     if isinstance(learner, GuardUcb):
         return 2.0 * math.log((2.0 if learner.radius in ("best", "paper") else 1.0) / part)

@@ -25,9 +25,9 @@ from guardband.live.coordinator.registry import (
     chain_conflict,
     retracted,
     seal_stream,
-    share_of,
 )
 from guardband.live.coordinator.report_store import keep_report
+from guardband.live.coordinator.shares import share_of
 from guardband.live.coordinator.upload_checks import check_increment
 from guardband.live.messages import (
     Cut,
@@ -183,7 +183,8 @@ class Coordinator(Administration):
         keep_report(t, held.stream, request.report, now=now)
         row = self._note_seen(t, row, request.seen_epoch, who=held.task, now=now)
         stored = self._compare_and_set(space, task, held, request)
-        if request.trigger:
+        if request.trigger and task.status == "active" and stored.n > stored.entry_n:
+            t.put(stored)  # it counts among those who have something to give
             seen = request.seen_epoch
             row = open_epoch(t, row, space, by=held.stream, seen=seen, now=now)
         if row.open and request.for_epoch == row.open and stored.answer_epoch < row.open:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from guardband.live.coordinator.shares import skip_places
 from guardband.live.messages import Mark, News, OpenEpoch, Refused
 from guardband.live.space import Space
 from guardband.live.store.base import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
@@ -76,6 +77,7 @@ def note_restore(
     last = next((event.at for event in events if event.what == "server restore"), -math.inf)
     if not 0.0 <= now - last < RESTORE_QUIET_S:
         t.note(now, space, who, "server restore", json.dumps(detail))
+        skip_places(t, space)
 
 
 def open_epoch(
@@ -100,8 +102,8 @@ def open_epoch(
     number = next_number(row)
     if row.open or not row.epoch <= seen < number:
         return row
-    active = sum(task.status == "active" for task in t.tasks(row.name))
-    if active < space.sync.min_streams and not at_once:
+    active = {task.task for task in t.tasks(row.name) if task.status == "active"}
+    if len(active & t.contributors(row.name)) < space.sync.min_streams and not at_once:
         return row
     since = math.inf if row.closed_at is None else now - row.closed_at
     if 0.0 <= since < space.sync.min_interval_s and not at_once:
@@ -149,7 +151,8 @@ def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> S
     whatever it has stored since: its owner chose when to store that by looking at its own data,
     and the confidence set holds for cuts made when the epoch was heard of.
     """
-    active = {task.task for task in t.tasks(row.name) if task.status == "active"}
+    everybody = t.tasks(row.name)
+    active = {task.task for task in everybody if task.status == "active"}
     totals: list[Total] = []
     tasks: set[str] = set()
     answered = late = round_ = 0
@@ -197,6 +200,7 @@ def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> S
             total=total.as_bytes(),
             sha256=total.sha256,
             logdet=_logdet(space, total),
+            excluded=len(everybody) - len(active),
         )
     )
     row = row._replace(epoch=row.open, open=0, closed_at=now)
@@ -232,7 +236,7 @@ def tell(
         config=None if config_version == row.config_version else space.as_json(),
         explore_for_s=space.lease_s,
         paused=row.paused,
-        excluded=sum(task.status == "quarantined" for task in t.tasks(row.name)),
+        excluded=0 if closed is None else closed.excluded,
     )
 
 

@@ -7,6 +7,7 @@ import re
 
 from guardband.checks import as_index_set
 from guardband.live.coordinator.epochs import note_restore
+from guardband.live.coordinator.shares import next_place
 from guardband.live.messages import Mark, Refused, Register
 from guardband.live.space import NAME, Space
 from guardband.live.store.base import PulseRow, SpaceRow, StreamRow, TaskRow, Transaction
@@ -20,11 +21,11 @@ __all__ = [
     "seal_stream",
     "set_paused",
     "set_status",
-    "share_of",
 ]
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-MOST_STREAMS = 1000  # open ones per task
+MOST_STREAMS = 1000  # open ones per task, and ...
+MOST_EVER = 10_000  # ... those that have ended as well: each is a part of every epoch
 STATUSES = {"quarantine": "quarantined", "retract": "retracted", "restore": "active"}
 
 
@@ -63,6 +64,14 @@ def change_space(
             409,
             f"data cannot be added up across this change ({', '.join(differ)}): make a new space, "
             f"with `guardband space revise {row.name} NEW --features ...`.",
+        )
+    fixed = old.shares == "equal" and new.agents > old.agents
+    if new.shares != old.shares or fixed:
+        raise Refused(
+            "shares_fixed",
+            409,
+            f"delta was split among {old.agents} tasks (shares={old.shares!r}), and parts of it "
+            "are used up: with shares='registered', chosen when a space is made, tasks may join.",
         )
     tasks = len(t.tasks(row.name))
     if new.agents < tasks:
@@ -108,15 +117,6 @@ def set_status(
     return True
 
 
-def share_of(space: Space, place: int) -> float:
-    """Return the part of delta that belongs to the stream which registered in this place.
-
-    Every stream computes with a set of data of its own, also the second one of a task. "equal" is
-    for one stream per task, as in `gb.Fleet`.
-    """
-    return 1.0 / space.agents if space.shares == "equal" else 1.0 / (place * (place + 1))
-
-
 def add_stream(
     t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float
 ) -> tuple[TaskRow, int]:
@@ -140,18 +140,58 @@ def add_stream(
     if request.continue_of is not None:
         _hand_over(t, row, space, request, now=now)
     if known is not None:
-        t.touch(request.stream, now, None, row.config_version)
+        # Which rules it knows, it says when it asks for news: this answer may get lost.
+        t.touch(request.stream, now, None, None)
         return task, known.place
-    if t.count_streams(row.name, request.task) >= MOST_STREAMS:
-        raise Refused(
-            "too_many_streams",
-            409,
-            f"task {request.task!r} has {MOST_STREAMS} open streams: seal those that ended.",
-        )
+    _check_number(t, row, space, request.task)
+    if space.contexts == "shared":
+        _make_way(t, row, space, request.task, now=now)
     new = _stream_row(t, request.stream, row.name, request, space.dim, now=now)
     t.put(new)
     t.put(_pulse_row(request.stream, row, request.task, now=now))
     return task, new.place
+
+
+def _check_number(t: Transaction, row: SpaceRow, space: Space, task: str) -> None:
+    """Refuse one stream too many."""
+    open_, ever = t.count_streams(row.name, task)
+    if open_ >= MOST_STREAMS or ever >= MOST_EVER:
+        raise Refused(
+            "too_many_streams",
+            409,
+            f"task {task!r} has {open_} open streams, and had {ever}: seal those that ended, and "
+            "keep state folders, because each of them is a stream.",
+        )
+    if space.shares == "equal" and ever:
+        raise Refused(
+            "too_many_streams",
+            409,
+            f"task {task!r} had a stream before, and where delta is split equally there is no part "
+            "of it for a second one: keep one state folder, or use shares='registered'.",
+        )
+
+
+def _make_way(t: Transaction, row: SpaceRow, space: Space, task: str, *, now: float) -> None:
+    """End a task's former streams, or refuse a new one beside one that is alive.
+
+    Where contexts are shared, weights count on one observation per task and round.
+    """
+    mine = {s.stream: s for s in t.streams(row.name) if (s.task, s.state) == (task, "open")}
+    alive = [
+        pulse
+        for pulse in t.pulses(row.name)
+        if pulse.stream in mine and 0.0 <= now - pulse.last_seen < space.sync.live_s
+    ]
+    if alive:
+        raise Refused(
+            "task_busy",
+            409,
+            f"task {task!r} decides in another state folder, heard of "
+            f"{now - alive[0].last_seen:.0f} s ago: tasks that share contexts have one each. If "
+            f"that one has ended, wait until it was silent for {space.sync.live_s:g} s.",
+        )
+    for former in mine.values():
+        seal_stream(t, former, former.mark, now=now)
 
 
 def _task(t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float) -> TaskRow:
@@ -284,7 +324,7 @@ def _stream_row(
         entry_version="",
         entry_round=0,
         entry_total=zero,
-        place=len(t.streams(space)) + 1,
+        place=next_place(t, space),
     )
 
 

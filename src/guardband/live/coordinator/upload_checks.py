@@ -22,7 +22,10 @@ __all__ = ["check_increment", "read_total"]
 MOST = 2**53  # observations: a whole number that a double still counts exactly
 HUGE = 1e300  # sums of two such numbers are still numbers
 EPS = float(np.finfo(np.float64).eps)
-LOOSE = 64.0  # roundings granted to the eigenvalues
+LOOSE = 64.0  # roundings granted to the eigenvalues, and ...
+# ... one more for each observation, up to so many: honest sums miss by a hundredth of that, and
+# without an end to it somebody who claims 2^53 observations could send anything.
+GRANTED, GRANTED_IN_ALL = 2**20, 2**30
 
 
 def read_total(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> Total:
@@ -57,15 +60,18 @@ def check_increment(
     0 <= dQ <= y_max^2 d(sum w); then, by eigenvalues, dG is positive semi-definite (so W grows, and
     U is explained by rewards as large as Q says) and of rank dn at most.
 
-    Of H = sum w (yhat^2 - 2 y yhat) = sum w (y - yhat)^2 - Q two things follow: dH >= -dQ, and
-    |dH| is at most what the largest possible predictions would give. The first is the one that
-    matters, as a smaller H means a smaller radius. The second only keeps absurd numbers out: a
-    prediction is psi'theta-hat from data of others, too, which the declared bounds limit to
-    L y_max sqrt(N w_max / ridge) / 2 after N observations, N <= 2^53. Whether the predictions were
-    those of the agent's estimate cannot be checked from sums.
+    Of H = sum w (yhat^2 - 2 y yhat) = sum w (y - yhat)^2 - Q three things follow: dH >= -dQ; as
+    yhat = psi'theta-hat, dH >= -2 T sqrt(dQ trace dW), with T the largest length of an estimate;
+    and |dH| is at most what the largest possible predictions would give. The first two matter, as a
+    smaller H means a smaller radius. The last only keeps absurd numbers out: an estimate comes from
+    data of others, too, which the declared bounds limit to T = y_max sqrt(N w_max / ridge) / 2
+    after N observations, N <= 2^53. Whether the predictions were those of the agent's estimate
+    cannot be checked from sums.
 
     Sums of many rounded terms are not exact: a bound may be missed by (d + 1)(64 + dn) eps times
-    the largest number in G, which is what dn additions can be off by.
+    the largest number in G, which is what dn additions can be off by; dn counts up to 2^20. What
+    single increments may miss must not add up: the whole G is checked as well, and W may not take
+    away a part of the ridge that matters.
     """
     read_total(space.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
     matrix = matrix_of(later)
@@ -76,7 +82,7 @@ def check_increment(
     top = space.max_weight
     reach, bound = max(space.feature_bound, space.reward_bound) ** 2, space.reward_bound**2
     largest = float(np.abs(later.gram).max())
-    slack = 1.0 + EPS * (LOOSE + later.n)
+    slack = 1.0 + EPS * (LOOSE + min(later.n, GRANTED_IN_ALL))
     if largest > min(HUGE, later.n * top * reach * slack):
         _refuse("magnitude", f"gram holds {largest:g}: too large for n = {later.n} observations.")
     if not 0.0 <= later.weight <= min(HUGE, later.n * top * slack):
@@ -92,7 +98,7 @@ def check_increment(
             "must hold: wait for more.",
         )
     # How far dn additions can be off, for sums as large as these.
-    rounding = EPS * (space.dim + 1) * (LOOSE + more.n)
+    rounding = EPS * (space.dim + 1) * (LOOSE + min(more.n, GRANTED))
     doubt = rounding * max(largest, later.weight * bound, later.weight * reach)
     heavy = rounding * later.weight
     if not -heavy <= more.weight <= more.n * top + heavy:
@@ -103,9 +109,16 @@ def check_increment(
         _refuse("trace", f"W grew by {growth:g}, more than its features and weights can explain.")
     if not -doubt <= square <= bound * more.weight + doubt:
         _refuse("rewards", f"the rewards' squares grew by {square:g}, which no rewards explain.")
-    if more.surprise < -square - doubt - rounding * abs(later.surprise):
-        _refuse("surprise", f"surprise fell by {-more.surprise:g}, more than the rewards allow.")
     _check_eigenvalues(step, more.n, largest, rounding)
+    in_all = EPS * (space.dim + 1) * (LOOSE + min(later.n, GRANTED_IN_ALL))
+    _check_eigenvalues(matrix, later.n, largest, in_all)
+    least = float(np.linalg.eigvalsh(matrix[:-1, :-1])[0])
+    if least < -space.penalty / (4 * space.agents):
+        _refuse("psd", f"W has the eigenvalue {least:g}, too far below 0 for this space's ridge.")
+    spare = rounding * (largest + abs(later.surprise))
+    possible = 2.0 * _longest_estimate(space) * math.sqrt(max(0.0, square) * max(0.0, growth))
+    if more.surprise < -min(square, possible) - spare or later.surprise < -matrix[-1, -1] - spare:
+        _refuse("surprise", f"surprise fell by {-more.surprise:g}, more than the rewards allow.")
 
 
 def _check_eigenvalues(step: Floats, dn: int, largest: float, rounding: float) -> None:
@@ -122,11 +135,15 @@ def _check_eigenvalues(step: Floats, dn: int, largest: float, rounding: float) -
         _refuse("rank", f"the increment of gram has a rank above its {dn} observations.")
 
 
+def _longest_estimate(space: Space) -> float:
+    """Return the largest length that a ridge estimate can have, see `check_increment`."""
+    return space.reward_bound * math.sqrt(MOST * space.max_weight / space.penalty) / 2.0
+
+
 def _largest_surprise(space: Space) -> float:
     """Return the largest |w (yhat^2 - 2 y yhat)| of one observation, see `check_increment`."""
-    top, bound = space.max_weight, space.reward_bound
-    guess = space.feature_bound * bound * math.sqrt(MOST * top / space.penalty) / 2.0
-    return top * guess * (guess + 2.0 * bound)
+    guess = space.feature_bound * _longest_estimate(space)
+    return space.max_weight * guess * (guess + 2.0 * space.reward_bound)
 
 
 def _is_number(value: Any) -> bool:

@@ -129,6 +129,7 @@ class EpochRow(NamedTuple):
     total: bytes | None
     sha256: str | None
     logdet: float | None  # log det(V / ridge), for people
+    excluded: int = 0  # tasks that people had left out when it was closed
 
 
 class EntryRow(NamedTuple):
@@ -224,8 +225,11 @@ class Transaction(Protocol):
     def streams(self, space: str) -> list[StreamRow]:
         """Return a space's streams, in the order of their names."""
 
-    def count_streams(self, space: str, task: str) -> int:
-        """Return how many streams of a task are open."""
+    def count_streams(self, space: str, task: str) -> tuple[int, int]:
+        """Return how many streams of a task are open, and how many there are in all."""
+
+    def contributors(self, space: str) -> set[str]:
+        """Return the tasks that have stored observations, in open streams or in sealed ones."""
 
     def pulse(self, stream: str) -> PulseRow | None:
         """Return when a stream was last heard of."""

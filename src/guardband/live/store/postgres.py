@@ -167,14 +167,20 @@ class PostgresTransaction:
         """Return a space's streams, in the order of their names."""
         return self.rows(StreamRow, "space = %s", space)
 
-    def count_streams(self, space: str, task: str) -> int:
-        """Return how many streams of a task are open."""
-        return self._count(
-            f"select count(*) from {SCHEMA}.stream "
-            "where space = %s and task = %s and state = 'open'",
+    def count_streams(self, space: str, task: str) -> tuple[int, int]:
+        """Return how many streams of a task are open, and how many there are in all."""
+        ((open_, ever),) = self._ask(
+            f"select count(*) filter (where state = 'open'), count(*) from {SCHEMA}.stream "
+            "where space = %s and task = %s",
             space,
             task,
         )
+        return int(open_), int(ever)
+
+    def contributors(self, space: str) -> set[str]:
+        """Return the tasks that have stored observations, in open streams or in sealed ones."""
+        sql = f"select distinct task from {SCHEMA}.stream where space = %s and n > 0"
+        return {task for (task,) in self._ask(sql, space)}
 
     def pulse(self, stream: str) -> PulseRow | None:
         """Return when a stream was last heard of."""

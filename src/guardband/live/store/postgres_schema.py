@@ -138,7 +138,9 @@ create table guardband.token (
 """
 
 # Append only: step k leads from format k to k + 1. Semicolons end statements, and nothing else.
-MIGRATIONS = (VERSION_1,)
+VERSION_2 = "alter table guardband.epoch add column excluded bigint not null default 0"
+
+MIGRATIONS = (VERSION_1, VERSION_2)
 FORMAT = len(MIGRATIONS)
 
 

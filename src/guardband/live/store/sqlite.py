@@ -207,10 +207,16 @@ class SqliteTransaction:
         """Return a space's streams, in the order of their names."""
         return self._all(StreamRow, "space = ? order by stream", space)
 
-    def count_streams(self, space: str, task: str) -> int:
-        """Return how many streams of a task are open."""
-        sql = "select count(*) from stream where space = ? and task = ? and state = 'open'"
-        return int(self._run(sql, (space, task)).get)
+    def count_streams(self, space: str, task: str) -> tuple[int, int]:
+        """Return how many streams of a task are open, and how many there are in all."""
+        sql = "select total(state = 'open'), count(*) from stream where space = ? and task = ?"
+        open_, ever = self._run(sql, (space, task)).get
+        return int(open_), int(ever)
+
+    def contributors(self, space: str) -> set[str]:
+        """Return the tasks that have stored observations, in open streams or in sealed ones."""
+        sql = "select distinct task from stream where space = ? and n > 0"
+        return {task for (task,) in self._run(sql, (space,))}
 
     def pulse(self, stream: str) -> PulseRow | None:
         """Return when a stream was last heard of."""

@@ -131,5 +131,6 @@ create table token (
     revoked_at real
 ) strict;
 """,
+    "alter table epoch add column excluded integer not null default 0",
 )
 FORMAT = len(MIGRATIONS)
