@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from guardband.live.messages import KINDS
 from guardband.live.space import Space
 
 __all__ = [
@@ -31,7 +32,6 @@ OPEN_DEADLINES = 5.0
 PENDING_WINDOWS = 2.0
 RECENT_S = 86_400.0  # how long a conflict, a refused increment or a restore is shown
 
-KINDS = ("learned", "explored", "baseline")
 LOSSES = ("defaulted", "void", "orphan")
 
 

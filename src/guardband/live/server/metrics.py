@@ -11,12 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from guardband.live.agent.desk import WHY
 from guardband.live.agent.learner import CONSERVATIVE
+from guardband.live.messages import KINDS
 from guardband.live.server.alerts import RECENT_S, alerts_of
 from guardband.live.server.snapshot import Snapshot, TaskPicture
 
 __all__ = ["OUTCOMES", "Counts", "exposition"]
 
-KINDS = ("learned", "explored", "baseline")
 OUTCOMES = ("observed", "defaulted", "void", "late", "orphan", "duplicate")
 REASONS = (*CONSERVATIVE, *WHY)  # what agents report; whatever else somebody sends is "other"
 TASK = ("space", "agent")
