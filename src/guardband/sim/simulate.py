@@ -237,12 +237,17 @@ def _outside_bounds(world: World, algorithms: Sequence[Algorithm]) -> list[list[
                 own.append((text, f"{what} reach {value:.4g}, {setting} is {bound:g}"))
         if isinstance(algorithm, GuardUcb) and (low < -1e-9 or high > 1 + 1e-9):
             text = (
-                f"{algorithm.name} assumes rewards in [0, 1], but they reach from {low:.3g} to "
-                f"{high:.3g}"
+                f"{algorithm.name} assumes rewards in [0, 1], but they reach from {_signed(low)} "
+                f"to {_signed(high)}"
             )
-            own.append((text, f"rewards reach {beyond:.3g}".replace("-", "\u2212")))
+            own.append((text, f"rewards reach {_signed(beyond)}"))
         found.append(own)
     return found
+
+
+def _signed(value: float) -> str:
+    """Return a number with a minus, not a hyphen, as tables and summaries have it."""
+    return f"{value:.3g}".replace("-", "\u2212")
 
 
 def _warn_of_bounds(outside: Sequence[Sequence[tuple[str, str]]]) -> None:
