@@ -20,6 +20,8 @@ from guardband.live.agent.journal import Journal
 from guardband.live.agent.windows import End
 from guardband.live.messages import Mark
 from guardband.live.operators.replay import rebuild
+from guardband.live.operators.rows_check import changed_rows
+from guardband.live.operators.sums_check import changed_sums
 from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.total import Total, matrix_of, total_sum
@@ -298,11 +300,16 @@ class Checker:
                         assert not told or made.kind == "baseline", f"I9: {branch.label} {made}"
 
     def i10_margins_come_out_again(self) -> None:
-        """Learned decisions, made again from what is recorded, keep their promise."""
+        """Learned decisions, made again from what is recorded, keep their promise.
+
+        And no journal looks as if somebody had changed it.
+        """
         for branch in self.branches:
             learned = [made.seq for made in branch.made if made.kind == "learned"]
             journal = Journal(branch.path)
             try:
+                changed = changed_rows(journal) + changed_sums(journal, self.space.dim)
+                assert not changed, f"I10: {branch.label} {changed}"
                 for seq in learned[:: max(1, len(learned) // REPLAYED)]:
                     rebuilt = rebuild(journal, seq)
                     again = rebuilt.decide()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +89,10 @@ def _set_level(
     if found is None:
         return None
     share, rule = found
+    if rule == 1:  # all of the share was for the case that no task was left out
+        if excluded and learner.space.shares == "equal":
+            raise LookupError(f"decision {row['seq']} was made by rules that are no longer known.")
+        share *= 2.0 * (math.e - 1.0 if excluded else 1.0)
     ((conflicts,),) = journal.query(
         "SELECT count(*) - 1 FROM stream WHERE id <= ? AND moved_from IS NULL", (row["stream"],)
     )
