@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from guardband.live.total import Total
@@ -71,6 +71,20 @@ class Registered:
     epoch: int
 
 
+# What tells of observations in a report, beside its sums.
+ESTIMATES = ("theta", "halfwidth")
+FIGURES = (
+    "beta",
+    "lambda_min",
+    "lambda_required",
+    "logdet",
+    "margin_min",
+    "margin_p05",
+    "own_n",
+    "residual_ratio",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """How an agent fares: counters and sums since its stream began, gauges of now.
@@ -83,6 +97,21 @@ class Report:
     gauges: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)  # why it was conservative
     state: dict[str, Any] = field(default_factory=dict)  # theta, widths, what it waits for
+
+    @property
+    def counted(self) -> float | None:
+        """Over how many observations its figures are taken."""
+        return self.gauges.get("own_n")
+
+    def with_figures_of(self, other: Report) -> Report:
+        """Return the report with the other's figures: all that is computed from observations."""
+        gauges = {k: v for k, v in self.gauges.items() if k not in FIGURES}
+        figures = {k: v for k, v in other.gauges.items() if k in FIGURES}
+        state = {k: v for k, v in self.state.items() if k not in ESTIMATES}
+        estimates = {k: v for k, v in other.state.items() if k in ESTIMATES}
+        return replace(
+            self, sums=other.sums, gauges={**gauges, **figures}, state={**state, **estimates}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from live.agent.world import agent, live_on, menus
 
 import guardband as gb
 from guardband.live import Refused, Space
+from guardband.live.agent.chain import Step, Verdict
 from guardband.live.agent.learner import delta_share
 from guardband.live.link import link_to
 
@@ -134,15 +136,30 @@ def test_library_agents_are_what_they_were() -> None:
 
 
 def test_delta_is_never_overspent() -> None:
-    """The shares of all tasks and epochs add up to delta at most."""
-    for shares in ("registered", "equal"):
+    """The shares of all streams, sets of data and choices of tasks add up to delta at most."""
+    for shares, most in (("registered", 5), ("equal", 0)):
         space = Space(name="s", features=("a",), agents=5, shares=shares, delta=0.01)
         total = sum(
-            delta_share(space, 1.0 / (i * (i + 1)), epoch)
+            math.comb(5, out) * delta_share(space, 1.0 / (i * (i + 1)), epoch, out)
             for i in range(1, 6)
-            for epoch in range(5_000)
+            for epoch in range(2_000)
+            for out in range(most + 1)
         )
         assert 0.5 * space.delta < total <= space.delta
+
+
+def test_a_conflict_begins_a_set_of_data_of_its_own(tmp_path: Path) -> None:
+    """Delta is used up by it as by an epoch: the radius grows."""
+    one = agent(tmp_path)
+    live_on(one, 3)
+    before = float(one._desk.learner.team.engine.settings[0][16])
+    with one._desk as desk:
+        desk._go_on(Step(desk.whole_chain().anew(str(uuid.uuid4())), Verdict.CONFLICT))
+    one.sync()  # registers: the second stream, with 1 / (2 * 3) for 1 / 2
+    after = float(one._desk.learner.team.engine.settings[0][16])
+    p = one.epoch + 2
+    grown = 2.0 * math.log(p * (p + 1) / ((p - 1) * p)) + 2.0 * math.log(3.0)
+    assert after - before == pytest.approx(grown, abs=1e-9)
 
 
 def test_the_level_is_what_the_kernels_use(tmp_path: Path) -> None:
@@ -151,7 +168,8 @@ def test_the_level_is_what_the_kernels_use(tmp_path: Path) -> None:
     menu = MENU.copy()
     decision = one.decide(menu, 0)
     space = one._desk.space
-    delta = space.delta * 0.5 / (1 * 2) / 2  # first task: w = 1/2; first set: 1/(1 * 2); two radii
+    # First task: w = 1/2; first set: 1/(1 * 2); nobody is left out: 1/2; two radii: 1/2.
+    delta = space.delta * 0.5 / (1 * 2) / 2 / 2
     ridge = 1.0
     beta = math.sqrt(2 * math.log(1 / delta) + ridge)
     width = beta * math.sqrt(float(menu[decision.action] @ menu[decision.action]) / ridge)

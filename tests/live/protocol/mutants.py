@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from live.protocol.machine import Machine
 
+from guardband.live.agent.chain import Chain, Step, Verdict
 from guardband.live.coordinator import administration, registry
 from guardband.live.coordinator import coordinator as rules
 from guardband.live.coordinator import upload_checks as increments
-from guardband.live.agent.chain import Chain, Step, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.epochs import answer
 

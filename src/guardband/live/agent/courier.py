@@ -20,7 +20,7 @@ from guardband.live.agent.journal import JournalError
 from guardband.live.agent.self_report import make_report
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
-from guardband.live.messages import OpenEpoch, Refused, Uploaded
+from guardband.live.messages import OpenEpoch, Refused, Report, Uploaded
 
 __all__ = ["Courier"]
 
@@ -72,6 +72,7 @@ class Courier:
         self._epoch_at = time.monotonic()
         self._patience = 0.0
         self._unheeded = 0  # calls for an epoch, since the last news
+        self._figures = Report()  # as they were at the newest cut
         self._owing = True  # an answer to an epoch may not have arrived
         self._ears = threading.Lock()
         self._heard = 0  # news that were taken in
@@ -210,6 +211,8 @@ class Courier:
             chain: Chain = desk.cut(for_epoch=for_epoch)
             if chain.acknowledged and not (trigger or for_epoch or again):
                 return None
+            if desk.space.sync.min_batch > 1:
+                self._discreet(make_report(desk))
             desk.journal.flush()
             self._owing = True
             try:
@@ -253,7 +256,21 @@ class Courier:
 
     def report(self) -> None:
         """Tell people how the agent fares."""
-        self.link.report(self.desk.chain.stream, make_report(self.desk))
+        desk = self.desk
+        report = make_report(desk)
+        if desk.space.sync.min_batch > 1:
+            report = self._discreet(report)
+        self.link.report(desk.chain.stream, report)
+
+    def _discreet(self, report: Report) -> Report:
+        """Return a report with the figures of the newest cut: later ones would tell of one patient.
+
+        From two sets of figures with one observation between them its features and its reward can
+        be computed, as from two totals.
+        """
+        if report.counted == self.desk.chain.newest.total.n:
+            self._figures = report
+        return report.with_figures_of(self._figures)
 
     def _time_for(self, errand: str, every_s: float) -> bool:
         now = time.monotonic()

@@ -88,8 +88,9 @@ class Administration:
     def report(self, stream: str, report: Report, *, now: float) -> None:
         """Keep how an agent fares, for people."""
         with self.store.transaction(self._home(stream)) as t:
-            self._stream(t, stream)
-            keep_report(t, stream, report, now=now)
+            held = self._stream(t, stream)
+            _, space = self._space(t, held.space)
+            keep_report(t, space, held, report, now=now)
 
     def epoch(self, name: str, epoch: int) -> EpochRecord:
         """Return a closed epoch."""

@@ -180,7 +180,7 @@ class Coordinator(Administration):
         assert task is not None
         if task.status == "retracted":
             raise retracted(task)
-        keep_report(t, held.stream, request.report, now=now)
+        keep_report(t, space, held, request.report, now=now, sent=request.cut.total.n)
         row = self._note_seen(t, row, request.seen_epoch, who=held.task, now=now)
         stored = self._compare_and_set(space, task, held, request)
         if request.trigger and task.status == "active" and stored.n > stored.entry_n:

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from guardband.live.messages import Refused, Report
-from guardband.live.store.base import SampleRow, Transaction
+from guardband.live.space import Space
+from guardband.live.store.base import SampleRow, StreamRow, Transaction
 
 __all__ = ["LEVELS", "keep_report", "samples_since"]
 
@@ -29,11 +30,20 @@ LEVELS = (
 )
 
 
-def keep_report(t: Transaction, stream: str, report: Report, *, now: float) -> None:
-    """Keep a report; an empty one says nothing, and leaves the last in place."""
+def keep_report(
+    t: Transaction, space: Space, held: StreamRow, report: Report, *, now: float, sent: int = 0
+) -> None:
+    """Keep a report; an empty one says nothing, and leaves the last in place.
+
+    Where uploads have a smallest size, figures of any other moment than a cut's are not kept: they
+    would tell of single observations. `sent` is the cut that comes with the report.
+    """
+    stream = held.stream
     pulse = t.pulse(stream)
     if pulse is None or report == Report():
         return
+    if space.sync.min_batch > 1 and report.counted not in (held.n, sent):
+        report = report.with_figures_of(Report())
     try:
         text = json.dumps(asdict(report), allow_nan=False)
     except (TypeError, ValueError) as error:
