@@ -110,7 +110,7 @@ def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="
     rest = log_term + shrink + bias
     by_data = np.sqrt(max(0.0, G) + rest)
     empirical = radius == "empirical" or (radius == "best" and by_data < by_logdet)
-    empirical = empirical and G >= -rest
+    empirical = empirical and -rest <= G
     return float(by_data if empirical else by_logdet), bool(empirical)
 
 
