@@ -118,6 +118,7 @@ class Writer:
             uses = list(USES[self.task])
             psi[uses] = self._rng.integers(0, 9, len(uses)) / 16.0
             y, guess = self._rng.integers(0, 17, 2) / 16.0
+            guess *= psi.any()  # without features, every estimate says 0
             self.rows[self.chain.stream].append(np.array([*psi, y, guess]))
             self.chain = self.chain.counted(psi, float(y), 1.0, float(guess))
 
