@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from live.memory_store import MemoryStore
 from live.protocol.world import DIM, USES, Book, make_space, name_of
 
@@ -150,3 +152,22 @@ class Scene:
         chain = self.chains[who]
         sums = [chain.own] if chain.pooled is None else [chain.pooled, chain.own]
         return dict(self.book.read(*sums, what=who))
+
+
+def code_of(call: Callable[..., Any], *args: Any, **rest: Any) -> Refused:
+    """Make a call that must be refused; return the refusal."""
+    with pytest.raises(Refused) as caught:
+        call(*args, **rest)
+    return caught.value
+
+
+def claim(scene: Scene, who: str, seen: int, now: float = 0.0) -> Uploaded:
+    """Say that an agent has seen an epoch."""
+    request = replace(scene.chain(who).upload(), seen_epoch=seen)
+    return scene.coordinator.upload(scene.stream(who), request, now=now)
+
+
+def restores(scene: Scene) -> int:
+    """Return how often the audit says that the coordinator was restored."""
+    events = scene.coordinator.look("home", events=1000).events
+    return sum(event.what == "server restore" for event in events)
