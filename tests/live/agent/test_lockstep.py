@@ -66,7 +66,8 @@ def play(tape: Tape, agents: list[Any], between: Any) -> np.ndarray:
             # A live agent's coin is its own business, except here.
             team = agent._desk.learner.team if hasattr(agent, "_desk") else agent._team
             team.next_coin[0 if hasattr(agent, "_desk") else m] = tape.coin[t, m]
-            made.append(agent.decide(tape.psi[tape.contexts[t]], 2))
+            told = {"round": t + 1} if hasattr(agent, "_desk") else {}
+            made.append(agent.decide(tape.psi[tape.contexts[t]], 2, **told))
             actions[t, m] = made[m].action
         for m, agent in enumerate(agents):
             agent.observe(made[m].id, tape.reward(t, m, made[m].action))

@@ -185,8 +185,8 @@ def test_rules_that_a_restored_coordinator_forgot_are_told_again(tmp_path: Path)
 def test_many_epochs_before_their_round_are_no_reason_to_ask_all_the_time(tmp_path: Path) -> None:
     shared = {"contexts": "shared", "agents": 2, "sync": {"trigger": "ratio", "growth": 1e-9}}
     fast, slow = agent(tmp_path, **shared), agent(tmp_path, task="tv", **shared)
-    for menu in menus(HELD + 10):
-        fast.observe(fast.decide(menu, 0, 0.2).id, 0.5)
+    for t, menu in enumerate(menus(HELD + 10)):
+        fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
         for one in (fast, slow, fast, slow):
             one.sync()
     assert slow.epoch == 0
@@ -290,9 +290,11 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
     shared = {"contexts": "shared", "sync": {"deadline_s": 60.0}, "agents": 2}
     fast, slow = agent(tmp_path, **shared), agent(tmp_path, task="tv", **shared)
     slow.observe(slow.decide(MENU, 0, round=1).id, 0.5)
-    for menu in menus(40):
-        fast.observe(fast.decide(menu, 0, 0.2).id, 0.5)
+    for t, menu in enumerate(menus(40)):
+        fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
     assert fast._desk.due
+    with pytest.raises(ValueError, match="give round="):
+        slow.decide(MENU, 0)  # by its own count it would be in round 2
     for _ in range(2):
         fast.sync()
         slow.sync()
@@ -300,14 +302,14 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
     assert fast.epoch == 1
     assert slow.epoch == 0  # the epoch holds rounds up to 40; its next one is round 2
     assert [held.epoch for held in slow._desk.held] == [1]
-    slow.observe(slow.decide(MENU, 0).id, 0.5)
+    slow.observe(slow.decide(MENU, 0, round=2).id, 0.5)
     slow.observe(slow.decide(MENU, 0, round=40).id, 0.5)
     assert slow.epoch == 0
     with pytest.raises(ValueError, match="not after round 40"):
         slow.decide(MENU, 0, round=40)
     slow.decide(MENU, 0, round=41)
     assert slow.epoch == 1
-    assert slow.decide_many([MENU, MENU], [0, 0])
+    assert slow.decide_many([MENU, MENU], [0, 0], round=42)
     rounds = journal_of(slow).query("SELECT round, epoch FROM decision ORDER BY seq")
     assert rounds == [(1, 0), (2, 0), (40, 0), (41, 1), (42, 1), (43, 1)]
 

@@ -203,8 +203,7 @@ class LiveAgent(Agent):
         features, baseline, baseline_reward, support, weights, covariance
             As for `gb.Agent`.
         round
-            Where tasks share contexts: the number of the round, the same for all of them. By
-            default the one after this agent's last.
+            Where tasks share contexts: the number of the round, the same for all of them.
 
         Returns
         -------
@@ -215,11 +214,7 @@ class LiveAgent(Agent):
         if self._team is not self._desk.learner.team:
             self._know_rules()
         request = self._request(features, baseline, baseline_reward, support, weights, covariance)
-        if round is not None:
-            round = check_whole("round", round)
-            if round > LAST_ROUND:
-                raise ValueError(f"round {round} is beyond 2^52: number rounds from 1 on.")
-        return self._desk.decide([request], round)[0]
+        return self._desk.decide([request], self._round(round))[0]
 
     def decide_many(
         self,
@@ -230,13 +225,16 @@ class LiveAgent(Agent):
         supports: Any = None,
         weights: Any = None,
         covariances: Any = None,
+        round: int | None = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now; all or none.
 
         Parameters
         ----------
         features, baselines, baseline_rewards, supports, weights, covariances
-            As for `gb.Agent`. Where tasks share contexts, every request is a round.
+            As for `gb.Agent`.
+        round
+            Where tasks share contexts, every request is a round: the number of the first.
         """
         self._come_to()
         if self._team is not self._desk.learner.team:
@@ -244,7 +242,27 @@ class LiveAgent(Agent):
         requests = self._requests(
             features, baselines, baseline_rewards, supports, weights, covariances
         )
-        return self._desk.decide(requests, None)
+        return self._desk.decide(requests, self._round(round))
+
+    def _round(self, given: int | None) -> int | None:
+        """Return the number of a round; where others share its context, it must be given.
+
+        A count of one's own decisions says nothing about others: who joined late, or skipped a
+        day, would be taken for somebody who decided long ago.
+        """
+        if given is None:
+            space = self._desk.space
+            if self._desk.shared and space.agents > 1:
+                raise ValueError(
+                    f"the tasks of space {space.name!r} share contexts: give round=..., the number "
+                    "of the round, the same for all tasks (the day's number, say). Where every "
+                    "request has a context of its own, declare contexts='per-request'."
+                )
+            return None
+        number = check_whole("round", given)
+        if number > LAST_ROUND:
+            raise ValueError(f"round {number} is beyond 2^52: number rounds from 1 on.")
+        return number
 
     def observe(self, decision_id: str | Decision, reward: float) -> None:
         """Take in the reward of a decision.
