@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from guardband.cli.app import app
 from guardband.live.agent.journal import Journal, JournalError
-from guardband.live.messages import Registered
+from guardband.live.messages import Refused, Registered
 from guardband.live.operators.audit import Finding, audit, compared, find_decision
 from guardband.live.operators.replay import rebuild
 
@@ -419,6 +419,21 @@ def test_another_share_of_delta_holds_from_then_on(tmp_path: Path) -> None:
     journal = Journal(one.state_dir / "journal.db")
     assert journal.query("SELECT * FROM level") == [(1, 1, before, 2), (1, 21, 1.0 / 12.0, 2)]
     journal.close()
+
+
+def test_a_stream_that_is_not_registered_yet(tmp_path: Path) -> None:
+    """It plays the baseline without a share of delta; what it is based on stays known."""
+    one = agent(tmp_path)
+    made = live_on(one, 20)
+    one._desk.refused(Refused("already_continued", 409, "somebody else went on"))
+    between = live_on(one, 5, seed=1)
+    sync(one)
+    made += [*between, *live_on(one, 10, seed=2)]
+    early = {decision.id for decision in between}
+    for decision in made:
+        finding = found(tmp_path / "gb", decision.id)
+        assert finding.result == "same", finding.differences
+        assert (finding.decision["reason"] == "no-config") == (decision.id in early)
 
 
 def test_what_is_missing_is_said(tmp_path: Path, two: Any) -> None:
