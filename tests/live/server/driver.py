@@ -24,6 +24,7 @@ from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 
 SPACE = Space(name="home", features=("a", "b", "c"), agents=4)
+NEXT = "/v1/spaces/home/epochs/next"
 numbers = itertools.count(1)
 
 
@@ -144,6 +145,26 @@ class Stream:
 
     def seal(self) -> httpx.Response:
         return self.client.post(f"/v1/streams/{self.id}/seal", json=self.base)
+
+
+def everything_of(server: Served, stream: str) -> bytes:
+    """What is stored of a stream and of its space's epoch."""
+    with server.site.store.reading() as t:
+        row, space = t.stream(stream), t.space("home")
+    assert row is not None
+    assert space is not None
+    return repr((row, space.epoch, space.config)).encode()
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    """Return status and code of an answer that must be a well-formed refusal."""
+    assert answer.headers["content-type"] == "application/problem+json", answer.text
+    body = answer.json()
+    assert body["status"] == answer.status_code
+    assert body["type"] == f"urn:guardband:problem:{body['code']}"
+    assert body["title"]
+    assert body["detail"]
+    return body["status"], body["code"]
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
