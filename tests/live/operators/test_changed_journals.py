@@ -1,0 +1,224 @@
+"""Audits of journals that somebody has changed: none is called the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live.agent.world import Hands, agent, live_on, menus
+from live.operators.journals import change, found, sync, two_agents
+from typer.testing import CliRunner
+
+from guardband.cli.app import app
+
+RUN = CliRunner()
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Any, Any, list[Any], list[Any]]:
+    return two_agents(tmp_path)
+
+
+def tamper_margin(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET margin = margin + 1e-6 WHERE seq = ?", seq)
+
+
+def tamper_action(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET action = (action + 1) % 5 WHERE seq = ?", seq)
+
+
+def tamper_features(one: Any, seq: int) -> None:
+    menu = np.full((3, 5), 0.3).tobytes()
+    change(one, "UPDATE decision SET features = ? WHERE seq = ?", menu, seq)
+
+
+def tamper_reward(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET reward = 1.0 - reward WHERE seq = ?", seq - 1)
+
+
+def tamper_config(one: Any, seq: int) -> None:
+    change(one, "UPDATE config SET space = replace(space, '\"alpha\": 0.3', '\"alpha\": 0.9')")
+
+
+def tamper_sum(one: Any, seq: int) -> None:
+    change(
+        one,
+        "UPDATE epoch SET total = (SELECT total FROM epoch e WHERE e.epoch < epoch.epoch) "
+        "WHERE epoch = (SELECT epoch FROM decision WHERE seq = ?)",
+        seq,
+    )
+
+
+def tamper_reason(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET reason = 'because' WHERE seq = ?", seq)
+
+
+def tamper_held_back(one: Any, seq: int) -> None:
+    """What plays the baseline anyway is made to look as if somebody had pressed a button."""
+    change(
+        one,
+        "UPDATE decision SET reason = 'paused' WHERE seq = "
+        "(SELECT min(seq) FROM decision WHERE kind = 'baseline')",
+    )
+
+
+def tamper_wish(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET wish = 2 WHERE seq = ?", seq)
+
+
+def tamper_weight(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET weight = 2.0 * weight WHERE seq = ?", seq)
+
+
+def tamper_round(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET round = round + 5 WHERE seq = ?", seq - 2)
+
+
+def tamper_last_round(one: Any, seq: int) -> None:
+    change(one, "UPDATE decision SET round = round + 5 WHERE seq = ?", seq)
+
+
+def tamper_late(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET late = 0.5 WHERE seq = ?", seq - 20)
+
+
+def lose_an_outcome(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM outcome WHERE seq = ?", seq - 20)
+
+
+def lose_an_outcome_and_close_up(one: Any, seq: int) -> None:
+    """As if one reward had never come in."""
+    lose_an_outcome(one, seq)
+    change(one, "UPDATE outcome SET k = k - 1 WHERE seq > ?", seq - 20)
+
+
+def lose_a_decision(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM outcome WHERE seq = ?", seq - 20)
+    change(one, "DELETE FROM decision WHERE seq = ?", seq - 20)
+
+
+def lose_the_newest(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM head")
+
+
+def flip_to_defaulted(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 2 WHERE seq = ?", seq - 20)
+
+
+def flip_to_void(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 3 WHERE seq = ?", seq - 20)
+
+
+def flip_to_lost(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 4, k = NULL, stream = NULL WHERE seq = ?", seq)
+
+
+def flip_to_heard(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET ended = 0, k = NULL, stream = NULL WHERE seq = ?", seq)
+
+
+def lose_cuts(one: Any, seq: int) -> None:
+    """Without cuts there would be nothing to compare an early reward with."""
+    change(one, "DELETE FROM cut")
+    change(one, "UPDATE outcome SET reward = 1.0 - reward WHERE seq = 3")
+
+
+def lose_one_cut(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM cut WHERE n = (SELECT min(n) FROM cut WHERE n > 0)")
+
+
+def lose_the_last_cut(one: Any, seq: int) -> None:
+    change(one, "DELETE FROM cut WHERE n = (SELECT max(n) FROM cut)")
+
+
+def swap_totals(one: Any, seq: int) -> None:
+    change(one, "UPDATE cut SET total = part WHERE n = (SELECT max(n) FROM cut)")
+
+
+def tamper_an_early_reward(one: Any, seq: int) -> None:
+    change(one, "UPDATE outcome SET reward = 1.0 - reward WHERE seq = 3")
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        *(tamper_margin, tamper_action, tamper_features, tamper_reward, tamper_config, tamper_sum),
+        *(tamper_reason, tamper_held_back, tamper_wish, tamper_weight, tamper_round),
+        *(tamper_last_round, tamper_late, lose_an_outcome, lose_an_outcome_and_close_up),
+        *(lose_a_decision, lose_the_newest, flip_to_defaulted, flip_to_void, flip_to_lost),
+        *(flip_to_heard, lose_cuts, lose_one_cut, lose_the_last_cut, swap_totals),
+        tamper_an_early_reward,
+    ],
+)
+def test_a_changed_journal_is_found_out(tmp_path: Path, two: Any, tamper: Any) -> None:
+    one, _, mine, _ = two
+    last = mine[-1]
+    assert found(tmp_path / "gb", last.id).result == "same"
+    tamper(one, int(last.id.rpartition("-")[2]))
+    finding = found(tmp_path / "gb", last.id)
+    assert finding.result == "differs"
+    assert finding.differences
+    result = RUN.invoke(app, ["audit", last.id, "--state", str(tmp_path / "gb")])
+    assert result.exit_code == 1
+    assert "NOT CONFIRMED" in result.output
+
+
+@pytest.fixture
+def waited(tmp_path: Path) -> tuple[Any, list[Any]]:
+    """An agent with every kind of ending, and a reward that came late."""
+    hands = Hands()
+    one = agent(tmp_path, clock=hands.clock())
+    made = live_on(one, 10)
+    menu = menus(1)[0]
+    late, void, defaulted = (one.decide(menu, 0, 0.4) for _ in range(3))
+    one.void(void.id)
+    hands.pass_(601.0)
+    one.observe(late.id, 0.25)
+    sync(one)
+    made += [late, void, defaulted, *live_on(one, 10, seed=1)]
+    return one, made
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE outcome SET late = NULL WHERE late IS NOT NULL",
+        "UPDATE outcome SET late = 7.0 WHERE late IS NOT NULL",
+        "UPDATE outcome SET ended = 1 WHERE ended = 2",
+        "UPDATE outcome SET reward = 0.5 WHERE ended = 2",
+        "UPDATE outcome SET ended = 4 WHERE ended = 3",
+        "UPDATE outcome SET ended = 2 WHERE ended = 3",
+        "UPDATE outcome SET reward = 0.5 WHERE ended = 3",
+        "UPDATE decision SET kind = 'explored' WHERE seq = 3",
+        "UPDATE decision SET floor = floor / 2 WHERE seq = 3",
+        "UPDATE outcome SET reward = 1.5 WHERE seq = 3",
+        "INSERT INTO outcome VALUES (500, 1, 0.5, 0.0, 1, 500, NULL)",
+    ],
+)
+def test_a_changed_ending_is_found_out(tmp_path: Path, waited: Any, sql: str) -> None:
+    one, made = waited
+    for decision in made:
+        assert found(tmp_path / "gb", decision.id).result == "same"
+    change(one, sql)
+    assert found(tmp_path / "gb", made[-1].id).result == "differs"
+
+
+def test_rounds_of_shared_contexts_only_grow(tmp_path: Path) -> None:
+    one = agent(tmp_path, contexts="shared")
+    made = []
+    for step, menu in enumerate(menus(20)):
+        made.append(one.decide(menu, 0, 0.4, round=10 * step + 1))
+        one.observe(made[-1].id, 0.4)
+    assert found(tmp_path / "gb", made[-1].id).result == "same"
+    change(one, "UPDATE decision SET round = 1 WHERE seq = 7")
+    assert found(tmp_path / "gb", made[-1].id).result == "differs"
+
+
+def test_rounds_may_be_given_in_any_order_where_they_mean_nothing(tmp_path: Path) -> None:
+    one = agent(tmp_path)
+    for round_, menu in zip((1, 9, 9, 4, 20, 3), menus(6), strict=True):
+        decision = one.decide(menu, 0, 0.4, round=round_)
+        one.observe(decision.id, 0.4)
+    assert found(tmp_path / "gb", decision.id).result == "same"
