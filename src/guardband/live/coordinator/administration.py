@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
 from guardband.live.coordinator.epochs import close_epoch, next_number, open_epoch
 from guardband.live.coordinator.registry import (
@@ -17,31 +16,15 @@ from guardband.live.coordinator.report_store import keep_report, samples_since
 from guardband.live.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
 from guardband.live.space import Space
 from guardband.live.store.base import (
-    AuditRow,
-    EpochRow,
-    PulseRow,
     SampleRow,
     SpaceRow,
     Store,
     StreamRow,
-    TaskRow,
     Transaction,
 )
 from guardband.live.total import Total
 
-__all__ = ["Administration", "Overview"]
-
-
-class Overview(NamedTuple):
-    """A space at one moment, for people."""
-
-    row: SpaceRow
-    space: Space
-    tasks: list[TaskRow]
-    streams: list[StreamRow]
-    pulses: dict[str, PulseRow]
-    epochs: list[EpochRow]  # newest first
-    events: list[AuditRow]  # newest first
+__all__ = ["Administration"]
 
 
 class Administration:
@@ -68,10 +51,24 @@ class Administration:
             new_space(t, space, who=who, now=now)
         return 1
 
-    def configure(self, name: str, space: Space, *, who: str, now: float) -> int:
-        """Give a space other settings; return the new config_version."""
+    def configure(
+        self, name: str, space: Space, *, version: int | None = None, who: str, now: float
+    ) -> int:
+        """Give a space other settings; return the new config_version.
+
+        `version` is the config_version with which the old settings were read: where it has moved,
+        somebody else's change would be undone, and nothing happens.
+        """
         with self.store.transaction(name) as t:
             row, old = self._space(t, name)
+            if version is not None and version != row.config_version:
+                raise Refused(
+                    "config_changed",
+                    409,
+                    f"the settings of {name!r} have changed since they were read (config_version "
+                    f"{version}, now {row.config_version}): read them again, then change them.",
+                    config_version=row.config_version,
+                )
             return change_space(t, row, old, space, who=who, now=now)
 
     def space(self, name: str) -> tuple[Space, int]:
@@ -160,20 +157,6 @@ class Administration:
                 t.note(now, name, who, "task ended", detail)
             self._close_if_complete(t, row, space, now=now)
         return len(open_)
-
-    def look(self, name: str, *, epochs: int = 100, events: int = 50) -> Overview:
-        """Return a space at one moment."""
-        with self.store.reading() as t:
-            row, space = self._space(t, name)
-            return Overview(
-                row,
-                space,
-                t.tasks(name),
-                t.streams(name),
-                {pulse.stream: pulse for pulse in t.pulses(name)},
-                t.epochs(name, epochs),
-                t.events(name, events),
-            )
 
     def samples(self, name: str, *, since: float, now: float) -> list[SampleRow]:
         """Return reports since then, as finely as they are kept, by time."""

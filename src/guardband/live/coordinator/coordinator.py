@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from guardband.live.coordinator.administration import Administration, Overview
+from guardband.live.coordinator.administration import Administration
 from guardband.live.coordinator.epochs import (
     answer,
     check_seen,
@@ -48,7 +48,7 @@ from guardband.live.store.base import (
 )
 from guardband.live.total import Total
 
-__all__ = ["Coordinator", "Overview"]
+__all__ = ["Coordinator"]
 
 VERSION = re.compile(r"[0-9a-f]{32}")
 NOTHING = Mark(0, "")
@@ -94,6 +94,10 @@ class Coordinator(Administration):
             except Refused as problem:
                 refusal = problem  # raised when the note about it is safe
                 self._note_trouble(t, held, problem, now=now)
+                if problem.code == "chain_conflict" and request.base.n > held.n:
+                    # It was acknowledged, and is not here.
+                    detail: dict[str, object] = {"n": held.n, "told": request.base.n}
+                    note_restore(t, name, detail, who=held.task, now=now)
         if refusal is not None:
             raise refusal
         return Uploaded(

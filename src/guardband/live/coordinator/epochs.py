@@ -30,6 +30,7 @@ __all__ = [
 LARGEST_JUMP = 100_000
 EPOCHS_PER_S = 1.0
 RESTORE_QUIET_S = 60.0  # between two notes of a restore: all agents notice the same one
+RESTORE_APART_S = 86_400.0  # more often than that no places are left out: notes are claims, too
 LATEST_EVENTS = 100  # among which the last such note is looked for
 
 
@@ -77,6 +78,7 @@ def note_restore(
     last = next((event.at for event in events if event.what == "server restore"), -math.inf)
     if not 0.0 <= now - last < RESTORE_QUIET_S:
         t.note(now, space, who, "server restore", json.dumps(detail))
+    if not 0.0 <= now - last < RESTORE_APART_S:
         skip_places(t, space)
 
 

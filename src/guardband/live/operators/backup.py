@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import apsw
 
+from guardband.live.coordinator.epochs import note_restore
 from guardband.live.store.base import StoreError
 from guardband.live.store.sqlite import SqliteStore
 from guardband.live.store.sqlite_schema import APPLICATION, FORMAT
@@ -109,7 +110,7 @@ def restore(file: Path, store: Path, *, force: bool = False) -> tuple[Backup, Pa
         )
     try:
         _copy(file, part)
-        _renumber_rules(part)
+        _mark_restored(part)
         if store.exists():
             with _alone(store):
                 old = _set_aside(store)
@@ -122,17 +123,24 @@ def restore(file: Path, store: Path, *, force: bool = False) -> tuple[Backup, Pa
     return holds, old
 
 
-def _renumber_rules(store: Path) -> None:
-    """Give the rules of every space a number that no agent can have heard for other rules.
+def _mark_restored(file: Path) -> None:
+    """Write down that this is a backup, and give out no number for a second time.
 
-    An agent that was cut off since before the restore would otherwise take a pause, or a changed
-    alpha, under a number that it knows for what it knows already.
+    The rules of every space get one that no agent can have heard for other rules: an agent that
+    was cut off since before would otherwise take a pause, or a changed alpha, under a number that
+    it knows for what it knows already. Parts of delta that were given away since are left out.
     """
-    connection = apsw.Connection(str(store))
+    now = time.time()
+    store = SqliteStore(file)
     try:
-        connection.execute("update space set config_version = config_version + ?", (RULES_APART,))
+        with store.reading() as t:
+            spaces = t.spaces()
+        for row in spaces:
+            with store.transaction(row.name) as t:
+                t.put(row._replace(config_version=row.config_version + RULES_APART))
+                note_restore(t, row.name, {"from": "a backup"}, who="command line", now=now)
     finally:
-        connection.close()
+        store.close()
 
 
 @contextmanager
