@@ -192,7 +192,7 @@ def test_tables_of_verdicts_and_costs_and_where_the_report_is(report: Shown) -> 
     costs = [line for line in lines if line[:4] in (["1a", "1", "1", "1"], ["2b", "1", "1", "1"])]
     assert [line[5] for line in costs] == ["3,600", "3,600"]  # 2 runs, 2 trials, 300 rounds, 3
     assert "4 of 4 trials were run" in text
-    assert "authors' code would need" in text
+    assert "authors' notebooks would need" in text
     assert str(Path("report") / "index.html") in text
     assert report.panels == ["1a", "2b"]
 

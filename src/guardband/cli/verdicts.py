@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from guardband.lab.costs import agent_rounds, authors_seconds, seconds_of
+from guardband.lab.costs import agent_rounds, authors_code, seconds_of
 from guardband.lab.jobs import jobs_of
 from guardband.lab.outcome import VERDICTS, Outcome
 from guardband.lab.panel import Order, Panel, Run
@@ -98,20 +98,19 @@ def cost_table(outcomes: Sequence[Outcome]) -> Table:
 
 def speed(outcomes: Sequence[Outcome], seconds: float, ran: int, trials: int, rounds: int) -> str:
     """Return what was done in which time, and what the authors' code would need for it."""
-    shares = [
-        (agent_rounds(shown.run), float(shown.series.conservative.mean()) / shown.run.rounds)
-        for outcome in outcomes
-        for shown in outcome.found.values()
-    ]
     done = f"{ran:,} of {trials:,} trials were run, judged and drawn in {duration(seconds)}"
     done += f", {_rate(rounds, seconds)}" if ran else ""
     kept = f"; {trials - ran:,} were kept from before" if ran < trials else ""
-    theirs = duration(authors_seconds(shares))
-    return (
-        f"\n{done}{kept}.\nFor all {sum(count for count, _ in shares):,} agent-rounds the paper's "
-        f"authors' code would need about {theirs}\n(92 ms per optimistic round at K = 40, d = 2, "
-        "and 0.25 ms per conservative one)."
-    )
+    shown = [each for outcome in outcomes for each in outcome.found.values()]
+    decisions, theirs = authors_code(shown)
+    text = f"\n{done}{kept}."
+    if decisions:
+        text += (
+            f"\nThe authors' notebooks would need about {duration(theirs)} for the {decisions:,} "
+            "agent-rounds of algorithms\nthat they have, at 92 ms per optimistic round (measured "
+            "at K = 40, d = 2) and 0.25 ms per conservative one."
+        )
+    return text
 
 
 def duration(seconds: float) -> str:

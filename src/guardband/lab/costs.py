@@ -23,10 +23,10 @@ from guardband.algorithms import (
     SclUcb,
     Sege,
 )
-from guardband.lab.panel import Run
+from guardband.lab.panel import Run, Shown
 from guardband.problems import Problem
 
-__all__ = ["Size", "agent_rounds", "authors_seconds", "seconds_of", "size_of"]
+__all__ = ["Size", "agent_rounds", "authors_code", "seconds_of", "size_of"]
 
 TRIAL = 1_500.0  # per trial, however short
 SETUP = 0.05  # per number in the table of features
@@ -35,6 +35,7 @@ FORECAST = 0.003  # per feature that is averaged in a round
 
 # The authors' code, per round of one agent, at K = 40 and d = 2.
 AUTHORS_OPTIMISTIC, AUTHORS_CONSERVATIVE = 92e-3, 0.25e-3
+AUTHORS = ("disc-ucb", "disc-ucb-gap-oracle", "disc-ucb-unknown", "sclts", "dis-lin-ucb")
 
 
 class Rate(NamedTuple):
@@ -101,9 +102,16 @@ def seconds_of(problem: Problem, algorithm: Algorithm, rounds: int) -> float:
     return 1e-6 * (trial + rounds * (shared + agents * each))
 
 
-def authors_seconds(runs: Iterable[tuple[int, float]]) -> float:
-    """Return what the authors' code would need for decisions of which a share is conservative."""
-    return sum(
-        decisions * (share * AUTHORS_CONSERVATIVE + (1.0 - share) * AUTHORS_OPTIMISTIC)
-        for decisions, share in runs
-    )
+def authors_code(shown: Iterable[Shown]) -> tuple[int, float]:
+    """Return how many decisions are by algorithms of the authors' notebooks, and their time there.
+
+    A round that is not conservative takes their code a numerical search per action.
+    """
+    decisions, seconds = 0, 0.0
+    for each in shown:
+        if each.series.algorithm in AUTHORS:
+            count = agent_rounds(each.run)
+            share = float(each.series.conservative.mean()) / each.run.rounds
+            decisions += count
+            seconds += count * (share * AUTHORS_CONSERVATIVE + (1.0 - share) * AUTHORS_OPTIMISTIC)
+    return decisions, seconds

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.core.types import Floats, Ints
-from guardband.lab.costs import authors_seconds
+from guardband.lab.costs import authors_code
 from guardband.lab.outcome import VERDICTS, Outcome
 from guardband.lab.panel import Findings, Shown
 from guardband.lab.parts import STYLE, earlier, navigation, panel_section, verdict_table
@@ -178,18 +178,12 @@ def _origin(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str]]:
     if named is not None:
         edited = ", with changes that were not committed" if named.endswith("+") else ""
         yield "commit", named.removesuffix("+") + edited
-    runs = [
-        (shown.series.conservative.size * shown.run.rounds, _conservative(shown))
-        for outcome in outcomes
-        for shown in outcome.found.values()
-    ]
-    yield (
-        "the authors' code",
-        f"{authors_seconds(runs) / 86400:,.0f} days for as many rounds, at 92 ms per optimistic "
-        "one (K = 40, d = 2) and 0.25 ms per conservative one",
-    )
+    shown = [each for outcome in outcomes for each in outcome.found.values()]
+    decisions, theirs = authors_code(shown)
+    if decisions:
+        yield (
+            "the authors' notebooks",
+            f"about {theirs / 3600:,.0f} h for the {decisions:,} agent-rounds of algorithms that "
+            "they have, at 92 ms per optimistic one (K = 40, d = 2) and 0.25 ms per conservative",
+        )
     yield "same numbers", "the same seed gives the same, whatever the number of cores"
-
-
-def _conservative(shown: Shown) -> float:
-    return float(shown.series.conservative.mean()) / shown.run.rounds

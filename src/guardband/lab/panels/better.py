@@ -153,6 +153,7 @@ class PanelBetter:
                 trials=order.trials(self.trials),
                 seed=order.seed,
                 alpha=place.alpha,
+                horizon=int(place.rounds * self.share),
             )
             for place in PLACES
             for name, algorithm in _entrants(place).items()

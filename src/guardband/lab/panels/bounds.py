@@ -65,6 +65,7 @@ class PanelBounds:
                 trials=order.trials(self.trials),
                 seed=order.seed,
                 alpha=ALPHA,
+                horizon=self.rounds,
             )
             for label, algorithm in joined(own, order.extra, told, facts).items()
         ]

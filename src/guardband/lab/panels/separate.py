@@ -53,6 +53,7 @@ class PanelSeparate:
                 trials=order.trials(self.trials),
                 seed=order.seed,
                 alpha=ALPHA,
+                horizon=self.rounds,
             )
             for M in FLEETS
             for who, algorithm in _entrants(order).items()
