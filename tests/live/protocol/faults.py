@@ -1,0 +1,187 @@
+"""What goes wrong with agents and with the coordinator, and what people do to both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+from live.protocol.model import MOST_PLAYERS, PICK, TASKS
+from live.protocol.traffic import Traffic
+from live.protocol.world import DIM, USES, Player
+
+from guardband.live.agent.chain import Chain
+from guardband.live.messages import Cut, Refused, Upload
+from guardband.live.total import Total, matrix_of
+
+
+class Faults(Traffic):
+    """Crashes, copies, forgeries, backups and operators."""
+
+    @rule(who=PICK)
+    def crash(self, who: int) -> None:
+        player = self.pick(who)
+        player.life += 1
+        player.heard = 0
+        player.journal = replace(
+            player.journal, chain=Chain.from_json(player.journal.chain.as_json())
+        )
+
+    @rule(who=PICK)
+    def power_loss(self, who: int) -> None:
+        player = self.pick(who)
+        player.life += 1
+        player.heard = 0
+        player.journal = player.synced.copy()
+
+    @rule(who=PICK)
+    def snapshot(self, who: int) -> None:
+        player = self.pick(who)
+        player.kept = [*player.kept[-2:], player.journal.copy()]
+
+    @precondition(lambda self: any(player.kept for player in self.players))
+    @rule(who=PICK, which=PICK)
+    def go_back(self, who: int, which: int) -> None:
+        players = [player for player in self.players if player.kept]
+        player = players[who % len(players)]
+        player.life += 1
+        player.heard, player.tainted = 0, True
+        player.journal = player.kept[which % len(player.kept)].copy()
+        player.synced = player.journal.copy()
+        self.promised.pop(player.chain.stream, None)
+
+    @precondition(lambda self: len(self.players) < MOST_PLAYERS)
+    @rule(who=PICK)
+    def clone(self, who: int) -> None:
+        player = self.pick(who)
+        player.tainted = True
+        twin = Player(player.task, player.journal.copy(), player.journal.copy(), tainted=True)
+        self.players.append(twin)
+        self.promised.pop(player.chain.stream, None)
+
+    @precondition(lambda self: len(self.players) < MOST_PLAYERS)
+    @rule(who=PICK, answer=st.sampled_from([0, 31]), adopt=st.sampled_from([0, 31]))
+    def move_house(self, who: int, answer: int, adopt: int) -> None:
+        """An agent is copied to another host and its stream ended; the old one still runs."""
+        place = who % len(self.players)
+        self.exchange(place, 1, False, "none")
+        self.observe(place, 0, 1.0, 0)
+        self.clone(place)
+        self.end_stream(place)
+        self.exchange(place, 1, False, "none")
+        self.observe(len(self.players) - 1, 0, 1.0, 3)  # the copy is ahead: no barrier for it
+        self.pooling(place, answer, adopt, True)
+
+    @precondition(lambda self: len(self.players) < MOST_PLAYERS)
+    @rule(who=PICK, first=st.booleans())
+    def move_house_twice(self, who: int, first: bool) -> None:
+        """The same, and the new stream is ended at once; then the coordinator forgets all of it."""
+        place, twin = who % len(self.players), len(self.players)
+        self.copy_store()
+        self.exchange(place, 1, False, "none")
+        self.observe(place, 0, 1.0, 0)
+        self.clone(place)
+        for _ in range(2):
+            self.end_stream(place)
+            self.exchange(place, 1, False, "none")
+        self.roll_back(len(self.copies) - 1)
+        for player in (place, twin) if first else (twin, place):
+            self.exchange(player, 1, False, "none")
+            self.exchange(player, 1, False, "none")
+
+    @precondition(lambda self: len(self.players) < MOST_PLAYERS)
+    @rule(who=PICK)
+    def twins(self, who: int) -> None:
+        """An agent is copied; one of the two uploads what both have, the other only listens."""
+        place = who % len(self.players)
+        self.observe(place, 0, 1.0, 0)
+        self.clone(place)
+        self.observe(len(self.players) - 1, 0, 1.0, 3)
+        self.pooling(place, 0, 31, True)
+
+    @rule(who=PICK, kind=st.sampled_from(["uses", "psd", "n"]))
+    def forge(self, who: int, kind: str) -> None:
+        """An upload that no data can explain is refused, and changes nothing."""
+        player = self.pick(who)
+        row = self.row(player.chain.stream)
+        if row is None or row.state == "sealed" or self.status(row.task) == "retracted":
+            return
+        gram = matrix_of(row.stored.total)
+        n = row.n + 5
+        if kind == "uses":
+            outside = sorted(set(range(DIM)) - set(USES[player.task]))
+            if not outside:
+                return
+            gram[outside[0], outside[0]] += 1.0
+        elif kind == "psd":
+            lift = 2.0 + 0.01 * np.abs(gram).max()  # no rounding error
+            gram[1, DIM] += lift
+            gram[DIM, 1] += lift
+        else:
+            gram[1, 1] += 1.0
+            n = 2**60
+        total = Total(n, gram[np.triu_indices(DIM + 1)], row.stored.total.surprise, 3.0)
+        cut = Cut(self.fresh("version"), total._replace(weight=row.stored.total.weight + 1), 2**20)
+        try:
+            self.coordinator.upload(row.stream, Upload(base=row.mark, cut=cut), now=self.now)
+        except Refused as problem:
+            self.expect(problem, "invalid_increment")
+            self.expect_same(row)
+        else:
+            raise AssertionError(f"I7: a forged upload was stored ({kind})")
+
+    # ---- the coordinator
+
+    @rule()
+    def copy_store(self) -> None:
+        model = (
+            self.open,
+            dict(self.answers),
+            dict(self.entries),
+            dict(self.closed),
+            dict(self.manifest),
+        )
+        self.copies = [*self.copies[-2:], (self.store.snapshot(), model)]
+
+    @precondition(lambda self: self.copies)
+    @rule(which=PICK)
+    def roll_back(self, which: int) -> None:
+        """The coordinator is restored from a backup."""
+        copy, model = self.copies[which % len(self.copies)]
+        self.store.restore(copy)
+        self.open, answers, entries, closed, manifest = model
+        self.answers, self.entries, self.closed = dict(answers), dict(entries), dict(closed)
+        self.manifest = dict(manifest)
+        self.acked, self.told = {}, 0
+        self.coordinator = self.new_coordinator()
+
+    @rule(who=PICK)
+    def seal_after_roll_back(self, who: int) -> None:
+        """Agents pool, the coordinator forgets it, and ends a stream where it then believes it."""
+        place = who % len(self.players)
+        self.exchange(place, 1, False, "none")
+        self.copy_store()
+        self.pooling(place, 31, 31, True)
+        self.roll_back(len(self.copies) - 1)
+        self.end_stream(place)
+        self.exchange(place, 1, False, "none")
+
+    @rule()
+    def restart(self) -> None:
+        self.coordinator = self.new_coordinator()
+
+    @rule(on=st.booleans())
+    def pause(self, on: bool) -> None:
+        if on:
+            self.coordinator.pause("home", "test", who="test", now=self.now)
+        else:
+            self.coordinator.resume("home", who="test", now=self.now)
+
+    @rule(task=TASKS, verb=st.sampled_from(["quarantine", "retract", "restore", "restore"]))
+    def judge(self, task: str, verb: str) -> None:
+        try:
+            getattr(self.coordinator, verb)("home", task, "test", who="test", now=self.now)
+        except Refused as problem:
+            self.expect(problem, "unknown_task")
+        self.note_closing()

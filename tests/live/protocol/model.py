@@ -1,0 +1,146 @@
+"""The model's own view of agents and coordinator: what it knows, and what must be in an epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize
+from live.memory_store import MemoryStore
+from live.protocol.world import DIM, NOTHING, USES, Book, Made, Player, make_space, name_of
+
+from guardband.live.coordinator.coordinator import Coordinator
+from guardband.live.messages import Mark, Refused, Upload
+from guardband.live.store.base import StreamRow
+from guardband.live.total import Total, total_sum
+
+TASKS = st.sampled_from(sorted(USES))
+PICK = st.integers(0, 2**16)
+MOST_PLAYERS = 5
+
+
+class Model(RuleBasedStateMachine):
+    """What is known of everybody, and what an epoch must hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = MemoryStore()
+        self.book = Book()
+        self.players: list[Player] = []
+        self.requests: list[tuple[int, int, str, Upload]] = []  # player, life, stream, upload
+        self.replies: list[tuple[int, int, str, Any]] = []
+        self.copies: list[Any] = []  # of the coordinator's store, with the model's side of it
+        self.made: dict[str, Made] = {"": Made(frozenset(), b"")}
+        self.acked: dict[str, Mark] = {}  # by stream, since the last restore
+        self.promised: dict[str, frozenset[Any]] = {}  # tags acknowledged to untainted players
+        self.open = 0
+        self.answers: dict[str, Mark] = {}  # to the open epoch
+        self.entries: dict[str, Mark] = {}  # what each stream was last entered with
+        self.closed: dict[int, str] = {}
+        self.manifest: dict[str, Mark] = {}
+        self.checked: dict[str, str] = {}
+        self.told = 0  # the newest epoch that a client has named to the coordinator
+        self.now = 1000.0
+        self.names = 0
+
+    @initialize(
+        batch=st.sampled_from([1, 1, 2]),
+        streams=st.sampled_from([1, 1, 2]),
+        interval=st.sampled_from([0.0, 0.0, 3.0]),
+        contexts=st.sampled_from(["shared", "per-request"]),
+    )
+    def begin(self, batch: int, streams: int, interval: float, contexts: str) -> None:
+        self.space = make_space(batch, streams, interval, contexts)
+        self.coordinator = self.new_coordinator()
+        self.coordinator.create_space(self.space, who="test", now=self.now)
+        for task in ("movies", "tv"):
+            self.join(task)
+
+    def new_coordinator(self) -> Coordinator:
+        return Coordinator(self.store)
+
+    def join(self, task: str) -> None:
+        raise NotImplementedError
+
+    def fresh(self, kind: str) -> str:
+        self.names += 1
+        return name_of(kind, self.names)
+
+    def pick(self, who: int) -> Player:
+        return self.players[who % len(self.players)]
+
+    def row(self, stream: str) -> StreamRow | None:
+        with self.store.reading() as t:
+            return t.stream(stream)
+
+    def space_row(self) -> Any:
+        with self.store.reading() as t:
+            return t.space("home")
+
+    def status(self, task: str) -> str:
+        with self.store.reading() as t:
+            row = t.task("home", task)
+        return "" if row is None else row.status
+
+    def expect(self, problem: Refused, *codes: str) -> None:
+        assert problem.code in codes, f"{problem.code}: {problem.detail}"
+
+    def expect_same(self, row: StreamRow) -> None:
+        assert self.row(row.stream) == row, "I7: a refused upload changed its stream"
+
+    def note_closing(self, stream: str = "", upload: Upload | None = None) -> None:
+        """Follow the epochs after each call; compare a closed one with what must be in it."""
+        row = self.space_row()
+        closed = row.epoch != 0 and row.epoch not in self.closed
+        number = row.epoch if closed else row.open
+        if number != self.open:
+            self.answers = {}  # opened just now, or opened again under another number
+        if upload is not None and number and upload.for_epoch == number:
+            self.answers.setdefault(stream, upload.cut.mark)
+        self.open = row.open
+        if closed:
+            self.compare_epoch(row)
+
+    def compare_epoch(self, row: Any) -> None:
+        assert row.epoch > self.told, "I5: an epoch has a number that was seen before"
+        record = self.coordinator.epoch("home", row.epoch)
+        with self.store.reading() as t:
+            streams = {each.stream: each for each in t.streams("home")}
+            active = {each.task for each in t.tasks("home") if each.status == "active"}
+            total = Total.from_bytes(t.epoch("home", row.epoch).total)  # type: ignore[union-attr, arg-type]
+        expected: dict[str, Mark] = {}
+        for name, stream in sorted(streams.items()):
+            if stream.task not in active:
+                continue
+            if name in self.answers:
+                mark = self.answers[name]
+            elif stream.state == "sealed":
+                mark = stream.mark
+            else:
+                mark = self.entries.get(name, NOTHING)  # late: as in the epoch before
+            if mark.n:
+                expected[name] = mark
+        found = {line.stream: Mark(line.n, line.version) for line in record.manifest}
+        assert found == expected, "the epoch-cut rule: an entry is the answer, or the one before"
+        for name, mark in self.manifest.items():  # of the epoch before
+            if name not in found:
+                assert streams[name].task not in active, "I6: a stream left an epoch by itself"
+            else:
+                assert found[name].n >= mark.n, "I6: an entry went back"
+        parts = [Total.from_bytes(self.made[mark.version].raw) for mark in found.values()]
+        exact = total_sum(DIM, parts)
+        assert total.as_bytes() == exact.as_bytes(), "I4: an epoch is not the sum of its manifest"
+        assert record.sha256 == exact.sha256
+        often = self.book.read(total, what="I1")
+        assert max(often.values(), default=0) <= 1, "I1: an epoch counts an observation twice"
+        self.entries |= found
+        self.manifest, self.answers = found, {}
+        self.closed[row.epoch] = record.sha256
+
+    def check_barrier(self, player: Player, round_: int) -> None:
+        """Nobody acts on a reward that was earned in the round it acts in, or later."""
+        pooled = player.chain.pooled
+        if pooled is not None and self.space.contexts == "shared":
+            mine = set(player.journal.tags)
+            for tag in self.book.read(pooled, what="I3"):
+                assert tag in mine or tag.round < round_ or player.tainted, "a reward leaked"

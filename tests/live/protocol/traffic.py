@@ -1,0 +1,277 @@
+"""What agents do, and a network that loses, repeats and reorders what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+from live.protocol.model import MOST_PLAYERS, PICK, TASKS, Model
+from live.protocol.world import DIM, USES, Disk, Made, Player
+
+from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.messages import News, Refused, Upload, Uploaded
+
+MISHAPS = st.sampled_from(
+    ["none", "none", "lost", "not sent", "comes again", "unheard", "heard late"]
+)
+
+
+class Traffic(Model):
+    """Agents that observe, cut, send, ask and hear."""
+
+    sync_before_send = True
+
+    def join(self, task: str) -> None:
+        disk = Disk(Chain.start(self.fresh("stream"), DIM))
+        self.players.append(Player(task, disk, disk.copy()))
+        self.enrol(len(self.players) - 1)
+
+    @precondition(lambda self: len(self.players) < MOST_PLAYERS)
+    @rule(task=TASKS)
+    def somebody_joins(self, task: str) -> None:
+        self.join(task)
+
+    @rule(who=PICK, feature=PICK, reward=st.sampled_from([0.0, 1.0]), skip=st.integers(0, 2))
+    def observe(self, who: int, feature: int, reward: float, skip: int) -> None:
+        player = self.pick(who)
+        room = self.book.room(player.task)
+        if not room:
+            return
+        round_ = player.journal.round + 1 + skip
+        self.check_barrier(player, round_)
+        tag = self.book.new(room[feature % len(room)], reward, round_)
+        player.journal = Disk(
+            tag.counted(player.chain), (*player.journal.tags, tag), max(round_, tag.round)
+        )
+
+    @rule(who=PICK, trigger=st.booleans())
+    def cut_and_send(self, who: int, trigger: bool) -> None:
+        player = self.pick(who)
+        chain = player.chain
+        for_epoch = chain.seen + 1 if trigger or player.heard > chain.seen else 0
+        for_epoch = max(for_epoch, player.heard if player.heard > chain.seen else 0)
+        version = self.fresh("version")
+        after = chain.cut(
+            version,
+            round=player.journal.round,
+            for_epoch=for_epoch,
+            min_batch=self.space.sync.min_batch,
+        )
+        if after.newest.version == version:
+            tags = frozenset(player.journal.tags)
+            self.made[version] = Made(tags, after.newest.total.as_bytes())
+        player.journal = replace(player.journal, chain=after)
+        self.send(who, trigger=trigger)
+
+    @rule(who=PICK)
+    def send_again(self, who: int) -> None:
+        self.send(who, trigger=False)
+
+    def send(self, who: int, *, trigger: bool) -> None:
+        place = who % len(self.players)
+        player = self.players[place]
+        if self.sync_before_send:
+            player.synced = player.journal.copy()
+        chain = player.chain
+        self.requests.append((place, player.life, chain.stream, chain.upload(trigger=trigger)))
+        del self.requests[:-12]
+
+    @rule(who=PICK, lost=st.booleans())
+    def ask(self, who: int, lost: bool) -> None:
+        """Poll; the answer may be lost, or arrive late."""
+        place = who % len(self.players)
+        player = self.players[place]
+        chain = player.chain
+        try:
+            news: Any = self.coordinator.news(
+                "home",
+                chain.stream,
+                after=chain.seen,
+                open_after=player.heard,
+                config_version=1,
+                now=self.now,
+            )
+            self.told = max(self.told, chain.seen)
+        except Refused as problem:
+            news = problem
+        self.note_closing()
+        if not lost and news is not None:
+            self.replies.append((place, player.life, chain.stream, news))
+
+    @rule(who=PICK)
+    def ask_and_hear(self, who: int) -> None:
+        before = len(self.replies)
+        self.ask(who, lost=False)
+        if len(self.replies) > before:
+            self.hear(len(self.replies) - 1)
+
+    @rule(who=PICK, some=st.integers(1, 3), trigger=st.booleans(), mishap=MISHAPS)
+    def exchange(self, who: int, some: int, trigger: bool, mishap: str) -> None:
+        """Observe, cut, upload, hear the answer; or nearly so."""
+        for k in range(some):
+            self.observe(who, who + k, float((who >> k) % 2), 0)
+        self.cut_and_send(who, trigger)
+        if mishap == "not sent":
+            return
+        if mishap == "lost":
+            self.requests.pop()
+            return
+        self.deliver(len(self.requests) - 1, mishap == "comes again")
+        if mishap == "unheard":
+            self.replies.pop()
+        elif mishap != "heard late":
+            self.hear(len(self.replies) - 1)
+
+    @rule(who=PICK, answer=st.integers(0, 31), adopt=st.integers(0, 31), patient=st.booleans())
+    def pooling(self, who: int, answer: int, adopt: int, patient: bool) -> None:
+        """One opens an epoch, some answer, the deadline passes, some adopt it."""
+        self.exchange(who, 1, True, "none")
+        for place in range(len(self.players)):
+            if answer >> place & 1:
+                self.ask_and_hear(place)
+                self.exchange(place, 1, False, "none")
+        if patient:
+            self.time_passes(2.5)
+        for place in range(len(self.players)):
+            if adopt >> place & 1:
+                self.ask_and_hear(place)
+
+    @rule(who=PICK)
+    def good_day(self, who: int) -> None:
+        """An epoch in which nothing goes wrong."""
+        self.pooling(who, 31, 31, True)
+
+    @rule(seconds=st.sampled_from([0.5, 2.5, 30.0, 100.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        self.coordinator.tick(now=self.now)
+        self.note_closing()
+
+    def enrol(self, who: int) -> None:
+        player = self.pick(who)
+        player.synced = player.journal.copy()
+        request = player.chain.register(
+            task=player.task,
+            schema_hash=self.space.schema_hash,
+            uses=USES[player.task],
+            library="test",
+        )
+        try:
+            self.coordinator.register("home", request, now=self.now)
+        except Refused as problem:
+            if self.space.contexts == "shared":
+                self.expect(problem, "task_busy", "already_continued", "retracted")
+            self.digest(player, problem)
+        self.note_closing()
+
+    @rule(who=PICK)
+    def end_stream(self, who: int) -> None:
+        """The agent, or an operator who believes it gone, seals its stream."""
+        row = self.row(self.pick(who).chain.stream)
+        if row is not None:
+            self.coordinator.seal(row.stream, row.mark, now=self.now)
+            self.note_closing()
+
+    # ---- the network
+
+    @precondition(lambda self: self.requests)
+    @rule(which=PICK, twice=st.booleans())
+    def deliver(self, which: int, twice: bool) -> None:
+        """A request arrives, in any order, and perhaps again later."""
+        place = which % len(self.requests)
+        who, life, stream, upload = self.requests[place]
+        if not twice:
+            del self.requests[place]
+        self.replies.append((who, life, stream, self.carry_out(stream, upload)))
+        del self.replies[:-12]
+
+    def carry_out(self, stream: str, upload: Upload) -> Any:
+        row = self.row(stream)
+        try:
+            answer = self.coordinator.upload(stream, upload, now=self.now)
+        except Refused as problem:
+            fine = ("chain_conflict", "unknown_stream", "sealed", "retracted")
+            self.expect(problem, *fine)
+            self.note_closing()
+            return problem
+        assert row is not None
+        if row.mark != upload.cut.mark:
+            self.acked[stream] = upload.cut.mark
+        self.told = max(self.told, upload.seen_epoch)
+        self.note_closing(stream, upload)
+        return answer
+
+    @precondition(lambda self: self.requests)
+    @rule(which=PICK)
+    def lose_request(self, which: int) -> None:
+        del self.requests[which % len(self.requests)]
+
+    @precondition(lambda self: self.replies)
+    @rule(which=PICK)
+    def hear(self, which: int) -> None:
+        who, life, stream, answer = self.replies.pop(which % len(self.replies))
+        player = self.players[who]
+        if player.life != life or player.chain.stream != stream:
+            return
+        if isinstance(answer, Refused):
+            self.digest(player, answer)
+        elif isinstance(answer, Uploaded):
+            player.journal = replace(player.journal, chain=player.chain.stored(answer))
+            if answer.open is not None:
+                player.heard = answer.open.epoch
+            if not player.tainted:
+                acked = self.made[answer.mark.version].tags
+                self.promised[stream] = self.promised.get(stream, frozenset()) | acked
+        else:
+            self.learn(player, answer)
+
+    @precondition(lambda self: self.replies)
+    @rule(which=PICK)
+    def lose_reply(self, which: int) -> None:
+        del self.replies[which % len(self.replies)]
+
+    # ---- what agents make of answers
+
+    def digest(self, player: Player, problem: Refused) -> None:
+        """Do what the chain says about a refusal."""
+        before = player.chain
+        step = before.refused(problem, stream=self.fresh("stream"))
+        if step.verdict == Verdict.CONFLICT:
+            self.give_up(player, step.chain)
+        elif step.verdict == Verdict.CONTINUED:
+            self.begin_with(player, step.chain)
+            self.enrol(self.players.index(player))
+        else:
+            player.journal = replace(player.journal, chain=step.chain)
+            if step.verdict == Verdict.REGISTER:
+                self.enrol(self.players.index(player))
+
+    def give_up(self, player: Player, chain: Chain) -> None:
+        # Sealed twice before anything was sent; or a request of long ago reached a restored
+        # coordinator and revived the sealed stream: then the rest of a stream is lost, too.
+        excused = player.tainted or player.chain.moved is not None
+        assert excused, "a chain that was never copied nor set back gave up its stream"
+        self.begin_with(player, chain)
+        self.enrol(self.players.index(player))
+
+    def begin_with(self, player: Player, chain: Chain) -> None:
+        """Go on with a new stream; the ledger follows what it holds, whatever that is."""
+        held = tuple(self.book.read(chain.total, what="I4"))
+        assert set(held) <= set(player.journal.tags)
+        player.journal = replace(player.journal, chain=chain, tags=held)
+
+    def learn(self, player: Player, news: News) -> None:
+        if news.open is not None:
+            player.heard = news.open.epoch
+        chain = player.chain
+        shared = self.space.contexts == "shared"
+        step = chain.adopt(news, next_round=player.journal.round + 1 if shared else None)
+        if step.verdict == Verdict.CONFLICT:
+            self.give_up(player, chain.anew(self.fresh("stream")))
+        else:
+            assert step.chain.seen >= chain.seen, "I5: an epoch's number went back"
+            if step.verdict == Verdict.ADOPTED:
+                assert news.epoch > chain.epoch, "I5: an old epoch was adopted again"
+            player.journal = replace(player.journal, chain=step.chain)
