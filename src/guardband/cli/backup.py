@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardband.cli.live import plainly
+from guardband.cli.operator import plainly
 
 if TYPE_CHECKING:
     from guardband.live.operators.backup import Backup

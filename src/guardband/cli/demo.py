@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from guardband.cli.live import plainly
+from guardband.cli.operator import plainly
 from guardband.cli.serve import PORT
 
 __all__ = ["demo"]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from guardband.cli.audit import searched
-from guardband.cli.live import plainly
+from guardband.cli.operator import plainly
 
 __all__ = ["export"]
 

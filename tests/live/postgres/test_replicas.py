@@ -16,7 +16,7 @@ from live.postgres.writers import SPACE, USES, Direct, Writer, check, in_process
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.cli.live import open_store, plainly
+from guardband.cli.operator import open_store, plainly
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.http import HttpLink
 from guardband.live.server import Settings, make_app, service

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from live.look import events_of
 from live.memory_store import MemoryStore
 from live.protocol.world import DIM, USES, Book, make_space, name_of
 
@@ -169,5 +170,5 @@ def claim(scene: Scene, who: str, seen: int, now: float = 0.0) -> Uploaded:
 
 def restores(scene: Scene) -> int:
     """Return how often the audit says that the coordinator was restored."""
-    events = scene.coordinator.look("home", events=1000).events
+    events = events_of(scene.coordinator, most=1000)
     return sum(event.what == "server restore" for event in events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from live.look import events_of, pulse_of, row_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import USES, make_space
 
@@ -167,7 +168,7 @@ def test_a_pause_is_news(scene):
     news = scene.news(a)
     assert news is not None
     assert news.paused is None
-    assert [e.what for e in scene.coordinator.look("home").events][:2] == ["resumed", "paused"]
+    assert [e.what for e in events_of(scene.coordinator)][:2] == ["resumed", "paused"]
 
 
 def test_a_poll_is_a_sign_of_life(scene):
@@ -175,12 +176,12 @@ def test_a_poll_is_a_sign_of_life(scene):
     scene.now = 100.0  # both are forgotten by now
     scene.observe(a)
     scene.trigger(a)
-    assert scene.coordinator.look("home").row.epoch == 1  # nobody else is waited for
+    assert row_of(scene.coordinator).epoch == 1  # nobody else is waited for
     scene.news(b)
     scene.adopt(a)
     scene.observe(a)
     scene.trigger(a)
-    assert scene.coordinator.look("home").row.open == 2  # b is
+    assert row_of(scene.coordinator).open == 2  # b is
 
 
 def test_reports_are_kept_and_thinned(scene):
@@ -193,7 +194,7 @@ def test_reports_are_kept_and_thinned(scene):
     assert [row.at for row in fine] == sorted(row.at for row in fine)
     coarse = scene.coordinator.samples("home", since=0.0, now=7200.0)
     assert 59 <= len(coarse) <= 61
-    assert '"decisions": 7195' in scene.coordinator.look("home").pulses[scene.stream(a)].report
+    assert '"decisions": 7195' in pulse_of(scene.coordinator, scene.stream(a)).report
 
 
 def test_a_report_cannot_hold_what_json_cannot(scene):

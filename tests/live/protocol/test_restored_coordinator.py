@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from live.look import events_of
 from live.protocol.scenes import claim, code_of, restores
 
 from guardband.live.agent.chain import Verdict
@@ -70,7 +71,7 @@ def test_numbers_go_on_after_a_restore(scene):
     answer = scene.trigger(a)
     assert answer.open is not None
     assert answer.open.epoch == 4
-    events = [event.what for event in scene.coordinator.look("home").events]
+    events = [event.what for event in events_of(scene.coordinator)]
     assert "server restore" in events
 
 
@@ -183,7 +184,7 @@ def test_rules_from_before_a_restore_get_a_number_that_nobody_has(scene):
 
     told, heard = poll(9)  # it has seen version 9, this coordinator only 1
     assert (told.config_version, told.config, heard) == (10, scene.space.as_json(), 1)
-    assert scene.coordinator.look("home").events[0].what == "server restore"
+    assert events_of(scene.coordinator)[0].what == "server restore"
     assert code_of(scene.join, "tv").code == "agents_unseen"  # what it heard may be other numbers
     assert poll(10) == (None, 10)
     scene.join("tv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from live.look import events_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import make_space
 
@@ -94,7 +95,7 @@ def test_a_refused_upload_is_written_down_once_a_minute(scene):
     bad = replace(good, cut=good.cut._replace(total=broken))
     for now in (0.0, 1.0, 59.0, 61.0):
         code_of(scene.coordinator.upload, scene.stream(a), bad, now=now)
-    events = scene.coordinator.look("home").events
+    events = events_of(scene.coordinator)
     assert [event.what for event in events].count("invalid increment") == 2
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.look import row_of
 from live.memory_store import MemoryStore
 from live.statistics.crowd import DIM, NOISE, THETA, distance, nothing, space_for
 
@@ -131,7 +132,7 @@ def play(control: Control, seed: int) -> Outcome:
             except Refused as problem:
                 outcome.refused.append(problem.more["check"])
         coordinator.tick(now=2.0 * epoch + 1.5)
-        if coordinator.look("home").row.epoch == epoch:
+        if row_of(coordinator).epoch == epoch:
             closed = coordinator.epoch("home", epoch)
             learner.load(closed.total, empty_total(DIM), nothing())
             learner.set_level(shares[0], epoch, 0)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.look import row_of
 from live.memory_store import MemoryStore
 
 from guardband.core.types import Floats
@@ -203,7 +204,7 @@ class Crowd:
                 self._hear(agent)
 
     def _send(self, agent: Agent, *, trigger: bool = False) -> None:
-        row = self.coordinator.look("home").row
+        row = row_of(self.coordinator)
         number = row.open or row.epoch + 1
         before = replace(agent.chain, open=total_of(agent.learner.state.own))
         after = before.cut(self.rng.bytes(16).hex(), for_epoch=number)
@@ -237,7 +238,7 @@ class Crowd:
     @property
     def epochs(self) -> int:
         """How many poolings there were."""
-        return self.coordinator.look("home").row.epoch
+        return row_of(self.coordinator).epoch
 
 
 def distance(learner: Learner) -> float:
