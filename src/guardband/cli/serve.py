@@ -51,8 +51,8 @@ def serve(
 ) -> None:
     """Serve spaces: coordinator, HTTP API, dashboard and metrics, until Ctrl-C.
 
-    The first start makes an admin token, writes it to DATA/admin.token and prints it, and a
-    viewer's beside it for dashboards and Prometheus. Agents get tokens of their own:
+    The first start makes an admin token, writes it to DATA/admin.token, and a viewer's beside it
+    for dashboards and Prometheus; it is printed to terminals only. Agents get tokens of their own:
 
         guardband space create home --features price,fresh,rating --agents 3
 
@@ -128,14 +128,19 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
 
 
 def _say_where(address: str, data: Path, *, first: bool) -> None:
-    """Print the addresses; the token only on the first start, or to somebody at a terminal."""
+    """Print the addresses; the token only to somebody at a terminal: logs are read by many."""
     from guardband.live.server.first_start import read_token, token_file  # noqa: PLC0415
 
-    token = read_token(data) if first or sys.stdout.isatty() else None
+    token = read_token(data) if sys.stdout.isatty() else None
+    admin, viewer = (token_file(data, role) for role in ("admin", "viewer"))
     typer.echo(f"dashboard  {address}/" + (f"#token={token}" if token else ""))
     typer.echo(f"API        {address}/v1/    described in {address}/openapi.json")
-    typer.echo(f"metrics    {address}/metrics    token for it in {token_file(data, 'viewer')}")
-    started = " (made now, on the first start)" if first else ""
-    typer.echo(f"tokens     {token_file(data, 'admin')}{started}")
+    beside = f"    token for it in {viewer}" if viewer.is_file() else ""
+    typer.echo(f"metrics    {address}/metrics{beside}")
+    if admin.is_file():
+        started = " (made now, on the first start)" if first else ""
+        typer.echo(f"tokens     {admin}{started}")
+    else:
+        typer.echo("tokens     where the first server of this store wrote them: DATA/admin.token")
     typer.echo(f"data in {os.path.abspath(data)}; stop with Ctrl-C")
     sys.stdout.flush()

@@ -118,9 +118,9 @@ def set_alpha(
     task: Annotated[str | None, typer.Option(help="For one task only.")] = None,
 ) -> None:
     """Change alpha while agents run: each uses it from its next decision after it heard."""
-    space, _ = _read(target, name)
+    space, read = _read(target, name)
     new = {"alpha": alpha} if task is None else {"alphas": {**space.alphas, task: alpha}}
-    version = _configure(target, space.changed(**new))
+    version = _configure(target, space.changed(**new), read)
     whom = "every task without an alpha of its own" if task is None else f"task {task}"
     typer.echo(f"space {name}: alpha {alpha:g} for {whom}, config_version {version}.")
 
@@ -137,11 +137,11 @@ def set_(
     """Change settings while agents run; what data mean (features, bounds) cannot change."""
     from guardband.live.space import Space  # noqa: PLC0415
 
-    old, _ = _read(target, name)
+    old, read = _read(target, name)
     given = asdict(old)
     for setting in settings:
         _put(given, setting)
-    version = _configure(target, Space.from_json(given))
+    version = _configure(target, Space.from_json(given), read)
     typer.echo(f"space {name}: {', '.join(settings)}, config_version {version}.")
 
 
@@ -151,15 +151,29 @@ def revise(
     target: Target,
     name: Name,
     new_name: Annotated[str, typer.Argument(help="The new space, such as home-2.")],
-    features: Annotated[str, typer.Option(help="Names of its features, with commas between.")],
+    settings: Annotated[
+        list[str] | None, typer.Argument(help="KEY=VALUE of what shall differ, such as noise=0.2.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Names of its features, with commas between.")
+    ] = None,
 ) -> None:
-    """Make a space with another set of features and the same rules; it starts with no data.
+    """Make a space with other features, bounds or noise and else the same rules, and no data.
 
-    Sums over other features mean something else, so nothing is taken over. The old space stays
-    as it is, for its agents and for people, until they have moved.
+    Sums over what means something else cannot be taken over. The old space stays as it is, for
+    its agents and for people, until they have moved.
+
+    For example: guardband space revise home home-2 noise=0.2
     """
+    from guardband.live.space import Space  # noqa: PLC0415
+
     old, _ = _read(target, name)
-    space = old.changed(name=new_name, features=_names(features))
+    given = asdict(old) | {"name": new_name}
+    if features is not None:
+        given["features"] = list(_names(features))
+    for setting in settings or ():
+        _put(given, setting)
+    space = Space.from_json(given)
     _create(target, space)
     typer.echo(f"space {new_name}: {space.dim} features, no data yet; {name} stays as it is.")
     typer.echo(f"next: guardband token create --space {new_name} --task TASK, for every task")
@@ -254,13 +268,13 @@ def _read(target: Target, name: str) -> tuple[Space, int]:
     )
 
 
-def _configure(target: Target, space: Space) -> int:
-    """Give a space other settings; return the new config_version."""
+def _configure(target: Target, space: Space, version: int) -> int:
+    """Give a space that was read at a version other settings; return the new config_version."""
     return target.do(
-        lambda c: c.configure(space.name, space, who=WHO, now=time.time()),
+        lambda c: c.configure(space.name, space, version=version, who=WHO, now=time.time()),
         "PUT",
         f"/v1/spaces/{space.name}",
-        space.as_json(),
+        {**space.as_json(), "config_version": version},
         read=lambda answer: int(answer["config_version"]),
     )
 

@@ -56,6 +56,7 @@ def agent(task: str, index: int, **changes: Any) -> dict[str, Any]:
             "floor": 0.38 * n,
             "lead": 0.26 * n,
             "lead_squares": 0.18 * n,
+            "counted": n,
             "margin": 0.2 * n,
         },
         "gauges": {
@@ -93,6 +94,8 @@ def summary(**changes: Any) -> dict[str, Any]:
         "open": None,
         "delta": 0.001,
         "delta_spent": 0.00072,
+        "lead_mean": 0.26,
+        "lead_halfwidth": 0.02,
         "alerts": [],
         "agents": [agent("home", 1), agent("similar", 2), agent("mail", 3)],
         "epochs": [

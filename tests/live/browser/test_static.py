@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from live.browser.canned import STATIC
 
-from guardband.live.server.alerts import lead_interval
-
 VENDOR = STATIC / "vendor" / "uplot"
 OWN = sorted(p for p in STATIC.rglob("*") if p.is_file() and "vendor" not in p.parts)
 SCRIPTS = [p for p in OWN if p.suffix == ".js"]
@@ -127,14 +125,24 @@ def test_numbers_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
-def test_the_interval_is_the_one_that_alerts_are_raised_by(tmp_path: Path) -> None:
-    n, lead, squares = 1234, 98.7, 55.5
-    (shown,) = ask(tmp_path, [f"w.anytime({n}, {lead}, {squares})"])
-    expected = lead_interval({"observed": n}, {"lead": lead, "lead_squares": squares})
-    assert isinstance(shown, dict)
-    assert expected is not None
-    assert (shown["mean"], shown["half"]) == pytest.approx(expected, rel=1e-12)
-    assert ask(tmp_path, ["w.anytime(29, 1, 1)"]) == [None]
+def test_what_is_not_known_is_said(tmp_path: Path) -> None:
+    batches = '{"sync": {"min_batch": 20}}'
+    bare = '{"lead_mean": null, "counters": {"observed": 50}, "sums": {}, "gauges": {}}'
+    untold = bare.replace("50", '50, "untold": 1')
+    gate = '{"gauges": {"lambda_min": 2, "lambda_required": 5, "own_n": 100, "foreign_n": 300}}'
+    cases = {
+        f"w.notJudged({bare}, {batches})": "with the next upload",
+        f"w.notJudged({bare}, null)": "too few rewards",
+        f"w.notJudged({untold}, null)": "baseline reward not reported",
+        'w.violations({"gauges": {}, "counters": {"learned": 4}})': "–",
+        'w.violations({"gauges": {}, "counters": {}})': "0",
+        'w.violations({"gauges": {"margin_min": 0}, "counters": {}})': "0",
+        'w.violations({"gauges": {"margin_min": -1e-9}, "counters": {}})': "≥ 1",
+        f"w.stillNeeded({gate})": 600,
+        f"w.stillNeeded({gate.replace('5,', '1,')})": None,
+        "w.stillNeeded({gauges: {}})": None,
+    }
+    assert ask(tmp_path, list(cases)) == list(cases.values())
 
 
 def colours(scheme: str) -> dict[str, str]:

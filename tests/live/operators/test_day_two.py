@@ -25,6 +25,7 @@ from live.operators.world import (
 )
 
 import guardband as gb
+from guardband.cli import spaces
 from guardband.live.agent.journal import Journal
 from guardband.live.messages import Refused
 from guardband.live.operators.audit import audit, find_decision
@@ -183,6 +184,35 @@ def test_a_new_feature_set_is_a_new_space(server: Running) -> None:
     config = server.get("/v1/spaces/home-2")["config"]
     assert (config["alpha"], config["noise"]) == (0.3, 0.1)
     assert "already" in refusal("space", "revise", "home", "home-2", "--features", "a", *here)
+
+
+def test_other_noise_is_a_new_space(server: Running) -> None:
+    here, there = ways(server)
+    assert "space revise home NEW" in refusal("space", "set", "home", "noise=0.5", *here)
+    run("space", "revise", "home", "home-3", "noise=0.5", "rewards.high=2", *there)
+    run("space", "revise", "home", "home-4", "noise=0.6", "--features", "a,b", *here)
+    three, four = (server.get(f"/v1/spaces/home-{i}")["config"] for i in (3, 4))
+    assert (three["noise"], three["rewards"]["high"], three["alpha"]) == (0.5, 2, 0.3)
+    assert three["features"] == server.get("/v1/spaces/home")["config"]["features"]
+    assert (four["noise"], four["features"]) == (0.6, ["a", "b"])
+    assert "no setting" in refusal("space", "revise", "home", "home-5", "nonsense=1", *here)
+
+
+def test_two_operators_do_not_undo_each_other(server: Running, monkeypatch: Any) -> None:
+    for way in ways(server):
+        read = spaces._read
+
+        def slow(target: Any, name: str, read: Any = read, way: Any = way) -> Any:
+            found = read(target, name)
+            monkeypatch.setattr(spaces, "_read", read)
+            run("space", "set-alpha", "home", 0.25, *way)  # somebody else is faster
+            return found
+
+        monkeypatch.setattr(spaces, "_read", slow)
+        assert "have changed" in refusal("space", "set", "home", "agents=7", *way)
+        assert server.get("/v1/spaces/home")["config"]["alpha"] == 0.25
+        run("space", "set", "home", "agents=7", "alpha=0.3", *way)
+    assert server.summary()["config_version"] == 5
 
 
 def test_schema_mismatch_says_what_to_do(server: Running, tmp_path: Path) -> None:

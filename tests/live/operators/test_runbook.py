@@ -51,10 +51,11 @@ def test_alerts_link_to_their_heading_and_agree_on_urgency() -> None:
     task = TaskFacts(
         task="tv",
         counters={"observed": 1000, "defaulted": 500},
-        sums={"lead": -500.0, "lead_squares": 260.0},
+        sums={"lead": -500.0, "counted": 1500},
         gauges={
             "margin_min": -0.1,
             "residual_ratio": 2.0,
+            "own_n": 1500.0,
             "lease_s": 1.0,
             "oldest_pending_s": 1e6,
         },

@@ -9,7 +9,7 @@ import time
 import httpx
 import numpy as np
 import pytest
-from live.server.driver import SPACE, Served, served
+from live.server.driver import SPACE, Served, problem, served
 
 from guardband.live.total import Total, matrix_of
 
@@ -179,6 +179,21 @@ def test_switches(server: Served) -> None:
     assert all(event["who"].startswith("admin:") for event in events if event["what"] == "paused")
 
 
+def test_settings_that_moved_since_they_were_read_are_not_overwritten(server: Served) -> None:
+    with server.admin() as admin:
+        read = admin.get("/v1/spaces/home").json()
+        body = {**read["config"], "config_version": read["config_version"]}
+        assert admin.put("/v1/spaces/home", json={**body, "alpha": 0.2}).status_code == 200
+        answer = admin.put("/v1/spaces/home", json={**body, "agents": 9})
+        assert problem(answer) == (409, "config_changed")
+        assert answer.json()["config_version"] == 2
+        config = admin.get("/v1/spaces/home").json()["config"]
+        assert (config["alpha"], config["agents"]) == (0.2, 4)
+        assert admin.put("/v1/spaces/home", json={**config, "agents": 9}).status_code == 200
+        assert admin.put("/v1/spaces/home", json={**body, "config_version": "1"}).status_code == 422
+        assert admin.post("/v1/spaces", json={**body, "name": "x"}).status_code == 422
+
+
 def test_spaces_are_listed_for_those_who_may_see_them(server: Served) -> None:
     other = SPACE.changed(name="ward").as_json()
     with server.admin() as admin:
@@ -207,7 +222,7 @@ def test_summary_and_history_show_reports(server: Served) -> None:
         history = viewer.get("/v1/spaces/home/history").json()
     (agent,) = summary["agents"]
     for part in ("counters", "sums", "gauges", "reasons"):
-        assert agent[part] == report[part]
+        assert agent[part].items() >= report[part].items()
     assert agent["why"] == "it learns"
     assert agent["theta"] == [0.1, 0.2, 0.3]
     assert agent["state"] == "ok"

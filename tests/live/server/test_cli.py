@@ -60,9 +60,12 @@ def test_the_first_start_and_a_clean_end(tmp_path, way) -> None:
     file = tmp_path / "space.json"
     file.write_text(json.dumps(SPACE.as_json()))
     with serving("--data", data, "--port", 0, "--space", file) as (process, said):
-        url, token = re.findall(r"dashboard +(http://127\.0\.0\.1:\d+)/#token=(gb_\S+)", said)[0]
+        url = re.findall(r"dashboard +(http://127\.0\.0\.1:\d+)/\n", said)[0]
         when_up(url)
-        assert (data / "admin.token").read_text().strip() == token
+        token = (data / "admin.token").read_text().strip()
+        assert "gb_" not in said  # what is no terminal may be a log that many read
+        assert f"tokens     {data / 'admin.token'} (made now, on the first start)\n" in said
+        assert f"token for it in {data / 'viewer.token'}\n" in said
         for role in ("admin", "viewer"):
             assert stat.S_IMODE((data / f"{role}.token").stat().st_mode) == 0o600
         with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as admin:
@@ -86,10 +89,35 @@ def test_the_first_start_and_a_clean_end(tmp_path, way) -> None:
         assert lines[0].keys() >= {"at", "level", "method", "path", "status", "ms", "who"}
 
     with serving("--data", data, "--port", 0, "--space", file, "--quiet") as (process, said):
-        assert "#token" not in said  # printed once, and to terminals
+        assert "gb_" not in said
         process.send_signal(way)
         _, err = process.communicate(timeout=30)
         assert err == ""
+
+
+def test_the_token_is_shown_to_terminals_and_files_only_where_they_are(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    from guardband.cli.serve import _say_where  # noqa: PLC0415
+
+    def said(*, terminal: bool) -> str:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+        _say_where("http://127.0.0.1:1", tmp_path, first=False)
+        return capsys.readouterr().out
+
+    for terminal in (True, False):  # another replica of the same store has no token files
+        text = said(terminal=terminal)
+        assert str(tmp_path / "admin.token") not in text
+        assert "viewer.token" not in text
+        assert "#token" not in text
+        assert "first server" in text
+    for role in ("admin", "viewer"):
+        (tmp_path / f"{role}.token").write_text(f"gb_{role}\n")
+    assert "/#token=gb_admin\n" in said(terminal=True)
+    text = said(terminal=False)
+    assert "gb_" not in text
+    assert str(tmp_path / "admin.token") in text
+    assert str(tmp_path / "viewer.token") in text
 
 
 @pytest.mark.slow

@@ -228,6 +228,38 @@ def test_alerts_are_found_and_told_while_nobody_looks(tmp_path, caplog) -> None:
     assert since[0] == since[1]
 
 
+def test_margins_page_in_quarantine_and_not_after_the_end(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("guardband.live.server.service.SHOWN_S", 0.0)
+    below = {"gauges": {"margin_min": -0.5, "residual_ratio": 9.0, "own_n": 1e5}}
+    with served(tmp_path) as server, server.admin() as admin:
+        movies, again = server.agent("movies"), server.agent("movies")
+        movies.register()
+        movies.upload(5, report=below)
+
+        def alerts() -> set[str]:
+            summary = admin.get("/v1/spaces/home/summary").json()
+            return {alert["id"] for alert in summary["alerts"]}
+
+        def margins() -> list[float]:
+            found = scrape(admin).items()
+            return [v for (name, _), v in found if name == "guardband_safety_margin_min"]
+
+        assert alerts() == {"margin-below-zero", "residual-variance"}
+        path = "/v1/spaces/home/agents/movies"
+        assert admin.post(f"{path}/quarantine", json={"reason": "x"}).status_code == 200
+        assert alerts() == {"margin-below-zero"}
+        assert admin.post(f"{path}/restore", json={"reason": "x"}).status_code == 200
+        assert margins() == [-0.5]
+        assert movies.seal().status_code == 200
+        assert alerts() == set()
+        assert margins() == []
+        again.register()  # a new stream, which has not said anything yet
+        assert alerts() == set()
+        assert margins() == []
+        again.upload(5, report={"gauges": {"margin_min": 0.5}})
+        assert margins() == [0.5]
+
+
 def test_a_summary_logs_nothing(server: Served, caplog) -> None:
     caplog.set_level(logging.WARNING, "guardband.server")
     movies = server.agent()

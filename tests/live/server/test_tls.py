@@ -53,8 +53,8 @@ def test_an_agent_over_https(place, tmp_path, monkeypatch) -> None:
         token = admin.post("/v1/tokens", json=body).json()["token"]
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         one = agent(url, token, tmp_path)
-        for menu in menus(3):
-            decision = one.decide(menu, 0, 0.3)
+        for number, menu in enumerate(menus(3), start=1):
+            decision = one.decide(menu, 0, 0.3, round=number)
             one.observe(decision.id, 0.3)
         assert one.sync()
         one.close()

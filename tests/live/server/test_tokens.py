@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from live.server.driver import NEXT, SPACE, Served, problem, served, version
+import asyncio
+import threading
+import time
+from typing import Any
+
+from live.server.driver import NEXT, SPACE, Served, Stream, problem, served, version
+
+from guardband.live.coordinator.tokens import create_token, revoke_token
+from guardband.live.server import Settings
+from guardband.live.server.first_start import first_tokens
+from guardband.live.server.service import Service
+from guardband.live.store.sqlite import SqliteStore
 
 
 def test_no_token_a_wrong_one_and_a_revoked_one(shared: Served) -> None:
@@ -21,6 +32,57 @@ def test_no_token_a_wrong_one_and_a_revoked_one(shared: Served) -> None:
         assert admin.delete(f"/v1/tokens/{ident}").status_code == 204
         assert problem(viewer.get("/v1/spaces")) == (401, "unknown_token")
         assert problem(admin.delete(f"/v1/tokens/{ident}")) == (404, "unknown_token")
+
+
+def test_a_poll_is_not_answered_to_a_token_revoked_meanwhile(tmp_path) -> None:
+    with served(tmp_path) as server, server.admin() as admin:
+        token = server.token(space="home", task="movies")
+        movies = Stream(server.client(token), "movies")
+        movies.register()
+        heard = []
+        known = {"after": 0, "open_after": 0, "config_version": 1, "wait": 25}
+        waiting = threading.Thread(target=lambda: heard.append(movies.news(**known)))
+        waiting.start()
+        end = time.monotonic() + 20.0
+        while not server.site.polls.taken and time.monotonic() < end:
+            time.sleep(0.01)
+        assert admin.delete(f"/v1/tokens/{token.split('_')[1]}").status_code == 204
+        admin.post("/v1/spaces/home/pause", json={"reason": "wakes it"})
+        waiting.join(timeout=20)
+        assert problem(heard[0]) == (401, "unknown_token")
+        assert "config" not in heard[0].json()
+
+
+def test_an_older_reading_of_the_tokens_never_replaces_a_newer_one(tmp_path) -> None:
+    """Where a store has several threads, one of them may be slow."""
+
+    async def race() -> list[str]:
+        store = SqliteStore(tmp_path / "gb.db")
+        first_tokens(store, tmp_path, now=1.0)
+        row, _ = create_token(store, role="viewer", who="test", now=2.0)
+        site = Service(store, Settings(), "0")
+        began, go_on = asyncio.Event(), asyncio.Event()
+        loop, whole = asyncio.get_running_loop(), site.clerk.do
+
+        async def slow(work: Any, *args: Any, **more: Any) -> Any:
+            found = await whole(work, *args, **more)
+            if not began.is_set():  # the first has read, and is held up
+                began.set()
+                await go_on.wait()
+            return found
+
+        site.clerk.do = slow  # type: ignore[method-assign]
+        older = asyncio.create_task(site.read_tokens())
+        await began.wait()
+        revoke_token(store, row.token, who="test", now=3.0)
+        newer = asyncio.create_task(site.read_tokens())
+        loop.call_later(0.1, go_on.set)
+        await asyncio.gather(older, newer)
+        site.clerk.close()
+        store.close()
+        return [each.token for each in site.tokens.all() if each.token == row.token]
+
+    assert asyncio.run(race()) == []
 
 
 def test_rotation_keeps_the_rights_and_the_old_token_until_it_is_deleted(shared: Served) -> None:

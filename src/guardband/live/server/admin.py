@@ -14,7 +14,14 @@ from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
 from guardband.live.server.replies import CreatedReply, Done, EndedReply, TokenLine, TokenReply
-from guardband.live.server.requests import AgentTokenBody, Name, ReasonBody, SpaceBody, TokenBody
+from guardband.live.server.requests import (
+    AgentTokenBody,
+    ConfigureBody,
+    Name,
+    ReasonBody,
+    SpaceBody,
+    TokenBody,
+)
 from guardband.live.server.service import Service
 from guardband.live.space import Space
 from guardband.live.store.base import TokenRow
@@ -45,14 +52,22 @@ async def create_space(body: SpaceBody, request: Request) -> CreatedReply:
 
 
 @router.put("/v1/spaces/{space}", responses=answers(*USUAL, 409))
-async def configure(space: SpaceName, body: SpaceBody, request: Request) -> CreatedReply:
-    """Give a space other settings; what data mean (features, bounds, baseline) cannot change."""
+async def configure(space: SpaceName, body: ConfigureBody, request: Request) -> CreatedReply:
+    """Give a space other settings; what data mean (features, bounds, baseline) cannot change.
+
+    409 `config_changed` where the body names another `config_version` than the space has now.
+    """
     site, caller = site_of(request), _admin(request, space)
     if body.name != space:
         raise Refused("other_name", 409, f"the body is about {body.name!r}, not {space!r}.")
     new = _space_of(body)
     version = await site.clerk.write(
-        site.coordinator.configure, space, new, who=caller.who, now=site.clerk.now()
+        site.coordinator.configure,
+        space,
+        new,
+        version=body.config_version,
+        who=caller.who,
+        now=site.clerk.now(),
     )
     await site.look()
     return CreatedReply(space=space, schema_hash=new.schema_hash, config_version=version)

@@ -159,6 +159,9 @@ async def next_epoch(
     with site.polls.one(caller.token.token):
         seconds = min(wait, site.settings.poll_s)
         said = await _waiting(site, space, request, seconds, ask)
+        # Its token may have been revoked meanwhile.
+        if site.tokens.get(caller.token.token) is None:
+            raise Refused("unknown_token", 401, "this token was revoked.")
     return Response(status_code=204) if said is None else NewsReply.of(said)
 
 
@@ -207,7 +210,8 @@ async def _waiting(
             seen = site.hub.changes(space)
             said: News | None = await site.clerk.do(ask)
             left = end - loop.time()
-            if said is not None or left <= 0.0 or site.hub.stopping:
+            revoked = site.tokens.get(caller_of(request).token.token) is None
+            if said is not None or left <= 0.0 or site.hub.stopping or revoked:
                 return said
             gone = gone or asyncio.create_task(_left(request))
             wait = asyncio.create_task(site.hub.wait(space, seen, min(left, site.beat_s(space))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from guardband.live.messages import KINDS
 from guardband.live.space import Space
@@ -17,6 +17,7 @@ __all__ = [
     "alerts_of",
     "lead_interval",
     "loss_by_kind",
+    "most_residual",
     "runbook_of",
 ]
 
@@ -26,13 +27,27 @@ LOSS_ENOUGH = 100  # resolved decisions before that is judged
 LOSS_CHANCE = 1e-4  # how unlikely a difference between kinds of decision must be
 FLOOR_CHANCE = 0.01  # of the interval of reward minus floor, over all times together
 FLOOR_ENOUGH = 30
+FLOOR_TIGHTEST = 300  # observations around which that interval is as narrow as can be
 RESIDUAL_RATIO = 1.2
+RESIDUAL_CHANCE = 0.01  # of noise as declared going beyond what is allowed for chance, ever
 LEASE_SHARE = 0.25
 OPEN_DEADLINES = 5.0
 PENDING_WINDOWS = 2.0
 RECENT_S = 86_400.0  # how long a conflict, a refused increment or a restore is shown
 
 LOSSES = ("defaulted", "void", "orphan")
+
+
+class Judged(Protocol):
+    """Whoever has counters and sums."""
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """How often things happened."""
+
+    @property
+    def sums(self) -> Mapping[str, float]:
+        """Sums over counted decisions."""
 
 
 class Alert(NamedTuple):
@@ -50,6 +65,7 @@ class TaskFacts:
     """What is known of a task."""
 
     task: str
+    active: bool = True  # False: its data are left out, but it may still decide
     counters: Mapping[str, int] = field(default_factory=dict)
     sums: Mapping[str, float] = field(default_factory=dict)
     gauges: Mapping[str, float] = field(default_factory=dict)
@@ -73,7 +89,8 @@ def alerts_of(facts: Facts) -> list[Alert]:
     """Return all alerts of a space, the urgent ones first."""
     found = [*_of_space(facts)]
     for agent in facts.agents:
-        for judge in (_of_safety, _of_data, _of_life):
+        found += _of_margin(agent)  # it decides, whether its data count or not
+        for judge in (_of_promise, _of_data, _of_life) if agent.active else ():
             found += judge(facts.space, agent)
     return sorted(found, key=lambda alert: (alert.severity, alert.id, alert.task or ""))
 
@@ -83,23 +100,37 @@ def runbook_of(alert: Alert) -> str:
     return f"docs/runbook.md#{alert.id}"
 
 
-def lead_interval(
-    counters: Mapping[str, int], sums: Mapping[str, float]
-) -> tuple[float, float] | None:
+def lead_interval(space: Space, agents: Sequence[Judged]) -> tuple[float, float] | None:
     """Return the mean of reward minus floor, and a half width that holds at all times together.
 
-    An asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, 2024):
-    looking at it again and again does not make it fail more often.
+    Robbins' normal mixture for rewards in [low, high], whatever their distribution: looking at it
+    again and again does not make it fail more often, and it is right for few rewards, too. The
+    observed variance is not used: rare rewards would make it zero for long.
+
+    Agents that do not report all baseline rewards are left out: their floor is a share of an upper
+    bound of the baseline's reward, which a safe agent may well stay below.
     """
-    n = counters.get("observed", 0) + counters.get("defaulted", 0)
-    if n < FLOOR_ENOUGH or "lead" not in sums or "lead_squares" not in sums:
+    known = [a for a in agents if "lead" in a.sums and not a.counters.get("untold")]
+    n = sum(a.sums.get("counted", 0) for a in known)
+    if n < FLOOR_ENOUGH:
         return None
-    mean = sums["lead"] / n
-    variance = max(0.0, sums["lead_squares"] / n - mean * mean)
-    scale = n / FLOOR_ENOUGH + 1.0  # tightest around FLOOR_ENOUGH observations and some hundreds
-    inside = 2.0 * scale * FLOOR_ENOUGH / n**2 * math.log(math.sqrt(scale) / FLOOR_CHANCE)
-    width = math.sqrt(variance * inside)
+    mean = sum(a.sums["lead"] for a in known) / n
+    sigma = 0.5 * (space.rewards.high - space.rewards.low)
+    sure = 2.0 * math.log(1.0 / FLOOR_CHANCE)
+    prior = FLOOR_TIGHTEST / (sure + math.log1p(sure))
+    width = sigma / n * math.sqrt((n + prior) * (math.log1p(n / prior) + sure))
     return (mean, width) if math.isfinite(mean) and math.isfinite(width) else None
+
+
+def most_residual(freedom: float) -> float:
+    """Return above which ratio residuals vary more than declared, and not by chance.
+
+    Laurent and Massart's bound for chi-square with that many degrees of freedom, at a chance that
+    adds up to RESIDUAL_CHANCE over all of them: it holds at all looks together.
+    """
+    k = max(1.0, freedom)
+    x = math.log(k * (k + 1.0) / RESIDUAL_CHANCE)
+    return max(RESIDUAL_RATIO, 1.0 + 2.0 * math.sqrt(x / k) + 2.0 * x / k)
 
 
 def loss_by_kind(counters: Mapping[str, int]) -> float | None:
@@ -146,7 +177,7 @@ def _of_space(facts: Facts) -> Iterator[Alert]:
         )
 
 
-def _of_safety(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+def _of_margin(agent: TaskFacts) -> Iterator[Alert]:
     margin = agent.gauges.get("margin_min")
     if margin is not None and margin < 0.0:
         yield Alert(
@@ -156,7 +187,10 @@ def _of_safety(space: Space, agent: TaskFacts) -> Iterator[Alert]:
             f"a learned action was played with a margin of {margin:.3g} to its floor",
             "pause learning: this must not happen; keep the agent's journal for the analysis",
         )
-    lead = lead_interval(agent.counters, agent.sums)
+
+
+def _of_promise(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+    lead = lead_interval(space, [agent])
     if lead is not None and lead[0] + lead[1] < 0.0:
         yield Alert(
             "reward-below-floor",
@@ -176,14 +210,23 @@ def _of_safety(space: Space, agent: TaskFacts) -> Iterator[Alert]:
             "quarantine the task, then compare what its features and rewards mean with the others",
         )
     ratio = agent.gauges.get("residual_ratio")
-    if ratio is not None and ratio > RESIDUAL_RATIO:
+    if ratio is not None and ratio > most_residual(_freedom(space, agent)):
         yield Alert(
             "residual-variance",
             "ticket",
             agent.task,
             f"rewards vary {ratio:.2f} times as much as the declared noise ({space.noise:g})",
-            "declare a larger noise in a new space; the promise rests on it",
+            "declare a larger noise in a new space (guardband space revise); the promise rests on "
+            "it",
         )
+
+
+def _freedom(space: Space, agent: TaskFacts) -> float:
+    """Return over how many observations residuals are taken, less one for each feature."""
+    n = agent.gauges.get("own_n", 0.0)
+    if space.sync.min_batch == 1:  # else what is said of others is newer than the residuals
+        n += agent.gauges.get("foreign_n", 0.0)
+    return n - space.dim
 
 
 def _of_data(space: Space, agent: TaskFacts) -> Iterator[Alert]:

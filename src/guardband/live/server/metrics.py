@@ -176,7 +176,8 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
         return family
 
     for name, (key, words) in REPORTED.items():
-        yield of(name, words, (each.gauges.get(key) for _, each in tasks))
+        # What an agent said before it ended would go on raising alerts.
+        yield of(name, words, (e.gauges.get(key) if e.current else None for _, e in tasks))
     # Sums may fall, where rewards can be negative: so they are gauges.
     for name in ("reward", "floor"):
         words = f"Sum of the {name}s of counted decisions."
@@ -205,6 +206,6 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
         "guardband_safety_margin", "Margins of learned actions.", labels=(*TASK, "quantile")
     )
     for picture, each in tasks:
-        if "margin_p05" in each.gauges:
+        if each.current and "margin_p05" in each.gauges:
             margin.add_metric([picture.row.name, each.task, "0.05"], each.gauges["margin_p05"])
     yield margin

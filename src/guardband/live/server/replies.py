@@ -238,7 +238,7 @@ class AlertReply(Reply):
 
 
 class AgentReply(Reply):
-    """How a task fares: counters and sums over its streams, gauges of the one last heard of."""
+    """How a task fares: counters and sums over its streams, gauges of one open stream."""
 
     task: str
     index: int
@@ -310,6 +310,10 @@ class SummaryReply(Reply):
     open: OpenReply | None
     delta: float
     delta_spent: float
+    lead_mean: float | None = Field(
+        description="reward minus floor over all agents that report their baseline's reward"
+    )
+    lead_halfwidth: float | None
     alerts: list[AlertReply]
     agents: list[AgentReply]
     epochs: list[EpochLine]

@@ -16,6 +16,7 @@ from guardband.live.space import ALGORITHMS, MAX_DIM, PROFILES, TRIGGERS, Space
 from guardband.live.total import Total, packed_size
 
 __all__ = [
+    "ConfigureBody",
     "MarkBody",
     "Name",
     "ReasonBody",
@@ -226,11 +227,20 @@ class SpaceBody(Strict):
 
     def space(self) -> Space:
         """Return the space; ValueError where its parts do not fit together."""
-        given: dict[str, Any] = self.model_dump(exclude_unset=True)
+        given: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"config_version"})
         try:
             return Space.from_json(given)
         except (TypeError, ArithmeticError) as error:
             raise ValueError(str(error)) from None
+
+
+class ConfigureBody(SpaceBody):
+    """All settings of a space, for those that were read with its `config_version`."""
+
+    config_version: Annotated[
+        Whole | None,
+        Field(description="as it was read: refused (409) where somebody has changed it since"),
+    ] = None
 
 
 class ReasonBody(Strict):

@@ -83,6 +83,7 @@ class Service:
         self._checked = 0.0
         self._stirred = asyncio.Event()
         self._looking = asyncio.Lock()
+        self._reading_tokens = asyncio.Lock()
         self._tokens_at = 0.0
         self._unlisten: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
@@ -110,14 +111,15 @@ class Service:
         self.store.close()
 
     async def read_tokens(self) -> None:
-        """Take the store's tokens for ours."""
+        """Take the store's tokens for ours; an older reading never replaces a newer one."""
 
         def read() -> list[TokenRow]:
             with self.store.reading() as t:
                 return t.tokens()
 
-        self._tokens_at = self.clerk.now()
-        self.tokens.replace(await self.clerk.do(read))
+        async with self._reading_tokens:
+            self._tokens_at = self.clerk.now()
+            self.tokens.replace(await self.clerk.do(read))
 
     async def look(self) -> None:
         """See what has changed, and wake those who wait for it."""

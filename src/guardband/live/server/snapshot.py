@@ -23,7 +23,7 @@ from guardband.live.store.base import (
 )
 from guardband.live.total import Total, total_sum
 
-__all__ = ["Snapshot", "TaskPicture", "delta_spent", "take"]
+__all__ = ["Snapshot", "TaskPicture", "counted", "delta_spent", "take"]
 
 EPOCHS = 100
 EVENTS = 50
@@ -32,7 +32,7 @@ CONSERVATIVE = 0.5  # an agent that plays the baseline more often than this is c
 
 
 class TaskPicture(NamedTuple):
-    """A task: counters and sums over its streams, gauges of the one last heard of."""
+    """A task: counters and sums over its streams, gauges of the open one last heard of."""
 
     row: TaskRow
     uses: list[int]
@@ -45,6 +45,7 @@ class TaskPicture(NamedTuple):
     counters: dict[str, int]
     sums: dict[str, float]
     gauges: dict[str, float]
+    current: bool  # whether the gauges are those of an open stream
     reasons: dict[str, int]
     state: dict[str, Any]
     conflicts: int
@@ -96,16 +97,16 @@ class Snapshot:
             agents=[
                 TaskFacts(
                     task=each.task,
+                    active=each.row.status == "active",
                     counters=each.counters,
                     sums=each.sums,
-                    gauges=each.gauges,
+                    gauges=each.gauges if each.current else {},
                     last_seen_s=each.last_seen_s,
                     heterogeneity=self.heterogeneity.get(each.task),
                     conflicts=each.conflicts,
                     invalid=each.invalid,
                 )
                 for each in self.tasks
-                if each.row.status == "active"
             ],
             open_for_s=None if self.open is None else self.now - self.open.opened_at,
             restores=self.recent_restores,
@@ -195,10 +196,10 @@ def _task(
     alive = [pulse for pulse in heard if own[pulse.stream].state == "open"]
     said = [(p, json.loads(p.report)) for p in heard if p.reported_at is not None]
     reports = [report for _, report in said]
-    newest = reports[-1] if reports else {}
+    current = [report for pulse, report in said if pulse in alive]
+    newest = (current or reports or [{}])[-1]
     gauges = dict(newest.get("gauges", {}))
-    current = [report.get("gauges", {}) for pulse, report in said if pulse in alive]
-    margins = [each["margin_min"] for each in current if "margin_min" in each]
+    margins = [each["gauges"]["margin_min"] for each in current if "margin_min" in each["gauges"]]
     if margins:
         gauges["margin_min"] = min(margins)
     counters = _sum(reports, "counters")
@@ -213,14 +214,27 @@ def _task(
         heard_s=max(0.0, now - heard[-1].last_seen) if heard else None,
         epoch=alive[-1].seen_epoch if alive else None,
         counters=counters,
-        sums=_sum(reports, "sums"),
+        sums=_sum(reports, "sums") | {"counted": sum(map(counted, reports))},
         gauges=gauges,
+        current=bool(current),
         reasons=_sum(reports, "reasons"),
         state=newest.get("state", {}),
         # An agent that is merely ahead of a restored store meets a refusal, too, and goes on.
         conflicts=counters.get("conflicts", 0) if "chain conflict" in troubles else 0,
         invalid=troubles.count("invalid increment"),
     )
+
+
+def counted(report: dict[str, Any]) -> int:
+    """Return over how many rewards the sums of a report are taken.
+
+    Where uploads have a smallest size, its sums are those of the last one; its counters are not.
+    """
+    if not report.get("sums"):
+        return 0
+    counters = report.get("counters", {})
+    n = counters.get("observed", 0) + counters.get("defaulted", 0)
+    return int(min(n, report.get("gauges", {}).get("own_n", n)))
 
 
 def _sum(reports: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from guardband.live.messages import KINDS
@@ -19,16 +19,20 @@ from guardband.live.server.replies import (
     TaskHistory,
     ThetaReply,
 )
-from guardband.live.server.snapshot import Snapshot, TaskPicture, delta_spent
+from guardband.live.server.snapshot import Snapshot, TaskPicture, counted, delta_spent
 from guardband.live.store.base import SampleRow
 
 __all__ = ["history_of", "summary_of"]
+
+GONE = ("quarantined", "retracted", "ended")
 
 
 def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
     """Return the summary of a space."""
     row, space, estimate = picture.row, picture.space, picture.estimate
     tasks = {stream: task for task, streams in picture.streams.items() for stream in streams}
+    judged = [each for each in picture.tasks if picture.state_of(each) not in GONE]
+    lead = lead_interval(space, judged)
     return SummaryReply(
         space=row.name,
         now=picture.now,
@@ -40,6 +44,8 @@ def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Summ
         open=_open(picture),
         delta=space.delta,
         delta_spent=delta_spent(space, len(tasks), row.epoch),
+        lead_mean=None if lead is None else lead[0],
+        lead_halfwidth=None if lead is None else lead[1],
         alerts=[
             AlertReply(**alert._asdict(), runbook=runbook_of(alert), since=since)
             for alert, since in alerts
@@ -94,16 +100,19 @@ def _series(slots: Sequence[int], said: Mapping[int, Sequence[SampleRow]]) -> Ta
     names = tuple(TaskHistory.model_fields)
     series: dict[str, list[float | None]] = {name: [] for name in names}
     newest: dict[str, dict[str, Any]] = {}
+    figures: dict[str, dict[str, Any]] = {}  # sums may come less often than the rest
     before: dict[str, float] | None = None
     for slot in slots:
         values: dict[str, float | None] = dict.fromkeys(names)
         if slot in said:
             for sample in said[slot]:
-                newest[sample.stream] = json.loads(sample.body)
-            now = _sums(newest.values())
+                newest[sample.stream] = body = json.loads(sample.body)
+                if body.get("sums"):
+                    figures[sample.stream] = body
+            now = _sums(newest.values(), figures.values())
             gauges = newest[said[slot][-1].stream].get("gauges", {})
             values |= {name: gauges.get(name) for name in ("margin_min", "margin_p05", "beta")}
-            values["n"] = now["counted"]
+            values["n"] = now["n"]
             if before is not None:
                 values |= _between(before, now)
             before = now
@@ -112,25 +121,27 @@ def _series(slots: Sequence[int], said: Mapping[int, Sequence[SampleRow]]) -> Ta
     return TaskHistory(**series)
 
 
-def _sums(bodies: Any) -> dict[str, float]:
+def _sums(newest: Iterable[Any], figures: Iterable[Any]) -> dict[str, float]:
     """Return what all streams of a task have counted together."""
-    sums = dict.fromkeys(("counted", "reward", "floor", "decisions", "baseline"), 0.0)
-    for body in bodies:
-        counters, own = body.get("counters", {}), body.get("sums", {})
-        sums["counted"] += counters.get("observed", 0) + counters.get("defaulted", 0)
-        sums["reward"] += own.get("reward", 0.0)
-        sums["floor"] += own.get("floor", 0.0)
+    sums = dict.fromkeys(("n", "counted", "reward", "floor", "decisions", "baseline"), 0.0)
+    for body in newest:
+        counters = body.get("counters", {})
+        sums["n"] += counters.get("observed", 0) + counters.get("defaulted", 0)
         sums["baseline"] += counters.get("baseline", 0)
         sums["decisions"] += sum(counters.get(kind, 0) for kind in KINDS)
+    for body in figures:
+        sums["counted"] += counted(body)
+        sums["reward"] += body["sums"].get("reward", 0.0)
+        sums["floor"] += body["sums"].get("floor", 0.0)
     return sums
 
 
 def _between(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float | None]:
     more = {key: now[key] - before[key] for key in now}
-    counted, decided = more["counted"], more["decisions"]
+    told, decided = more["counted"], more["decisions"]
     return {
-        "reward_mean": more["reward"] / counted if counted > 0 else None,
-        "floor_mean": more["floor"] / counted if counted > 0 else None,
+        "reward_mean": more["reward"] / told if told > 0 else None,
+        "floor_mean": more["floor"] / told if told > 0 else None,
         "conservative": min(1.0, max(0.0, more["baseline"] / decided)) if decided > 0 else None,
     }
 
@@ -143,7 +154,7 @@ def _open(picture: Snapshot) -> OpenReply | None:
 
 
 def _agent(picture: Snapshot, each: TaskPicture) -> AgentReply:
-    lead = lead_interval(each.counters, each.sums)
+    lead = lead_interval(picture.space, [each])
     return AgentReply(
         task=each.task,
         index=each.row.place,

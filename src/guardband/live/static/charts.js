@@ -4,9 +4,9 @@ import { agentColour, byId, colour, fill, h, rem } from "./dom.js";
 import { count, margin, percent } from "./words.js";
 
 const CHARTS = [
-  { title: "Reward and floor", lines: ["reward_mean", "floor_mean"], show: (v) => v.toFixed(3) },
+  { title: "Reward (solid), floor (dashed)", lines: ["reward_mean", "floor_mean"], show: (v) => v.toFixed(3) },
   { title: "Baseline played", lines: ["conservative"], show: percent, range: [0, 1] },
-  { title: "Safety margin: 5 % quantile, least", lines: ["margin_p05", "margin_min"], show: margin, zero: true },
+  { title: "Margin over the floor: 5 % quantile (solid), least (dashed)", lines: ["margin_p05", "margin_min"], show: margin, root: true },
   { title: "Observations counted; ticks: epochs", lines: ["n"], show: count, marks: true },
 ];
 
@@ -24,8 +24,27 @@ function ticks(chart) {
   return (_, splits, __, ___, step) => {
     let digits = 0;
     while (digits < 8 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
+    if (chart.root) return splits.map((v) => `${v}`);
     return splits.map((v) => (chart.range || chart.marks ? chart.show(v) : v.toFixed(digits)));
   };
+}
+
+/** Margins begin tiny and must be told from zero: heights are their square roots. */
+const root = { distr: 100, fwd: (v) => Math.sign(v) * Math.sqrt(Math.abs(v)), inv: (v) => v * Math.abs(v) };
+const ROUND = [0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
+/** Round values in a range, as far apart as labels need. */
+function rootSplits(_, __, low, high) {
+  const all = [...ROUND.map((v) => -v).reverse(), 0, ...ROUND].filter((v) => v >= low && v <= high);
+  const apart = (root.fwd(high) - root.fwd(low)) / 6;
+  const kept = [0];
+  for (const v of all.filter((x) => x > 0).reverse()) {
+    if (root.fwd(v) > apart && kept.slice(1).every((k) => root.fwd(k) - root.fwd(v) > apart)) kept.push(v);
+  }
+  for (const v of all.filter((x) => x < 0)) {
+    if (root.fwd(-v) > apart && kept.every((k) => Math.abs(root.fwd(k) - root.fwd(v)) > apart)) kept.push(v);
+  }
+  return kept.sort((a, b) => a - b);
 }
 
 let drawn = []; // the four plots on the page
@@ -38,7 +57,7 @@ function options(chart, tasks, epochs, readout, size) {
   const axis = { stroke: ink, font, labelFont: font, ticks: { show: false }, gap: 0.3 * unit,
     grid: { stroke: colour("--line"), width: 1 } };
   const series = tasks.flatMap((task, i) => chart.lines.map((line, k) => ({
-    label: k ? `${task} floor` : task,
+    label: `${task} ${line}`,
     stroke: agentColour(i),
     width: k ? 1.5 : Math.max(2, unit / 8),
     dash: k ? [0.35 * unit, 0.25 * unit] : i < 8 ? undefined : [unit, 0.2 * unit],
@@ -61,16 +80,16 @@ function options(chart, tasks, epochs, readout, size) {
     padding: [0.6 * unit, 2.2 * unit, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "guardband" }, drag: { x: false, y: false }, points: { size: 0.5 * unit } },
-    scales: { y: { range: chart.range ?? ((_, low, high) => spread(low, high, chart.zero)) } },
+    scales: { y: { ...(chart.root ? root : {}), range: chart.range ?? ((_, low, high) => spread(low, high, chart.root)) } },
     series: [{}, ...series],
     axes: [
-      { ...axis, size: 1.9 * unit, space: 4.2 * unit, values: times },
-      { ...axis, size: 3.6 * unit, space: 2.4 * unit, values: ticks(chart) },
+      { ...axis, size: 2.4 * unit, gap: 0.9 * unit, space: 5 * unit, values: times },
+      { ...axis, size: 3.6 * unit, space: 2.4 * unit, values: ticks(chart), ...(chart.root ? { splits: rootSplits } : {}) },
     ],
     hooks: {
       draw: [(plot) => {
         const { left, top, width, height } = plot.bbox;
-        if (chart.zero) {
+        if (chart.root) {
           const y = plot.valToPos(0, "y", true);
           if (y >= top && y <= top + height) hair(plot, y, y, left, left + width, colour("--bad"));
         }
@@ -92,10 +111,11 @@ function options(chart, tasks, epochs, readout, size) {
   };
 }
 
-/** A range with room above and below, and zero in it where asked. */
-function spread(low, high, zero) {
+/** A range with room above and below; for margins, around zero. */
+function spread(low, high, around) {
   if (low === null || high === null) return [0, 1];
-  const [from, to] = zero ? [Math.min(low, 0), Math.max(high, 0)] : [low, high];
+  if (around) return [Math.min(1.2 * low, -0.004 * Math.max(high, 0.001)), 1.1 * Math.max(high, 0.001)];
+  const [from, to] = [low, high];
   const room = 0.08 * (to - from || Math.abs(to) || 1);
   return [from === 0 ? 0 : from - room, to + room];
 }
@@ -135,8 +155,7 @@ export function showCharts(history, summary) {
   if (wanted !== shape) {
     build(tasks, () => marks);
     shape = wanted;
-    fill(byId("legend"), tasks.map((task, i) => h("span", { class: `agent-${i % 8}` }, task)),
-      h("span", { class: "dashed" }, "floor; least"));
+    fill(byId("legend"), tasks.map((task, i) => h("span", { class: `agent-${i % 8}` }, task)));
   }
   for (const { chart, plot } of drawn) {
     const rows = tasks.flatMap((task) => chart.lines.map((line) =>

@@ -3,7 +3,8 @@
 import { agentClass, byId, fill, h } from "./dom.js";
 import { epochsChart, epochsTable, sparkline, thetaChart } from "./drawings.js";
 import {
-  answers, chance, count, counted, margin, named, percent, REASONS, sentence, signed, span, STATES, symbol,
+  answers, chance, count, counted, margin, named, notJudged, percent, REASONS, sentence, signed, span, STATES,
+  stillNeeded, symbol, violations,
 } from "./words.js";
 
 const mark = (level, word) =>
@@ -20,9 +21,11 @@ export function showHead(summary) {
   if (document.title !== title) document.title = title;
   const epoch = summary.epoch
     ? `epoch ${summary.epoch}, ${span(summary.epoch_age_s)} ago` : "no epoch yet";
-  const facts = [epoch, `settings v${summary.config_version}`,
-    `δ spent ${chance(summary.delta_spent)} of ${chance(summary.delta)}`];
-  fill(byId("facts"), facts.map((fact) => h("span", {}, fact)));
+  const spent = `Of the chance δ = ${chance(summary.delta)} that any certificate is ever wrong, `
+    + `${chance(summary.delta_spent)} is set aside for what has happened so far. It never runs out.`;
+  const budget = summary.delta > 0 ? percent(summary.delta_spent / summary.delta) : "–";
+  fill(byId("facts"), h("span", {}, epoch), h("span", {}, `settings v${summary.config_version}`),
+    h("span", { title: spent }, `error budget used ${budget}`));
   const button = byId("switch");
   button.textContent = paused ? "▶ Resume learning" : "❚❚ Pause learning";
   button.dataset.paused = paused ? "yes" : "no";
@@ -73,16 +76,23 @@ function missing(agent) {
   return `${count(agent.gauges.pending)} / ${part(late)} / ${part(defaulted)}`;
 }
 
-function earned(agent, history) {
+function earned(agent, history, config) {
   const rows = history?.agents[agent.task];
   const line = rows?.reward_mean?.map((v, i) => {
     const floor = rows.floor_mean?.[i] ?? null;
     return v === null || floor === null ? null : v - floor;
   });
   const spark = line ? sparkline(line, "lead") : null;
-  if (agent.lead_mean === null) return h("span", { class: "hint" }, "too few rewards");
+  const unknown = notJudged(agent, config);
+  if (unknown) return h("span", { class: "hint" }, unknown);
   return [spark, h("span", {}, `${signed(agent.lead_mean, 2)} ± ${agent.lead_halfwidth.toFixed(2)}`)];
 }
+
+const MEANINGS = {
+  violations: "learned actions that were played without a certificate, among the latest 1,000 decisions",
+  "least margin": "by how much the closest of the latest learned actions was certified to clear its floor",
+  "reward over floor": "mean, and an interval that holds with 99 % at all looks together",
+};
 
 export function showAgents(summary, history, onWhy) {
   byId("later").hidden = !summary.agents.length;
@@ -90,13 +100,14 @@ export function showAgents(summary, history, onWhy) {
     fill(byId("agents"), firstAgent(summary));
     return;
   }
-  const columns = ["agent", "decisions", "learned", "reward over floor", "worst margin",
+  const columns = ["agent", "decisions", "learned", "reward over floor", "violations", "least margin",
     "pending / late / defaulted", "epoch lag", "last seen", "state", ""];
   const cell = (i, value, kind) => h("td", { "data-name": columns[i] || null, class: kind ?? null },
     h("div", { class: "cell" }, value));
   const rows = summary.agents.map((a, i) => {
     const [level, word] = STATES[a.state] ?? ["look", a.state];
     const least = a.gauges.margin_min;
+    const broken = least < 0 ? "number bad-text" : "number";
     const lease = typeof a.lease_s === "number" ? h("small", {}, `lease ${span(a.lease_s)}`) : null;
     const note = `${a.uses.length} features · α ${a.alpha}`;
     return h("tr", { class: `state-${a.state}` },
@@ -105,18 +116,19 @@ export function showAgents(summary, history, onWhy) {
         h("small", {}, note)),
       cell(1, count(a.counters.decisions ?? 0), "number"),
       cell(2, shares(a)),
-      cell(3, earned(a, history)),
-      cell(4, margin(least), least < 0 ? "number bad-text" : "number"),
-      cell(5, missing(a), "number"),
-      cell(6, count(a.epoch_lag), "number"),
-      cell(7, h("span", {}, span(a.last_seen_s), lease), "number"),
-      cell(8, mark(level, word)),
-      cell(9, h("button", { type: "button", "data-key": `why-${a.task}`, onclick: () => onWhy(a.task),
+      cell(3, earned(a, history, summary.config)),
+      cell(4, violations(a), broken),
+      cell(5, margin(least), broken),
+      cell(6, missing(a), "number"),
+      cell(7, count(a.epoch_lag), "number"),
+      cell(8, h("span", {}, span(a.last_seen_s), lease), "number"),
+      cell(9, mark(level, word)),
+      cell(10, h("button", { type: "button", "data-key": `why-${a.task}`, onclick: () => onWhy(a.task),
         "aria-label": `Why is ${a.task} conservative?` }, "Why?")));
   });
   fill(byId("agents"), h("table", { class: "agents" },
     h("thead", {}, h("tr", {}, columns.map((c, i) =>
-      h("th", { scope: "col", class: [1, 4, 5, 6, 7].includes(i) ? "number" : null },
+      h("th", { scope: "col", class: [1, 4, 5, 6, 7, 8].includes(i) ? "number" : null, title: MEANINGS[c] },
         c || h("span", { class: "unseen" }, "why conservative"))))),
     h("tbody", {}, rows)));
 }
@@ -167,6 +179,8 @@ function wanting(agent) {
     const gap = g.lambda_required - (g.lambda_min ?? 0);
     facts.push(["gate", `lambda_min(V) ${(g.lambda_min ?? 0).toPrecision(3)} of ${g.lambda_required.toPrecision(3)} needed`
       + (gap > 0 ? "" : ": open")]);
+    const more = stillNeeded(agent);
+    if (more) facts.push(["still needed", `about ${count(more)} observations, if each tells as much as those so far`]);
   }
   if (typeof g.beta === "number") facts.push(["confidence radius", g.beta.toPrecision(3)]);
   if (typeof agent.lease_s === "number") facts.push(["lease", `${span(agent.lease_s)} left`]);

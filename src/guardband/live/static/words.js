@@ -1,6 +1,5 @@
 // What the numbers say, in words. Pure functions: no page, no network.
 
-const ENOUGH = 30; // rewards before anything is said of their mean
 const LEVELS = { good: "✓", wait: "…", look: "!", bad: "✕" };
 
 /** Why a decision was conservative, and what would change it; the keys are those of reports. */
@@ -89,17 +88,26 @@ export function span(s) {
   return s < 172800 ? `${(s / 3600).toFixed(1)} h` : `${Math.round(s / 86400)} days`;
 }
 
-/**
- * The mean of n numbers, and an interval that holds with 99 % at all looks together: the
- * asymptotic confidence sequence by which the coordinator raises its alerts, too.
- */
-export function anytime(n, total, squares) {
-  if (!(n >= ENOUGH)) return null;
-  const mean = total / n;
-  const variance = Math.max(0, squares / n - mean * mean);
-  const scale = n / ENOUGH + 1;
-  const half = Math.sqrt(variance * 2 * scale * ENOUGH / n ** 2 * Math.log(Math.sqrt(scale) / 0.01));
-  return { mean, half, low: mean - half, high: mean + half };
+/** Why an agent's rewards are not compared with its floor; null: they are. */
+export function notJudged(agent, config) {
+  if (known(agent.lead_mean)) return null;
+  if (agent.counters.untold) return "baseline reward not reported";
+  if (!known(agent.sums.lead) && counted(agent) && config?.sync?.min_batch > 1) return "with the next upload";
+  return "too few rewards";
+}
+
+/** Of how many played actions it is known that no certificate covered them. */
+export function violations(agent) {
+  const least = agent.gauges.margin_min;
+  if (known(least)) return least < 0 ? "≥ 1" : "0";
+  return agent.counters.learned ? "–" : "0";
+}
+
+/** How many observations more the gate takes, if information grows with them as it has so far. */
+export function stillNeeded(agent) {
+  const { lambda_min: has, lambda_required: needs, own_n: own, foreign_n: others } = agent.gauges;
+  if (![has, needs, own].every(known) || !(has > 0) || needs <= has) return null;
+  return Math.ceil((own + (others ?? 0)) * (needs / has - 1));
 }
 
 export const counted = (agent) => (agent.counters.observed ?? 0) + (agent.counters.defaulted ?? 0);
@@ -116,7 +124,7 @@ export function learnedShare(agents, history) {
 export function answers(summary, history) {
   const gone = ["quarantined", "retracted", "ended"];
   const agents = summary.agents.filter((a) => !gone.includes(a.state));
-  return [safe(summary, agents), earns(agents), learns(summary, agents, history), alive(summary, agents)];
+  return [safe(summary, agents), earns(summary, agents), learns(summary, agents, history), alive(summary, agents)];
 }
 
 /** An alert in a sentence; a task keeps its name as it is. */
@@ -147,16 +155,21 @@ function safe(summary, agents) {
   if (!chosen) {
     return ask("good", "Yes", "baseline only", "Nothing but the baseline has been played yet.");
   }
-  return ask("good", "Yes", least === null ? "" : `${margin(least)} least margin`,
-    `${count(chosen)} learned decisions, each certified beforehand to clear its floor. ${promise}`);
+  const closest = least === null ? "" : ` The closest of the latest cleared it by ${margin(least)}.`;
+  return ask("good", "Yes", "every learned action was certified",
+    `${count(chosen)} learned decisions, each sure beforehand to clear its floor.${closest} ${promise}`);
 }
 
-function earns(agents) {
+function earns(summary, agents) {
   const ask = (...rest) => answer("Does it earn?", ...rest);
   const of = (name) => sum(agents, (a) => a.sums[name]);
-  const n = sum(agents, counted);
-  const over = anytime(n, of("lead"), of("lead_squares"));
-  if (over === null) return ask("wait", "Not yet", "", "Too few rewards to say.");
+  const n = sum(agents, (a) => (known(a.sums.reward) ? a.sums.counted ?? counted(a) : 0));
+  if (!known(summary.lead_mean)) {
+    const whys = [...new Set(agents.map((a) => notJudged(a, summary.config)).filter(Boolean))];
+    return ask("wait", "Not known", "", sentence(whys.join("; ") || "too few rewards"));
+  }
+  const [mean, half] = [summary.lead_mean, summary.lead_halfwidth];
+  const over = { mean, low: mean - half, high: mean + half };
   const base = sum(agents, (a) => (a.alpha < 1 ? (a.sums.floor ?? 0) / (1 - a.alpha) : NaN));
   const gain = base > 0 ? of("reward") / base - 1 : NaN;
   const beside = known(gain) ? `: ${signed(100 * gain, 0)} % beside the baseline` : "";
@@ -175,11 +188,10 @@ function learns(summary, agents, history) {
     return ask("wait", "Paused", "", `Paused: ${summary.paused}`);
   }
   if (share === null) return ask("wait", "Not yet", "", "No decision has been made yet.");
-  const figure = `${percent(share)} learned`;
+  const figure = `${percent(share)} learned actions`;
   const own = sum(agents, (a) => a.n);
   const best = held.length ? 1 - held.reduce((x, y) => x + y) / held.length : NaN;
-  const text = `Lately ${percent(share)} of the decisions are not the baseline's` +
-    `${known(best) ? `; ${percent(best)} are the most promising action of all` : ""}. ` +
+  const text = `Lately ${percent(1 - share)} of the decisions are the baseline's. ${choices(best)}` +
     `${count(own)} observations, pooled ${count(summary.epoch)} times.`;
   if (share >= 0.5) return ask("good", "Yes", figure, text);
   const stuck = sum(agents, (a) => a.reasons.stuck);
@@ -188,6 +200,14 @@ function learns(summary, agents, history) {
     return ask("look", "Stuck", figure, `${text} No certified action teaches enough: see Why?`);
   }
   return ask("wait", "Getting there", figure, text);
+}
+
+/** What is said of the share of decisions that are the most promising action. */
+function choices(best) {
+  if (!known(best)) return "";
+  if (best > 0.95) return "Nearly all are the agent's first choice. ";
+  return `${percent(best)} are the agent's first choice; where that is not certified yet, ` +
+    "a certified action that teaches about it is played. ";
 }
 
 function alive(summary, agents) {
