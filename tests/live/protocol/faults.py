@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from live.protocol.model import MOST_PLAYERS, PICK, TASKS
+from live.protocol.shelf import Shelf
 from live.protocol.traffic import Traffic
 from live.protocol.world import DIM, USES, Player
 
-from guardband.live.agent.chain import Chain
 from guardband.live.messages import Cut, Refused, Upload
 from guardband.live.total import Total, matrix_of
 
@@ -22,18 +20,12 @@ class Faults(Traffic):
     @rule(who=PICK)
     def crash(self, who: int) -> None:
         player = self.pick(who)
-        player.life += 1
-        player.heard = 0
-        player.journal = replace(
-            player.journal, chain=Chain.from_json(player.journal.chain.as_json())
-        )
+        player.start_from(player.journal)
 
     @rule(who=PICK)
     def power_loss(self, who: int) -> None:
         player = self.pick(who)
-        player.life += 1
-        player.heard = 0
-        player.journal = player.synced.copy()
+        player.start_from(player.synced)
 
     @rule(who=PICK)
     def snapshot(self, who: int) -> None:
@@ -45,9 +37,8 @@ class Faults(Traffic):
     def go_back(self, who: int, which: int) -> None:
         players = [player for player in self.players if player.kept]
         player = players[who % len(players)]
-        player.life += 1
-        player.heard, player.tainted = 0, True
-        player.journal = player.kept[which % len(player.kept)].copy()
+        player.tainted = True
+        player.start_from(player.kept[which % len(player.kept)])
         player.synced = player.journal.copy()
         self.promised.pop(player.chain.stream, None)
 
@@ -56,7 +47,13 @@ class Faults(Traffic):
     def clone(self, who: int) -> None:
         player = self.pick(who)
         player.tainted = True
-        twin = Player(player.task, player.journal.copy(), player.journal.copy(), tainted=True)
+        twin = Player(
+            player.task,
+            Shelf(self.journal),
+            player.journal.copy(),
+            player.journal.copy(),
+            tainted=True,
+        )
         self.players.append(twin)
         self.promised.pop(player.chain.stream, None)
 

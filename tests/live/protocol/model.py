@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 from live.memory_store import MemoryStore
+from live.protocol.shelf import clean
 from live.protocol.world import DIM, NOTHING, USES, Book, Made, Player, make_space, name_of
 
 from guardband.live.coordinator.coordinator import Coordinator
@@ -25,6 +26,7 @@ class Model(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = MemoryStore()
+        self.journal = clean()
         self.book = Book()
         self.players: list[Player] = []
         self.requests: list[tuple[int, int, str, Upload]] = []  # player, life, stream, upload

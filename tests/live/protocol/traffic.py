@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from live.protocol.model import MOST_PLAYERS, PICK, TASKS, Model
+from live.protocol.shelf import Shelf
 from live.protocol.world import DIM, USES, Disk, Made, Player
 
 from guardband.live.agent.chain import Chain, Verdict
@@ -25,7 +25,7 @@ class Traffic(Model):
 
     def join(self, task: str) -> None:
         disk = Disk(Chain.start(self.fresh("stream"), DIM))
-        self.players.append(Player(task, disk, disk.copy()))
+        self.players.append(Player(task, Shelf(self.journal), disk, disk.copy()))
         self.enrol(len(self.players) - 1)
 
     @precondition(lambda self: len(self.players) < MOST_PLAYERS)
@@ -62,7 +62,7 @@ class Traffic(Model):
         if after.newest.version == version:
             tags = frozenset(player.journal.tags)
             self.made[version] = Made(tags, after.newest.total.as_bytes())
-        player.journal = replace(player.journal, chain=after)
+        player.keep(after)
         self.send(who, trigger=trigger)
 
     @rule(who=PICK)
@@ -218,7 +218,7 @@ class Traffic(Model):
         if isinstance(answer, Refused):
             self.digest(player, answer)
         elif isinstance(answer, Uploaded):
-            player.journal = replace(player.journal, chain=player.chain.stored(answer))
+            player.keep(player.chain.stored(answer))
             if answer.open is not None:
                 player.heard = answer.open.epoch
             if not player.tainted:
@@ -244,7 +244,7 @@ class Traffic(Model):
             self.begin_with(player, step.chain)
             self.enrol(self.players.index(player))
         else:
-            player.journal = replace(player.journal, chain=step.chain)
+            player.keep(step.chain)
             if step.verdict == Verdict.REGISTER:
                 self.enrol(self.players.index(player))
 
@@ -260,7 +260,7 @@ class Traffic(Model):
         """Go on with a new stream; the ledger follows what it holds, whatever that is."""
         held = tuple(self.book.read(chain.total, what="I4"))
         assert set(held) <= set(player.journal.tags)
-        player.journal = replace(player.journal, chain=chain, tags=held)
+        player.keep(chain, tags=held)
 
     def learn(self, player: Player, news: News) -> None:
         if news.open is not None:
@@ -274,4 +274,4 @@ class Traffic(Model):
             assert step.chain.seen >= chain.seen, "I5: an epoch's number went back"
             if step.verdict == Verdict.ADOPTED:
                 assert news.epoch > chain.epoch, "I5: an old epoch was adopted again"
-            player.journal = replace(player.journal, chain=step.chain)
+            player.keep(step.chain)

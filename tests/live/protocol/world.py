@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from live.protocol.shelf import Shelf, facts
 
 from guardband.live.agent.chain import Chain
 from guardband.live.messages import Mark
@@ -138,6 +139,7 @@ class Player:
     """One agent: its journal, what of it is surely on the disk, and what it remembers of faults."""
 
     task: str
+    shelf: Shelf
     journal: Disk
     synced: Disk
     tainted: bool = False  # it was copied or went back in time: it may have to give up a stream
@@ -148,6 +150,21 @@ class Player:
     @property
     def chain(self) -> Chain:
         return self.journal.chain
+
+    def keep(self, chain: Chain, **more: Any) -> None:
+        """Go on with another chain, written down as agents write it."""
+        self.shelf.keep(chain)
+        self.journal = replace(self.journal, chain=chain, **more)
+
+    def start_from(self, disk: Disk) -> None:
+        """Start as a new process that finds this disk."""
+        self.life += 1
+        self.heard = 0
+        if disk is not self.journal:
+            self.shelf.forget()
+        found = self.shelf.read(disk.chain)
+        assert facts(found) == facts(disk.chain), "a chain is not what was written of it"
+        self.journal = replace(disk, chain=found)
 
 
 class Made(NamedTuple):

@@ -2,14 +2,14 @@
 
 A chain never changes; every step returns the next one. It knows no clock, no network and no random
 numbers: names of streams and versions are given to it. Write it down after every step
-(`as_json`), and make that durable before a cut is sent.
+(`save_chain`), and make that durable before a cut is sent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -294,70 +294,3 @@ class Chain:
                 parts[:2] = [total_sum(self.dim, parts[:2])]
         named = tuple(mark for mark in marks if mark != NOTHING)
         return replace(self, cuts=tuple(cuts), parts=tuple(parts), marks=named[-KEPT_MARKS:])
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it as plain data, exact to the last bit."""
-        first = self.cuts[0]
-        return {
-            "format": 1,
-            "stream": self.stream,
-            "first": {"version": first.version, "round": first.round, **first.total.as_json()},
-            "parts": [
-                {
-                    "version": c.version,
-                    "round": c.round,
-                    "part": p.as_json(),
-                    "total": c.total.as_json(),
-                }
-                for c, p in zip(self.cuts[1:], self.parts, strict=True)
-            ],
-            "open": self.open.as_json(),
-            "marks": [list(mark) for mark in self.marks],
-            "base": list(self.base),
-            "answered": self.answered,
-            "seen": self.seen,
-            "epoch": self.epoch,
-            "pooled": None if self.pooled is None else self.pooled.as_json(),
-            "since": None if self.since is None else list(self.since),
-            "moved": None if self.moved is None else [self.moved[0], list(self.moved[1])],
-            "conflicts": self.conflicts,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any], open: Total | None = None) -> Chain:
-        """Return the chain that `as_json` describes; `open` replaces the part since the last cut.
-
-        That part alone changes with every observation: a journal may keep it by itself.
-        """
-        if data["format"] != 1:
-            raise ValueError(
-                f"a chain of format {data['format']!r} is newer than the 1 that this version of "
-                "guardband reads: upgrade guardband."
-            )
-        parts = data["parts"]
-        pooled, since, moved = data["pooled"], data["since"], data["moved"]
-        return cls(
-            stream=data["stream"],
-            cuts=(
-                Cut(data["first"]["version"], _total(data["first"]), data["first"]["round"]),
-                *(Cut(each["version"], _total(each["total"]), each["round"]) for each in parts),
-            ),
-            parts=tuple(_total(each["part"]) for each in parts),
-            open=_total(data["open"]) if open is None else open,
-            marks=tuple(Mark(*mark) for mark in data["marks"]),
-            base=Mark(*data["base"]),
-            answered=data["answered"],
-            seen=data["seen"],
-            epoch=data["epoch"],
-            pooled=None if pooled is None else _total(pooled),
-            since=None if since is None else Mark(*since),
-            moved=None if moved is None else (moved[0], Mark(*moved[1])),
-            conflicts=data["conflicts"],
-        )
-
-
-def _total(data: dict[str, Any]) -> Total:
-    """Return the total that `Total.as_json` describes."""
-    return Total(
-        data["n"], np.array(data["gram"], np.float64), float(data["surprise"]), data["weight"]
-    )

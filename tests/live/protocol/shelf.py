@@ -1,0 +1,106 @@
+"""Chains in a real journal, written step by step as agents write them, and read back."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import shutil
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from guardband.live.agent.chain import Chain
+from guardband.live.agent.chain_rows import load_chain, save_chain
+from guardband.live.agent.journal import Journal
+from guardband.live.agent.learner import pack, unpack
+from guardband.live.total import total_of
+
+
+class Shelf:
+    """The rows of one agent's chain, in a journal that all agents of a run share."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._number = 0
+        self._kept: Chain | None = None
+
+    def keep(self, after: Chain) -> None:
+        """Write the next chain; a stream that is new, or was set back, gets rows of its own."""
+        before = self._kept
+        if before is None or before.stream != after.stream:
+            before, self._number = None, next(NUMBERS)
+            self.journal.query(
+                "INSERT INTO stream VALUES (?, ?, 0, NULL, NULL, NULL, NULL, '')",
+                (self._number, f"{self._number} {after.stream}"),  # copies have the same name
+            )
+            for mark in after.marks:  # a copied file has the names of old cuts in it
+                self.journal.query(
+                    "INSERT INTO cut VALUES (?, ?, ?, 0, NULL, NULL)", (self._number, *mark)
+                )
+        if after.epoch and (before is None or after.epoch != before.epoch):
+            total = None if after.pooled is None else after.pooled.as_bytes()
+            self.journal.query(
+                "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, 0, '', 0, 0, 0, 0)",
+                (after.epoch, self._number, total),
+            )
+        save_chain(self.journal, self._number, before, after)
+        self._kept = after
+
+    def forget(self) -> None:
+        """The disk is another now: what is written next goes into rows of its own."""
+        self._kept = None
+
+    def read(self, chain: Chain) -> Chain:
+        """Return the chain as a process finds it that starts now."""
+        if self._kept is None:
+            self.keep(chain)
+        own = total_of(unpack(pack(chain.open), chain.dim))
+        found = load_chain(self.journal, self._number, own)
+        self._kept = replace(found, stream=chain.stream)
+        return self._kept
+
+
+NUMBERS = itertools.count(1)
+
+
+@cache
+def scratch() -> Journal:
+    """Return a journal in a folder that goes away with the process."""
+    folder = Path(tempfile.mkdtemp(prefix="guardband-model-"))
+    journal = Journal(folder / "journal.db")
+
+    def end() -> None:
+        journal.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return journal
+
+
+def clean() -> Journal:
+    """Return the journal without what the run before wrote: that is never committed."""
+    journal = scratch()
+    journal.undo(AssertionError("the run is over"))
+    journal.begin()
+    return journal
+
+
+def facts(chain: Chain) -> dict[str, Any]:
+    """Return all that a chain is, to the last bit, for comparing two of them."""
+    return {
+        "stream": chain.stream,
+        "cuts": [(cut.version, cut.round, cut.total.as_bytes()) for cut in chain.cuts],
+        "parts": [part.as_bytes() for part in chain.parts],
+        "open": chain.open.as_bytes(),
+        "marks": sorted(chain.marks),
+        "base": chain.base,
+        "answered": chain.answered,
+        "seen": chain.seen,
+        "epoch": chain.epoch,
+        "pooled": None if chain.pooled is None else chain.pooled.as_bytes(),
+        "since": chain.since,
+        "moved": chain.moved,
+        "conflicts": chain.conflicts,
+    }
