@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -17,6 +16,7 @@ from rich.console import Console
 
 from guardband.algorithms import ALGORITHMS
 from guardband.checks import check_choice, nearest
+from guardband.cli.place import check_place
 from guardband.cli.verdicts import (
     cost_table,
     finished,
@@ -123,7 +123,7 @@ def reproduce(
     # --json is for programs: they get files only where they ask for them.
     place = out if as_json else out or Path(PLACE)
     if place is not None:
-        _check_place(place)
+        check_place(place)
     shelf = Shelf(shelf_folder()) if cache else None
     if shelf is not None:
         shelf.forget(days=UNUSED_DAYS)
@@ -336,19 +336,6 @@ def _extra(text: str | None) -> tuple[str, ...]:
     for name in names:
         check_choice("an algorithm after --with", name, tuple(ALGORITHMS))
     return tuple(dict.fromkeys(names))
-
-
-def _check_place(place: Path) -> None:
-    """Refuse a folder that cannot be written to before hours of work, not after."""
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        raise OSError(
-            f"the report cannot be written to {place} ({error.strerror or error}): choose another "
-            "folder with --out."
-        ) from None
 
 
 def _command(

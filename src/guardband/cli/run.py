@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import shlex
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +21,7 @@ from guardband.cli.config import (
     make_problem,
     read_config,
 )
+from guardband.cli.place import check_place
 from guardband.sim import BoundWarning, Results, simulate
 
 __all__ = ["run"]
@@ -80,7 +79,7 @@ def run(
     )
     place = Path(chosen.out or PLACE)
     if chosen.out is not None or not as_json:  # --json writes files only where it is asked to
-        _check_place(place)
+        check_place(place)
     task = make_problem(chosen)
     assumed = dict(task.assumptions())
     assumed.pop("rounds")
@@ -155,24 +154,6 @@ def _show(console: Console, results: Results, place: Path, command: str) -> None
         bullet.add_row("•", Text(sentence))
         console.print(bullet)
     console.print(f"\nThe report, with plots and tables: [bold]{page}[/bold]", soft_wrap=True)
-
-
-def _check_place(place: Path) -> None:
-    """Refuse a folder that cannot be written to before the simulation, not after."""
-    made = [folder for folder in (place, *place.parents) if not folder.exists()]
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        raise OSError(
-            f"the report cannot be written to {place} ({error.strerror or error}): choose another "
-            "folder with --out."
-        ) from None
-    finally:
-        for folder in made:  # another mistake may still end the run: leave nothing behind
-            with contextlib.suppress(OSError):
-                folder.rmdir()
 
 
 def _report(results: Results, place: Path, command: str) -> Path:
