@@ -187,3 +187,51 @@ def test_fits_from_a_phone_to_a_wall(
         assert letters >= (28 if size[0] == 3840 else 15)
         seen.page.get_by_role("button", name="Why is surface-with-a-long-name-2 ").click()
         assert overflow(seen.page) == 0
+
+
+def test_figures_that_come_only_with_uploads_are_dashes(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    """Where uploads have a smallest size, reports have counters and nothing else at first."""
+    bare = {"sums": {}, "gauges": {"pending": 3}, "theta": [], "halfwidth": []}
+    bare |= {"lead_mean": None, "lead_halfwidth": None, "heterogeneity": None}
+    config = canned.summary()["config"] | {"sync": {"min_batch": 20}}
+    site[1].summary = canned.summary(
+        agents=[canned.agent("home", 1, **bare)],
+        config=config,
+        theta=None,
+        lead_mean=None,
+        lead_halfwidth=None,
+    )
+    site[1].history = canned.history(("home",))
+    gone = ("reward_mean", "floor_mean", "margin_min", "margin_p05", "beta")
+    site[1].history["agents"]["home"] |= {name: [None] * 61 for name in gone}
+    with show(chromium, site) as seen:
+        assert words(seen)[:3] == ["✓ Yes", "… Not known", "✓ Yes"]
+        assert "With the next upload." in seen.page.locator("#answers").inner_text()
+        row = seen.page.locator("#agents tbody tr")
+        cells = {
+            name: row.locator(f"td[data-name='{name}']") for name in ("violations", "least margin")
+        }
+        assert {name: cell.inner_text().strip() for name, cell in cells.items()} == {
+            "violations": "–",
+            "least margin": "–",
+        }
+        seen.page.get_by_role("button", name="Why is home conservative?").click()
+        text = seen.page.locator("#why").inner_text()
+        assert "NaN" not in text + seen.page.locator("#main").inner_text()
+        assert "undefined" not in text + seen.page.locator("#main").inner_text()
+
+
+def test_violations_and_what_the_gate_needs(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    gauges = {"margin_min": -0.012, "own_n": 100, "foreign_n": 300}
+    gauges |= {"lambda_min": 2.0, "lambda_required": 5.0}
+    site[1].summary = canned.summary(agents=[canned.agent("home", 1, gauges=gauges)])
+    with show(chromium, site) as seen:
+        cell = seen.page.locator("#agents td[data-name='violations']")
+        assert cell.inner_text().strip() == "≥ 1"
+        assert "error budget used 72 %" in seen.page.locator("#facts").inner_text()
+        seen.page.get_by_role("button", name="Why is home conservative?").click()
+        assert "about 600 observations" in seen.page.locator("#why").inner_text()

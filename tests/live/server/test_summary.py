@@ -44,6 +44,23 @@ def test_history_is_means_between_samples_of_all_streams_together() -> None:
     assert found.agents["tv"].n == [None, 5, None]
 
 
+def test_sums_may_come_less_often_than_counters() -> None:
+    """Where uploads have a smallest size, sums are those of the last one, and at first missing."""
+    bare = sample("s", 1, 5, 0.0, 5, 5)
+    body = json.loads(bare.body) | {"sums": {}}
+    found = history_of(
+        [
+            bare._replace(body=json.dumps(body)),
+            sample("s", 2, 12, 4.0, 6, 12, own_n=10),
+            sample("s", 3, 18, 4.0, 7, 18, own_n=10),
+            sample("s", 4, 25, 12.0, 8, 25, own_n=20),
+        ]
+    ).agents["movies"]
+    assert found.n == [5, 12, 18, 25]
+    assert found.reward_mean == [None, pytest.approx(0.4), None, pytest.approx(0.8)]
+    assert found.floor_mean == [None, pytest.approx(0.2), None, pytest.approx(0.4)]
+
+
 def test_delta_is_spent_by_tasks_and_epochs() -> None:
     space = Space(name="home", features=("a",), agents=4, delta=0.01)
     # The sum over tasks i and epochs p = 1 .. e + 1 of delta / (i (i + 1) p (p + 1)).

@@ -6,7 +6,7 @@ import { count, margin, percent } from "./words.js";
 const CHARTS = [
   { title: "Reward (solid), floor (dashed)", lines: ["reward_mean", "floor_mean"], show: (v) => v.toFixed(3) },
   { title: "Baseline played", lines: ["conservative"], show: percent, range: [0, 1] },
-  { title: "Margin over the floor: 5 % quantile (solid), least (dashed)", lines: ["margin_p05", "margin_min"], show: margin, root: true },
+  { title: "Margin: 5 % quantile (solid), least (dashed)", lines: ["margin_p05", "margin_min"], show: margin, root: true },
   { title: "Observations counted; ticks: epochs", lines: ["n"], show: count, marks: true },
 ];
 
@@ -68,6 +68,7 @@ function options(chart, tasks, epochs, readout, size) {
     const c = plot.ctx;
     c.save();
     c.strokeStyle = paint;
+    c.setLineDash([]); // the last series may have left its own
     c.lineWidth = devicePixelRatio;
     c.beginPath();
     c.moveTo(x0, y0);
