@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from live.look import row_of
 from live.memory_store import MemoryStore
-from live.statistics.crowd import DIM, NOISE, THETA, distance, nothing, space_for
+from live.statistics.crowd import DIM, HALF, NOISE, THETA, distance, nothing, space_for
 
 from guardband.core.types import Floats
 from guardband.fleet.engine import Request
@@ -112,7 +112,8 @@ def play(control: Control, seed: int) -> Outcome:
         theta = learner.state.estimate.theta.copy()
         for k, stream in enumerate(streams):
             x = rng.uniform(0.0, 0.55, (size, DIM))
-            noise = NOISE * rng.standard_normal(size)
+            contexts = rng.choice([-HALF, HALF], size)
+            noise = contexts + NOISE * rng.standard_normal(size)
             blocks[k].append(Block(epoch - 1, x, x @ THETA + noise, noise, x @ theta, weight, rng))
             sent = control.sends(blocks[k])
             outcome.lost += sum(each.lost for each in sent)

@@ -23,12 +23,13 @@ from guardband.live.agent.learner import Learner, pack
 from guardband.live.agent.windows import End, ending
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.space import Rewards, Space, Sync
-from guardband.live.total import empty_total, total_of
+from guardband.live.total import Total, empty_total, matrix_of, total_of
 
 __all__ = [
     "ALPHA",
     "DELTA",
     "DIM",
+    "HALF",
     "NOISE",
     "THETA",
     "Case",
@@ -40,17 +41,19 @@ __all__ = [
 
 DIM, ACTIONS = 3, 5
 NOISE, DELTA, ALPHA = 0.3, 0.05, 0.3
+HALF = 0.5  # what a hidden context adds or takes: all that a space without `spread` allows for
+POOR = 0.2  # how much smaller menus are after bad news
 THETA = np.array([0.5, 0.6, 0.4])
 EMPTY: Any = np.zeros((0, 0, 0))
 
 
-def space_for(agents: int, **rewards: Any) -> Space:
+def space_for(agents: int, *, shared: bool = False, **rewards: Any) -> Space:
     """Return the rules; rewards are wide enough that none is ever cut off."""
     return Space(
         name="home",
         features=("a", "b", "c"),
         agents=agents,
-        contexts="per-request",
+        contexts="shared" if shared else "per-request",
         alpha=ALPHA,
         delta=DELTA,
         noise=NOISE,
@@ -70,6 +73,7 @@ class Case:
     outage: tuple[float, float] = (0.0, 0.0)  # between which shares of the rounds nobody syncs
     late: bool = False  # rewards below expectation take long, and the window decides
     retract: float = 2.0  # after which share of the rounds the first task is taken out
+    shared: bool = False  # one hidden context a round, and an epoch in the middle of each
 
 
 class Waiting(NamedTuple):
@@ -91,6 +95,8 @@ class Agent:
     chain: Chain
     share: float = 0.0
     n: int = 0
+    round: int = 0  # the last one decided in
+    mood: float = 0.0  # how much better than expected the newest rewards of all were
     due: bool = False
     left: bool = False  # was taken out
     waiting: deque[Waiting] = field(default_factory=deque)
@@ -110,7 +116,7 @@ class Crowd:
     def __init__(self, case: Case, seed: int) -> None:
         self.case, self.rng = case, np.random.default_rng(seed)
         rules: dict[str, Any] = {"order": "window", "window_s": 12.0} if case.late else {}
-        self.space = space_for(case.agents, **rules)
+        self.space = space_for(case.agents, shared=case.shared, **rules)
         self.coordinator = Coordinator(MemoryStore())
         self.coordinator.create_space(self.space, who="test", now=0.0)
         self.now = 0.0
@@ -138,28 +144,45 @@ class Crowd:
         case = self.case
         for t in range(case.rounds):
             self.now = float(t)
-            for agent in self.agents:
-                self._decide(agent, t)
-                self._settle(agent, t)
+            context = self._context()
+            early = self.agents[:1] if case.shared else self.agents
+            self._play(early, t, context)
             if t == int(case.retract * case.rounds):
                 self.coordinator.retract("home", "task-0", "consent", who="test", now=self.now)
                 self.agents[0].left = True
             off = case.outage[0] * case.rounds <= t < case.outage[1] * case.rounds
-            if not off and any(agent.due and not agent.left for agent in self.agents):
+            due = any(agent.due and not agent.left for agent in self.agents)
+            if not off and (due or case.shared):
                 self._pool()
+            if case.shared:
+                self._play(self.agents[len(early) :], t, context)
+                for agent in self.agents:  # those who had to wait
+                    self._hear(agent)
             if t % 20 == 19:
                 self._look()
 
-    def _decide(self, agent: Agent, t: int) -> None:
+    def _context(self) -> float:
+        """Return what a hidden context adds to a reward: the two ends are the worst there is."""
+        return HALF if self.rng.random() < 0.5 else -HALF
+
+    def _play(self, agents: list[Agent], t: int, context: float) -> None:
+        for agent in agents:
+            self._decide(agent, t, context if self.case.shared else self._context())
+            self._settle(agent, t)
+
+    def _decide(self, agent: Agent, t: int, context: float) -> None:
         rng, case = self.rng, self.case
         menu = rng.uniform(0.0, 0.55, (DIM, ACTIONS))
+        if case.shared and agent.mood < 0.0:  # less is on offer where things went badly
+            menu *= POOR
         expected = THETA @ menu
         request = Request(menu, 0, float(expected[0]), EMPTY, np.zeros(0), EMPTY)
         verdict = agent.learner.decide(request, t + 1, float(rng.random()))
         if verdict.kind == "learned":
             self.learned += 1
             self.unsafe += bool(expected[verdict.action] < (1.0 - ALPHA) * expected[0] - 1e-12)
-        surprise = NOISE * float(rng.standard_normal())
+        surprise = context + NOISE * float(rng.standard_normal())
+        agent.round = t + 1
         slow = case.late and surprise < 0.0
         agent.waiting.append(
             Waiting(
@@ -189,25 +212,26 @@ class Crowd:
 
     def _pool(self) -> None:
         """Let an epoch go around, as far as the case allows."""
-        opener = next(agent for agent in self.agents if agent.due and not agent.left)
+        case = self.case
+        opener = max(self.agents, key=lambda agent: agent.due and not agent.left)
         self._send(opener, trigger=True)
         for agent in self.agents:
             if agent is opener or agent.left:
                 continue
-            if self.rng.random() < self.case.answers:
+            if self.rng.random() < case.answers:
                 self._send(agent)
         self.now += 2.0
         self.coordinator.tick(now=self.now)
         for agent in self.agents:
             agent.due = False
-            if agent is opener or self.rng.random() < self.case.answers:
+            if agent is opener or case.shared or self.rng.random() < case.answers:
                 self._hear(agent)
 
     def _send(self, agent: Agent, *, trigger: bool = False) -> None:
         row = row_of(self.coordinator)
         number = row.open or row.epoch + 1
         before = replace(agent.chain, open=total_of(agent.learner.state.own))
-        after = before.cut(self.rng.bytes(16).hex(), for_epoch=number)
+        after = before.cut(self.rng.bytes(16).hex(), round=agent.round, for_epoch=number)
         if after.newest is not before.newest:
             agent.learner.team.hand_in()
         agent.chain = after
@@ -225,9 +249,15 @@ class Crowd:
         )
         if news is None:
             return
-        step = replace(agent.chain, open=total_of(agent.learner.state.own)).adopt(news)
+        before = replace(agent.chain, open=total_of(agent.learner.state.own))
+        step = before.adopt(news, next_round=agent.round + 1 if self.case.shared else None)
+        if step.verdict is Verdict.WAIT:
+            assert self.case.shared
+            return
         assert step.verdict is Verdict.ADOPTED, step.verdict
         agent.chain, chain = step.chain, step.chain
+        assert chain.pooled is not None
+        agent.mood = surprise_in(before.pooled, chain.pooled, agent.learner)
         agent.learner.load(chain.pooled, handed_in(chain), pack(chain.open))
         agent.learner.set_level(agent.share, chain.epoch, news.excluded)
 
@@ -236,16 +266,33 @@ class Crowd:
             self.worst = max(self.worst, distance(agent.learner))
 
     @property
+    def error(self) -> float:
+        """The squared distance from the truth over d, in units of the variance; now, on average."""
+        return sum(squared(agent.learner) for agent in self.agents) / DIM / len(self.agents)
+
+    @property
     def epochs(self) -> int:
         """How many poolings there were."""
         return row_of(self.coordinator).epoch
 
 
-def distance(learner: Learner) -> float:
-    """Return how far the estimate is from the truth, in radii; the set holds where it is <= 1."""
+def squared(learner: Learner) -> float:
+    """Return (theta-hat - theta*)'V(theta-hat - theta*)."""
     estimate = learner.state.estimate
     off: Floats = estimate.theta - THETA
-    return float(np.sqrt(off @ np.linalg.solve(estimate.inverse, off))) / learner.radius()
+    return float(off @ np.linalg.solve(estimate.inverse, off))
+
+
+def distance(learner: Learner) -> float:
+    """Return how far the estimate is from the truth, in radii; the set holds where it is <= 1."""
+    return float(np.sqrt(squared(learner))) / learner.radius()
+
+
+def surprise_in(before: Total | None, after: Total, learner: Learner) -> float:
+    """Return how far the rewards that are new in a sum were above what was expected of them."""
+    new = matrix_of(after) - (0.0 if before is None else matrix_of(before))
+    rest: Floats = new[:DIM, DIM] - new[:DIM, :DIM] @ learner.state.estimate.theta
+    return float(rest.sum())
 
 
 def nothing() -> bytes:

@@ -1,7 +1,8 @@
 """T12's negative controls: what would break the promise is seen.
 
-I12: for each, either the confidence set visibly fails over the runs (more often outside than delta
-and three standard errors allow), or the alarm fires in at least 95 % of them.
+I12: each is seen in at least 95 % of the runs. Some raise an alarm of the running system. The
+others leave totals that honest data could have as well: there the truth is outside the set, which
+only a test can see, because it knows the truth.
 """
 
 from __future__ import annotations
@@ -94,29 +95,30 @@ HARMLESS: dict[str, Control] = {
     "4 % lost at random": Control(sends=newest(partial(lose, 0.04, False))),
     "late, in order": Control(sends=in_order),
 }
+WRONG_SET = "the truth is outside the set"
 HARMFUL: dict[str, tuple[Control, str]] = {
     "5 % of the low lost": (  # too few for the alarm, and fatal in the long run
-        Control(sends=newest(partial(lose, 0.05, True)), rounds=80_000),
-        "coverage",
+        Control(sends=newest(partial(lose, 0.05, True)), rounds=40_000),
+        WRONG_SET,
     ),
     "20 % of the low lost": (
         Control(sends=newest(partial(lose, 0.2, True))),
         "informative-loss",
     ),
-    "low ones late, on arrival": (Control(sends=on_arrival, rounds=20_000), "coverage"),
-    "32 times": (  # what the radius has in hand hides less than that
-        Control(sends=newest(partial(many_times, 32, True)), agents=2, rounds=100, epochs=1),
-        "coverage",
+    "low ones late, on arrival": (Control(sends=on_arrival, rounds=10_000), WRONG_SET),
+    "512 times": (  # what the radius has in hand hides less: 32 times is outside in three of four
+        Control(sends=newest(partial(many_times, 512, True)), agents=2, rounds=100, epochs=1),
+        WRONG_SET,
     ),
     "32 times, n once": (
         Control(sends=newest(partial(many_times, 32, False)), rounds=500),
         "invalid-increment",
     ),
-    "W without U": (Control(sends=partial(torn, "W")), "coverage"),
-    "U without W": (Control(sends=partial(torn, "U")), "coverage"),
+    "W without U": (Control(sends=partial(torn, "W"), rounds=12_000), WRONG_SET),
+    "U without W": (Control(sends=partial(torn, "U"), rounds=12_000), WRONG_SET),
     "the luckiest prefix": (
-        Control(sends=luckiest, agents=192, rounds=1_000, epochs=1),
-        "coverage",
+        Control(sends=luckiest, agents=96, rounds=1_000, epochs=1),
+        WRONG_SET,
     ),
 }
 
@@ -146,7 +148,8 @@ def test_i12_what_is_harmful_is_seen(name: str, capsys: pytest.CaptureFixture[st
     runs = [play(control, seed) for seed in range(RUNS)]
     with capsys.disabled():
         print("\n" + summary(name, runs))
-    if expected == "coverage":
-        assert sum(run.distance > 1.0 for run in runs) / RUNS > ALLOWED
+    if expected == WRONG_SET:
+        seen = [run.distance > 1.0 or bool(run.alerts) for run in runs]
     else:
-        assert sum(expected in run.alerts for run in runs) / RUNS >= 0.95
+        seen = [expected in run.alerts for run in runs]
+    assert sum(seen) / RUNS >= 0.95
