@@ -1,4 +1,7 @@
-"""A coordinator with many agents: how long an epoch takes, and what holding them costs."""
+"""A coordinator with many agents: an epoch every ten seconds, and what that costs.
+
+`python -m bench.crowd [agents] [seconds]` prints how it went.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,24 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
-from bench.replicas import SPACE, Client
+from bench.replicas import SPACE, Answer, Client
+from guardband.live.space import Sync
 
 __all__ = ["Crowded", "coordinator", "crowded", "free_port", "process"]
 
-EPOCHS = 5
-WATCHED_S = 5.0
+EVERY_S = 10.0  # an epoch
+LONG_S, QUICK_S = 30.0, 10.0
+RETRY_S = 0.5
+RULES = SPACE.changed(sync=Sync())  # deadlines as users have them
 
 
 @contextlib.contextmanager
@@ -50,55 +58,103 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def coordinator(folder: Path, agents: int) -> Iterator[tuple[str, list[str], int]]:
-    """`guardband serve` with a space for so many agents: its address, their tokens, its pid."""
+def coordinator(
+    folder: Path, agents: int, *, quiet: bool = False
+) -> Iterator[tuple[str, list[str], int]]:
+    """`guardband serve` with a space for so many agents: its address, their tokens, its pid.
+
+    It writes its log as it does for users, unless it is `quiet`.
+    """
     port = free_port()
-    command = ["-m", "guardband", "serve", "--data", str(folder), "--port", str(port), "--quiet"]
-    with process(command, port) as server:
+    command = ["-m", "guardband", "serve", "--data", str(folder), "--port", str(port)]
+    with process(command + ["--quiet"] * quiet, port) as server:
         url = f"http://127.0.0.1:{port}"
-        token = (folder / "admin.token").read_text().strip()
-        headers = {"Authorization": f"Bearer {token}"}
-        with httpx.Client(base_url=url, headers=headers, timeout=60.0) as admin:
-            space = SPACE.changed(agents=agents).as_json()
-            admin.post("/v1/spaces", json=space).raise_for_status()
+        with admin(url, folder) as ask:
+            ask.post("/v1/spaces", json=RULES.changed(agents=agents).as_json()).raise_for_status()
             tokens = []
             for k in range(agents):
-                body = {"role": "agent", "space": SPACE.name, "task": f"task-{k}"}
-                made = admin.post("/v1/tokens", json=body).raise_for_status()
+                body = {"role": "agent", "space": RULES.name, "task": f"task-{k}"}
+                made = ask.post("/v1/tokens", json=body).raise_for_status()
                 tokens.append(str(made.json()["token"]))
         yield url, tokens, server.pid
+
+
+def admin(url: str, folder: Path) -> httpx.Client:
+    """Return a client that may do everything."""
+    token = (folder / "admin.token").read_text().strip()
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60.0)
 
 
 class Crowded(NamedTuple):
     """How a coordinator does with many agents."""
 
-    epoch_ms: float  # the median, until the last agent has the sum
-    cpu: float  # share of a core while all of them wait
+    epochs_ms: tuple[float, ...]  # each, until the last agent has the sum
+    late: int  # streams that missed a deadline, over all epochs
+    refused: dict[int, int]  # how often each status was the answer, from 429 on
+    cpu: float  # share of a core, over the whole time
     megabytes: float
 
+    @property
+    def epoch_ms(self) -> float:
+        """The median."""
+        return statistics.median(self.epochs_ms)
 
-async def crowd(url: str, tokens: list[str], pid: int) -> Crowded:
-    """Let agents wait for news, and epochs go around."""
-    clients = [Client(url, token, f"task-{k}", k) for k, token in enumerate(tokens)]
+    @property
+    def held(self) -> bool:
+        """Whether nobody was refused or late, and every epoch met its deadline."""
+        in_time = max(self.epochs_ms) <= 1e3 * RULES.sync.deadline_s
+        return in_time and not self.late and not self.refused
+
+    def as_text(self) -> str:
+        """Return all of it, for people."""
+        refused = ", ".join(f"{often} x {status}" for status, often in sorted(self.refused.items()))
+        return (
+            f"{len(self.epochs_ms)} epochs, {self.epoch_ms:.0f} ms (worst "
+            f"{max(self.epochs_ms):.0f}), {self.late} late, refused: {refused or 'none'}, "
+            f"{100 * self.cpu:.0f} % of a core, {self.megabytes:.0f} MB"
+        )
+
+
+class Member(Client):
+    """An agent that counts refusals, and tries again as agents do."""
+
+    def __init__(self, url: str, token: str, task: str, seed: int, refused: Counter[int]) -> None:
+        super().__init__(url, token, task, seed)
+        self._refused = refused
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send a request until it is not refused."""
+        while (said := await super().ask(method, path, body)).status >= 429:
+            self._refused[said.status] += 1
+            await asyncio.sleep(RETRY_S)
+        return said
+
+
+async def crowd(url: str, tokens: list[str], pid: int, seconds: float) -> Crowded:
+    """Let agents wait for news, and an epoch go around every ten seconds."""
+    refused: Counter[int] = Counter()
+    clients = [Member(url, token, f"task-{k}", k, refused) for k, token in enumerate(tokens)]
     for client in clients:
         await client.open()
-    taken, cpu = [], 0.0
-    for number in range(EPOCHS):
-        rounds = [asyncio.create_task(client.round()) for client in clients[1:]]
-        await asyncio.sleep(1.0)  # until all of them wait
-        if number == 0:
-            before, started = _cpu_seconds(pid), time.monotonic()
-            await asyncio.sleep(WATCHED_S)
-            cpu = (_cpu_seconds(pid) - before) / (time.monotonic() - started)
-        first = clients[0]
+    first, taken = clients[0], []
+    rounds = [asyncio.create_task(client.round()) for client in clients[1:]]
+    await asyncio.sleep(1.0)  # until all of them wait
+    before, began = _cpu_seconds(pid), time.monotonic()
+    while time.monotonic() < began + seconds:
         started = time.perf_counter()
         await first.upload(first.body(trigger=True, for_epoch=first.epoch + 1))
         first.epoch = (await first.news(first.epoch + 1))["epoch"]
         await asyncio.gather(*rounds)
         taken.append(1e3 * (time.perf_counter() - started))
+        rounds = [asyncio.create_task(client.round()) for client in clients[1:]]
+        await asyncio.sleep(max(0.0, began + EVERY_S * len(taken) - time.monotonic()))
+    cpu = (_cpu_seconds(pid) - before) / (time.monotonic() - began)
+    for task in rounds:
+        task.cancel()
+    await asyncio.gather(*rounds, return_exceptions=True)
     for client in clients:
         client.close()
-    return Crowded(statistics.median(taken), cpu, _megabytes(pid))
+    return Crowded(tuple(taken), 0, dict(refused), cpu, _megabytes(pid))
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -111,7 +167,21 @@ def _megabytes(pid: int) -> float:
     return next(int(x.split()[1]) for x in lines if x.startswith("VmRSS")) / 1024.0
 
 
-def crowded(agents: int, folder: Path) -> Crowded:
+def crowded(agents: int, folder: Path, seconds: float = LONG_S) -> Crowded:
     """Measure a coordinator with so many agents."""
     with coordinator(folder, agents) as (url, tokens, pid):
-        return asyncio.run(crowd(url, tokens, pid))
+        seen = asyncio.run(crowd(url, tokens, pid, seconds))
+        with admin(url, folder) as ask:
+            told = ask.get(f"/v1/spaces/{RULES.name}/summary").raise_for_status().json()
+        return seen._replace(late=sum(each["streams_late"] for each in told["epochs"]))
+
+
+def main() -> None:
+    agents, seconds = [*sys.argv[1:], *("200", str(LONG_S))[len(sys.argv) - 1 :]]
+    with tempfile.TemporaryDirectory() as place:
+        seen = crowded(int(agents), Path(place) / "gb", float(seconds))
+    print(f"{agents} agents: {seen.as_text()}; {'held' if seen.held else 'NOT HELD'}")
+
+
+if __name__ == "__main__":
+    main()
