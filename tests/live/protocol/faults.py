@@ -97,6 +97,21 @@ class Faults(Traffic):
         self.observe(len(self.players) - 1, 0, 1.0, 3)
         self.pooling(place, 0, 31, True)
 
+    @precondition(lambda self: len(self.players) > 2)
+    @rule(who=PICK)
+    def answers_twice(self, who: int) -> None:
+        """A reply of before lets an agent forget that it has answered: it answers once more."""
+        place = who % len(self.players)
+        self.exchange(place, 1, False, "heard late")
+        old = self.replies.pop()
+        self.exchange(place + 1, 1, True, "none")
+        self.ask_and_hear(place)
+        self.exchange(place, 1, False, "none")
+        self.replies.append(old)
+        self.hear(len(self.replies) - 1)
+        self.exchange(place, 1, False, "none")
+        self.time_passes(2.5)
+
     @rule(who=PICK, kind=st.sampled_from(["uses", "psd", "n"]))
     def forge(self, who: int, kind: str) -> None:
         """An upload that no data can explain is refused, and changes nothing."""

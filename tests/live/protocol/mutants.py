@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from live.protocol import shelf
 from live.protocol.machine import Machine
 
 from guardband.live.agent.chain import Chain, Step, Verdict
@@ -167,6 +168,25 @@ def sent_before_it_is_safe(patch: Patch) -> type[Machine]:
         sync_before_send = False
 
     return Late
+
+
+@mutant
+def journal_forgets_its_entry(patch: Patch) -> None:
+    """After a crash an agent no longer knows up to where the adopted sum holds its own data."""
+    right = shelf.load_chain
+    patch.setattr(shelf, "load_chain", lambda *rest: replace(right(*rest), since=None))
+
+
+@mutant
+def cuts_written_late(patch: Patch) -> None:
+    """What a step changed is written with the next step."""
+    right, last = shelf.save_chain, {}
+
+    def save(journal: Any, number: int, before: Any, after: Chain) -> None:
+        right(journal, number, before, last.get(number, after) if before else after)
+        last[number] = after
+
+    patch.setattr(shelf, "save_chain", save)
 
 
 # ---- the coordinator's side
