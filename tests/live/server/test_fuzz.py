@@ -95,7 +95,9 @@ class Town:
 
     def newcomer(self, draw: Callable[..., Any]) -> dict[str, Any]:
         """A stream that registers, perhaps as the heir of one that ended."""
-        body = self.mine.register_body(stream=str(uuid.UUID(int=draw(st.integers(10, 40)))))
+        number = draw(st.integers(10, 40))
+        task = draw(st.sampled_from(["movies", f"task-{number}"]))  # movies has a live stream
+        body = self.mine.register_body(stream=str(uuid.UUID(int=number)), task=task)
         heir = {"continue_of": {"stream": self.ended.id, **self.ended.base}}
         return body | (heir if draw(st.booleans()) else {})
 

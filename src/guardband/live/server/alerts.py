@@ -107,8 +107,8 @@ def lead_interval(space: Space, agents: Sequence[Judged]) -> tuple[float, float]
     again and again does not make it fail more often, and it is right for few rewards, too. The
     observed variance is not used: rare rewards would make it zero for long.
 
-    Agents that do not report all baseline rewards are left out: their floor is a share of an upper
-    bound of the baseline's reward, which a safe agent may well stay below.
+    Agents that count decisions without a baseline reward (`untold`) are left out: their floor is a
+    share of an upper bound of the baseline's reward, which a safe agent may well stay below.
     """
     known = [a for a in agents if "lead" in a.sums and not a.counters.get("untold")]
     n = sum(a.sums.get("counted", 0) for a in known)
