@@ -20,7 +20,10 @@ __all__ = ["make_report"]
 RECENT = 1000  # decisions over which margins and shares are taken
 MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-config": "offline"}
 SENTENCES = {short(text): text for text in (*GUARD_REASONS.values(), *REASONS.values())}
-TALLY_SQL = "SELECT kind, reason, count(*) FROM decision WHERE seq > ? AND seq <= ? GROUP BY 1, 2"
+TALLY_SQL = """
+    SELECT kind, reason, count(*), sum(floor IS NOT NULL AND baseline_reward IS NULL)
+    FROM decision WHERE seq > ? AND seq <= ? GROUP BY 1, 2
+"""
 UPTO_SQL = "SELECT coalesce(max(count), 0) FROM tally WHERE stream = ? AND key = 'upto'"
 LAST_SQL = "SELECT coalesce(max(seq), 0) FROM decision"
 RECENT_SQL = """
@@ -42,9 +45,11 @@ def make_report(desk: Desk) -> Report:
         if (desk.stream, upto) != (stream, before):  # another report was faster, or a new stream
             stream, seen, last = desk.stream, [], upto
         seen += desk.journal.query(TALLY_SQL, (last, desk.last))
-        for kind, reason, count in seen:
+        for kind, reason, count, untold in seen:
             desk.journal.count(stream, kind, count)
             desk.journal.count(stream, f"why:{reason}", count)
+            if untold:  # the floor is a share of a bound: rewards below it prove nothing
+                desk.journal.count(stream, "untold", untold)
         if seen:
             desk.journal.count(stream, "upto", desk.last - upto)
         counts = desk.journal.counts(desk.stream)
@@ -98,7 +103,7 @@ def _counters(counts: dict[str, int], tally: list[float]) -> dict[str, int]:
     table = np.array(tally[: len(KINDS) * len(ENDS)], int).reshape(len(KINDS), len(ENDS))
     ended = dict(zip((end.name.lower() for end in ENDS), table.sum(axis=0).tolist(), strict=True))
     found = {"decisions": sum(kinds.values()), **kinds, **ended}
-    for name in ("late", "orphan", "duplicate", "lost"):
+    for name in ("late", "orphan", "duplicate", "lost", "untold"):
         found[name] = counts.get(name, 0)
     found["shadow"] = counts.get("why:shadow", 0)
     for kind, row in zip(KINDS, table.tolist(), strict=True):

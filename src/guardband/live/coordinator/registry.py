@@ -63,7 +63,7 @@ def change_space(
             "schema_mismatch",
             409,
             f"data cannot be added up across this change ({', '.join(differ)}): make a new space, "
-            f"with `guardband space revise {row.name} NEW --features ...`.",
+            f"with `guardband space revise {row.name} NEW SETTING=VALUE ...`.",
         )
     fixed = old.shares == "equal" and new.agents > old.agents
     if new.shares != old.shares or fixed:
