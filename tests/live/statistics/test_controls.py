@@ -98,7 +98,7 @@ HARMLESS: dict[str, Control] = {
 WRONG_SET = "the truth is outside the set"
 HARMFUL: dict[str, tuple[Control, str]] = {
     "5 % of the low lost": (  # too few for the alarm, and fatal in the long run
-        Control(sends=newest(partial(lose, 0.05, True)), rounds=40_000),
+        Control(sends=newest(partial(lose, 0.05, True)), rounds=30_000),
         WRONG_SET,
     ),
     "20 % of the low lost": (

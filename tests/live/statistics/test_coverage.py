@@ -26,7 +26,7 @@ CASES = {
     "late": Case(late=True),
     "retract": Case(retract=0.5),
     "shared contexts": Case(shared=True, answers=0.1, rounds=120),
-    "shared by many": Case(shared=True, answers=0.5, rounds=30, agents=12),
+    "shared by many": Case(shared=True, answers=0.2, rounds=30, agents=12),
 }
 FAULTY = {
     "f = 1 where contexts are shared": (SharedByNobody, CASES["shared by many"]),
