@@ -91,17 +91,19 @@ def test_curves_can_be_told_apart_without_colours():
 
 
 def test_bands_can_be_told_apart_without_colours():
-    """Three values of one algorithm: three shades of grey; a hatch of its own for every band."""
+    """Three values of one algorithm: three shades of grey, edges with three kinds of dashes."""
     (axes,) = PANELS["2b"].draw(smoke(), findings("2b", "printed")).axes
-    assert len({band.get_hatch() for band in axes.collections}) == len(axes.collections) == 6
+    assert len(axes.collections) == 6
     for bands in (axes.collections[:3], axes.collections[3:]):
+        assert len({str(band.get_linestyle()) for band in bands}) == 3
+        assert all(band.get_linewidth()[0] > 0.0 for band in bands)
         greys = [float(band.get_facecolor()[0][:3] @ LUMA) for band in bands]
         assert greys[0] > greys[1] + 0.1 > greys[2] + 0.2  # from light to dark
 
 
 def test_a_band_that_is_alone_in_its_colour_is_plain():
     (axes,) = PANELS["1a"].draw(smoke(), findings("1a", "printed")).axes
-    assert {band.get_hatch() for band in axes.collections} == {None}
+    assert {float(band.get_linewidth()[0]) for band in axes.collections} == {0.0}
     curves = [line for line in axes.lines if len(line.get_xdata()) > 2]
     assert curves[0].get_color() == "#0072B2"
 

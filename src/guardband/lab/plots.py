@@ -1,7 +1,8 @@
 """Pictures of panels: mean and band over the rounds, names beside the lines, no legend to look up.
 
 Colour tells algorithms apart. Curves of one algorithm have shades of its colour, from light to
-dark, and bands with hatches of their own; dash, marker and hatch survive a printer without colours.
+dark, and bands whose edges have the dashes of their line; dash, marker and shade survive a printer
+without colours.
 """
 
 from __future__ import annotations
@@ -62,7 +63,6 @@ FAMILIES = {
     "fed-pe-cd": "#444444",
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-HATCHES = ("//", "\\\\", "..", "--", "||", "oo", "++", "xx")  # of bands whose lines share a colour
 LIGHT, DARK = 0.45, 0.5  # how much white, or black, is in the first and last shade of a colour
 WIDTH, HEIGHT = 8.4, 4.6
 MILLIONS = 1_500_000  # from here on, ticks with all their zeros would meet
@@ -74,27 +74,27 @@ class View(NamedTuple):
     look: Metric
     rounds: Ints
     curves: Sequence[Curve]
-    hatches: Sequence[str] = ()  # of the bands, in the order of the curves
+    edged: Sequence[bool] = ()  # whether each curve's band has edges
 
 
 def regret(found: Findings, title: str = "Regret per agent") -> View:
     """Return the regret so far."""
     look = Metric(title, "regret per agent so far (reward)")
-    return View(look, _rounds(found), list(curves_of(found, "regret")), _hatches(found))
+    return View(look, _rounds(found), list(curves_of(found, "regret")), _edged(found))
 
 
 def average_regret(found: Findings) -> View:
     """Return the regret so far, divided by the rounds so far."""
     look = Metric("Average regret R_t / t", "regret per agent and round so far", "average")
     curves = list(curves_of(found, "regret", per_round=True))
-    return View(look, _rounds(found), curves, _hatches(found))
+    return View(look, _rounds(found), curves, _edged(found))
 
 
 def violations(found: Findings, kind: str, title: str) -> View:
     """Return the rounds below the floor so far; `kind` is "realised" or "expected"."""
     look = Metric(title, "rounds below the floor so far, per agent", "count")
     curves = list(curves_of(found, f"violations_{kind}"))
-    return View(look, _rounds(found), curves, _hatches(found))
+    return View(look, _rounds(found), curves, _edged(found))
 
 
 def rewards(found: Findings, title: str) -> View:
@@ -112,7 +112,7 @@ def rewards(found: Findings, title: str) -> View:
         samples = _steps(shown.series.curves["reward"].mean(axis=2), rounds)
         curves.append(Curve(shown.run.label, *_band(samples), **style))
     look = Metric(title, "reward per round and agent", "average")
-    return View(look, rounds, curves, ["", "", *_hatches(found)])
+    return View(look, rounds, curves, [False, False, *_edged(found)])
 
 
 def curves_of(found: Findings, metric: str, *, per_round: bool = False) -> Iterator[Curve]:
@@ -132,11 +132,11 @@ def draw_views(title: str, subtitle: str, views: Sequence[View]) -> Figure:
     figure = new_figure(WIDTH if len(views) == 1 else 7.6 * len(views), height)
     for i, (view, names) in enumerate(zip(views, labels, strict=True)):
         axes = figure.add_subplot(1, len(views), i + 1)
-        hatches = view.hatches or [""] * len(view.curves)
-        for curve, hatch in zip(view.curves, hatches, strict=True):
+        edged = view.edged or [False] * len(view.curves)
+        for curve, edges in zip(view.curves, edged, strict=True):
             draw_curve(axes, view.rounds, curve)
-            if hatch and not np.isnan(curve.half).any():
-                _mark_band(axes.collections[-1], curve.colour, hatch)
+            if edges and not np.isnan(curve.half).any():
+                _mark_band(axes.collections[-1], curve)
         if view.look.kind == "count" and not any(curve.mean.any() for curve in view.curves):
             style: dict[str, Any] = {"ha": "center", "color": GREY, "fontsize": 13}
             axes.text(0.5, 0.5, "not once, in any trial", transform=axes.transAxes, **style)
@@ -192,10 +192,9 @@ def _styled(found: Findings) -> Iterator[tuple[Shown, Mapping[str, Any]]]:
         )
 
 
-def _hatches(found: Findings) -> list[str]:
-    """Return the hatch of each run's band: none where it is the only one of its colour."""
-    kinds = cycle(HATCHES)
-    return [next(kinds) if colour and count > 1 else "" for colour, _, count in _turns(found)]
+def _edged(found: Findings) -> list[bool]:
+    """Tell of each run's band whether it shares its colour with others, and so needs edges."""
+    return [bool(colour) and count > 1 for colour, _, count in _turns(found)]
 
 
 def _turns(found: Findings) -> list[tuple[str, int, int]]:
@@ -224,10 +223,10 @@ def _shade(colour: str, turn: int, count: int) -> str:
     return to_hex((red, green, blue))
 
 
-def _mark_band(band: Any, colour: str, hatch: str) -> None:
-    """Hatch a band and draw its edges, so that bands that overlap can be followed."""
-    band.set(alpha=None, facecolor=to_rgba(colour, 0.12), edgecolor=to_rgba(colour, 0.55))
-    band.set(hatch=hatch, linewidth=0.9)
+def _mark_band(band: Any, curve: Curve) -> None:
+    """Draw a band's edges as its line is drawn, so that bands that overlap can be followed."""
+    face, edge = to_rgba(curve.colour, 0.1), to_rgba(curve.colour, 0.8)
+    band.set(alpha=None, facecolor=face, edgecolor=edge, linewidth=1.0, linestyle=curve.dash)
 
 
 def _label(curve: Curve, kind: str) -> str:
