@@ -289,7 +289,7 @@ def test_numbers_that_break_down_certify_nothing() -> None:
 def test_rewards_outside_the_unit_interval_are_warned_of() -> None:
     phi = np.array([[[0.0, 0.5], [-0.9, 0.1], [0.0, 0.6]]])
     problem = gb.Tabular(phi, phi, [0.9, 0.4], baseline=2, noise=0.1)
-    with pytest.warns(gb.BoundWarning, match=r"rewards in \[0, 1\].*-0\.77"):
+    with pytest.warns(gb.BoundWarning, match=r"rewards in \[0, 1\].*−0\.77"):
         gb.simulate(problem, gb.GuardUcb(0.1, noise=0.1, spread=0.0), rounds=10)
 
 

@@ -124,6 +124,7 @@ def reproduce(
     place = out if as_json else out or Path(PLACE)
     if place is not None:
         check_place(place)
+        place.mkdir(parents=True, exist_ok=True)
     shelf = Shelf(shelf_folder()) if cache else None
     if shelf is not None:
         shelf.forget(days=UNUSED_DAYS)

@@ -248,11 +248,12 @@ class LiveAgent(Agent):
         """Return the number of a round; where others share its context, it must be given.
 
         A count of one's own decisions says nothing about others: who joined late, or skipped a
-        day, would be taken for somebody who decided long ago.
+        day, would be taken for somebody who decided long ago. Until the rules are told, nothing is
+        learned, and no number matters.
         """
         if given is None:
-            space = self._desk.space
-            if self._desk.shared and space.agents > 1:
+            desk, space = self._desk, self._desk.space
+            if desk.version > 0 and desk.shared and space.agents > 1:
                 raise ValueError(
                     f"the tasks of space {space.name!r} share contexts: give round=..., the number "
                     "of the round, the same for all tasks (the day's number, say). Where every "
