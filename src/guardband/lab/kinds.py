@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from guardband.lab import judge, plots
@@ -68,18 +68,24 @@ class Contest(PaperPanel):
         Their names; those with a gate have that of the column.
     guards
         The modes of Guard-UCB beside them.
+    guard_trials
+        How many trials these have at most, where all would take too long.
     """
 
     entrants: tuple[str, ...]
     guards: tuple[str, ...] = ("guard-ucb", "guard-ucb-policy")
+    guard_trials: int | None = None
 
     def runs(self, order: Order) -> Sequence[Run]:
         """Return one run per algorithm: entrants, Guard-UCB, and those asked for."""
         setting = self.row.read(order)
-        made = [_gated(setting, name) for name in self.entrants]
-        made += [setting.make(name) for name in (*self.guards, *order.extra)]
-        runs = {algorithm.name: setting.run(algorithm) for algorithm in made}
-        return list(runs.values())
+        runs = [setting.run(_gated(setting, name)) for name in self.entrants]
+        most = setting.trials if self.guard_trials is None else self.guard_trials
+        for name in self.guards:
+            run = setting.run(setting.make(name))
+            runs.append(replace(run, trials=min(run.trials, most)))
+        runs += [setting.run(setting.make(name)) for name in order.extra]
+        return list({run.algorithm.name: run for run in runs}.values())
 
     @staticmethod
     def found_as(found: Findings, name: str) -> Shown:
