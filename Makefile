@@ -71,7 +71,7 @@ test: lint types unit  ## lint, type check and tests
 test-all: test full browser  ## `test`, and what needs longer
 	$(PY) -m pytest -q -n auto -m slow $(ALONE:%=--ignore=%)
 	$(PY) -m pytest -q -m slow $(ALONE)
-	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q tests/core tests/fleet -m "not slow"
+	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q tests/kernels tests/agent -m "not slow"
 
 bench: full  ## measure speed; writes bench/results.md
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m bench

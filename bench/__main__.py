@@ -21,11 +21,11 @@ from guardband.problems import PROBLEMS
 from guardband.sim.provenance import commit, versions
 
 REFERENCE = 21.0  # microseconds of the NumPy round at (50, 9) for which the targets were set
-SHUT = gb.DiscUcb(0.1)  # the printed gate stays shut: every round is conservative
-FREE = gb.DisLinUcb()
-OPEN = gb.DiscUcb(0.9, gate="none", noise=0.1, context_noise=0.1)
+SHUT = gb.DiscUCB(0.1)  # the printed gate stays shut: every round is conservative
+FREE = gb.DisLinUCB()
+OPEN = gb.DiscUCB(0.9, gate="none", noise=0.1, context_noise=0.1)
 
-GUARD = gb.GuardUcb(0.5, noise=0.1, spread=0.1)
+GUARD = gb.GuardUCB(0.5, noise=0.1, spread=0.1)
 
 ROUNDS = [
     ("conservative round, K=40, d=2", SHUT, (40, 2, 100), 200_000, 0.15),

@@ -143,7 +143,7 @@ def deciding(actions: int, dim: int, folder: Path) -> list[Row]:
         )
         for background in kinds.values()
     ]
-    plain = gb.Agent(dim=dim, alpha=0.5, algorithm=gb.GuardUcb(0.5, shared_context=False, **rules))
+    plain = gb.Agent(dim=dim, alpha=0.5, algorithm=gb.GuardUCB(0.5, shared_context=False, **rules))
     bare = bare_transactions(folder / "bare.db", actions, dim)
     works = [calls_of(agent, actions, dim) for agent in (*agents, plain)]
     *ours, alone, rows = in_turns([*works, bare])

@@ -8,7 +8,7 @@ import numpy as np
 
 import guardband as gb
 from guardband.algorithms import Algorithm
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.sim.seats import open_seat
 from guardband.sim.tape import Tape
 from guardband.sim.trial import checkpoints
@@ -72,7 +72,7 @@ def calls(actions: int, dim: int, count: int) -> Callable[[], None]:
     phi, theta = features(200, actions, dim)
     rewards = (phi @ theta).tolist()
     agent = gb.Agent(
-        dim=dim, alpha=0.5, algorithm=gb.DiscUcb(gate="none", noise=0.1, context_noise=0.1)
+        dim=dim, alpha=0.5, algorithm=gb.DiscUCB(gate="none", noise=0.1, context_noise=0.1)
     )
 
     def work() -> None:

@@ -27,9 +27,9 @@ TEXTS = dict(zip(NAMES, (page.read_text() for page in PAGES), strict=True))
 
 FENCE = re.compile(r"^```([a-z]*)[^\n]*\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-# `fleet.poolings` may be a variable's attribute, `report.html` a file: such rooms need two dots.
-ROOM = "(?:algorithms|checks|contexts|core|facts|problems|seeds)"
-SHORT = r"(?:cli|data|envs|fleet|report|sim)\.\w+"
+# `agent.rounds` may be a variable's attribute, `report.html` a file: such rooms need two dots.
+ROOM = "(?:algorithms|checks|contexts|kernels|facts|problems|seeds)"
+SHORT = r"(?:agent|cli|data|envs|report|sim)\.\w+"
 OPERATORS = ("agent", "audit", "backup", "demo", "export", "restore", "serve", "space", "token")
 DOTTED = re.compile(rf"`((?:{ROOM}|{SHORT})(?:\.\w+)+)`")
 
@@ -153,7 +153,7 @@ def test_the_extras_that_are_named_exist() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_that_are_named_exist(name: str) -> None:
-    """`core.ridge.radius` and its like are names below `guardband`."""
+    """`kernels.ridge.radius` and its like are names below `guardband`."""
     for dotted in DOTTED.findall(prose(name)):
         assert resolves(f"guardband.{dotted}"), f"{name} names {dotted}"
 

@@ -7,23 +7,24 @@ from typing import Any as _Any
 if TYPE_CHECKING:
     from guardband import envs as envs
     from guardband import theory as theory
+    from guardband.agent import Agent, Decision, Fleet, UnknownDecisionError
     from guardband.algorithms import (
+        CLUCB,
+        SCLTS,
+        SCLUCB,
+        SEGE,
         Baseline,
-        ClUcb,
-        DiscUcb,
-        DiscUcbUnknown,
-        DisLinUcb,
-        DisLsb,
-        FedLinUcb,
-        FedPe,
-        FedPeCd,
+        DiscUCB,
+        DiscUCBUnknown,
+        DisLinUCB,
+        DisLSB,
+        FedLinUCB,
+        FedPE,
+        FedPECD,
         Guarded,
-        GuardUcb,
-        LinUcb,
+        GuardUCB,
+        LinUCB,
         Oracle,
-        Sclts,
-        SclUcb,
-        Sege,
     )
     from guardband.contexts import (
         Discrete,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         expected_features,
         feature_support,
     )
-    from guardband.fleet import Agent, Decision, Fleet, UnknownDecisionError
     from guardband.problems import (
         GaussianNoise,
         StudentNoise,
@@ -47,32 +47,32 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "CLUCB",
+    "SCLTS",
+    "SCLUCB",
+    "SEGE",
     "Agent",
     "Baseline",
     "BoundWarning",
-    "ClUcb",
     "Decision",
-    "DisLinUcb",
-    "DisLsb",
-    "DiscUcb",
-    "DiscUcbUnknown",
+    "DisLSB",
+    "DisLinUCB",
+    "DiscUCB",
+    "DiscUCBUnknown",
     "Discrete",
-    "FedLinUcb",
-    "FedPe",
-    "FedPeCd",
+    "FedLinUCB",
+    "FedPE",
+    "FedPECD",
     "Fleet",
     "Gaussian",
     "GaussianNoise",
-    "GuardUcb",
+    "GuardUCB",
     "Guarded",
-    "LinUcb",
+    "LinUCB",
     "Oracle",
     "Replay",
     "Results",
     "Samples",
-    "SclUcb",
-    "Sclts",
-    "Sege",
     "StudentNoise",
     "Tabular",
     "TwoPointNoise",
@@ -90,21 +90,21 @@ __all__ = [
 _HOMES = {
     "guardband.algorithms": (
         "Baseline",
-        "ClUcb",
-        "DiscUcb",
-        "DiscUcbUnknown",
-        "DisLinUcb",
-        "DisLsb",
-        "FedLinUcb",
-        "FedPe",
-        "FedPeCd",
+        "CLUCB",
+        "DiscUCB",
+        "DiscUCBUnknown",
+        "DisLinUCB",
+        "DisLSB",
+        "FedLinUCB",
+        "FedPE",
+        "FedPECD",
         "Guarded",
-        "GuardUcb",
-        "LinUcb",
+        "GuardUCB",
+        "LinUCB",
         "Oracle",
-        "Sclts",
-        "SclUcb",
-        "Sege",
+        "SCLTS",
+        "SCLUCB",
+        "SEGE",
     ),
     "guardband.contexts": (
         "Discrete",
@@ -113,7 +113,7 @@ _HOMES = {
         "expected_features",
         "feature_support",
     ),
-    "guardband.fleet": ("Agent", "Decision", "Fleet", "UnknownDecisionError"),
+    "guardband.agent": ("Agent", "Decision", "Fleet", "UnknownDecisionError"),
     "guardband.problems": (
         "GaussianNoise",
         "StudentNoise",
@@ -127,7 +127,7 @@ _HOMES = {
 }
 _WHERE = {_name: _home for _home, _names in _HOMES.items() for _name in _names}
 _ROOMS = ("envs", "theory")  # what is used as gb.theory.X; `envs` needs the extra `gym`
-_INNER = ("algorithms", "contexts", "fleet", "live", "problems", "seeds", "sim", "spreads")
+_INNER = ("algorithms", "agent", "contexts", "live", "problems", "seeds", "sim", "spreads")
 
 
 def __getattr__(name: str) -> _Any:

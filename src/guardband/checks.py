@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 
 __all__ = [
     "as_alpha",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 
 __all__ = ["Facts"]
 

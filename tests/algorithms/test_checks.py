@@ -15,30 +15,30 @@ from numpy.testing import assert_array_equal
 
 import guardband as gb
 from guardband.algorithms import optimal_design
-from guardband.core.guard import best_clear, mark_kept
-from guardband.core.ridge import absorb, radius
-from guardband.core.scan import scan
-from guardband.core.types import new_state, new_statistic
 from guardband.facts import Facts
+from guardband.kernels.guard import best_clear, mark_kept
+from guardband.kernels.ridge import absorb, radius
+from guardband.kernels.scan import scan
+from guardband.kernels.types import new_state, new_statistic
 from guardband.problems import Fresh, GaussianNoise, SyntheticA, SyntheticB, World
 from guardband.seeds import trial_seed
 from guardband.sim.seats import PhasedSeat
 from guardband.sim.tape import Tape
 
 STAGED = [
-    gb.Sclts(0.3, noise=0.1, ridge=0.1),
-    gb.SclUcb(0.3, noise=0.1, ridge=0.1),
-    gb.SclUcb(0.3, noise=0.1, ridge=0.1, known_baseline=False),
-    gb.Sege(0.3, noise=0.1, ridge=0.1),
-    gb.Guarded(gb.DisLinUcb(noise=0.1, ridge=0.1), 0.3),
-    gb.Guarded(gb.FedLinUcb(noise=0.1, ridge=0.1), 0.3),
+    gb.SCLTS(0.3, noise=0.1, ridge=0.1),
+    gb.SCLUCB(0.3, noise=0.1, ridge=0.1),
+    gb.SCLUCB(0.3, noise=0.1, ridge=0.1, known_baseline=False),
+    gb.SEGE(0.3, noise=0.1, ridge=0.1),
+    gb.Guarded(gb.DisLinUCB(noise=0.1, ridge=0.1), 0.3),
+    gb.Guarded(gb.FedLinUCB(noise=0.1, ridge=0.1), 0.3),
 ]
 
 
 def test_one_agent_with_dis_lin_ucb_is_lin_ucb() -> None:
     case = small(20, d=3, tasks=[[0, 1, 2]], T=2000)
     settings: dict[str, Any] = {"noise": 0.2, "ridge": 0.5}
-    one, other = (case.run(kind(**settings)) for kind in (gb.DisLinUcb, gb.LinUcb))
+    one, other = (case.run(kind(**settings)) for kind in (gb.DisLinUCB, gb.LinUCB))
     assert one.trace.sync_rounds.size > 0 == other.trace.sync_rounds.size
     assert_array_equal(one.trace.actions, other.trace.actions)
 
@@ -55,9 +55,9 @@ def test_alone_in_its_own_coordinates_is_alone_among_all() -> None:
         draws=draws._replace(zeta=draws.zeta[:, [1, 3]], normal=draws.normal[:, :, [1, 3]]),
     )
     algorithms = [
-        gb.LinUcb(noise=0.1),
-        gb.Sclts(0.6, noise=0.01, ridge=0.01),
-        gb.ClUcb(0.2, noise=0.1),
+        gb.LinUCB(noise=0.1),
+        gb.SCLTS(0.6, noise=0.01, ridge=0.01),
+        gb.CLUCB(0.2, noise=0.1),
     ]
     for algorithm in algorithms:
         assert_array_equal(case.run(algorithm).trace.actions, narrow.run(algorithm).trace.actions)
@@ -74,7 +74,7 @@ def test_the_ellipsoid_certifies_all_that_disc_ucb_keeps(seed: int) -> None:
         x = menu[:, rng.integers(30)].copy()
         absorb(state, x, float(x @ theta), 1.0, 0.0)
     facts = Facts((tuple(range(d)),), d)
-    terms = gb.DiscUcb(0.1, noise=0.05, context_noise=0.0, ridge=ridge).plan(facts).terms
+    terms = gb.DiscUCB(0.1, noise=0.05, context_noise=0.0, ridge=ridge).plan(facts).terms
     beta, floor = radius(state.estimate, terms), float(rng.uniform(0.1, 0.6))
     desk, kept = np.zeros((3, 30)), np.zeros(30, bool)
     scan(state.estimate, beta, np.arange(d), menu, desk)
@@ -94,7 +94,7 @@ def test_longer_features_than_stated_break_that() -> None:
         absorb(state, np.array([0.0, 1.0]), 0.5, 1.0, 0.0)
         absorb(state, np.array([0.2, 0.0]), 0.2, 1.0, 0.0)
     facts = Facts(((0, 1),), 2)
-    terms = gb.DiscUcb(0.1, noise=0.1, context_noise=0.0).plan(facts).terms
+    terms = gb.DiscUCB(0.1, noise=0.1, context_noise=0.0).plan(facts).terms
     beta = radius(state.estimate, terms)
     desk, kept = np.zeros((3, 2)), np.zeros(2, bool)
     scan(state.estimate, beta, np.arange(2), menu, desk)
@@ -170,9 +170,9 @@ def fresh_world(seed: int) -> World:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        gb.DisLsb(pulls=None, noise=0.1, constant="tight"),
-        gb.DisLsb(pulls=1.0, noise=0.1),
-        gb.FedPeCd(noise=0.1, constant="tight"),
+        gb.DisLSB(pulls=None, noise=0.1, constant="tight"),
+        gb.DisLSB(pulls=1.0, noise=0.1),
+        gb.FedPECD(noise=0.1, constant="tight"),
     ],
     ids=["dis-lsb, finite arms", "dis-lsb, C = 1", "fed-pe-cd"],
 )
@@ -196,7 +196,7 @@ def test_elimination_keeps_the_best(algorithm: Any) -> None:
 def test_fed_lin_ucb_decides_by_what_it_downloaded() -> None:
     """Between two downloads the same context gets the same action."""
     case = small(23, d=3, tasks=[[0, 1, 2]], T=600, K=12)
-    trace = case.run(gb.FedLinUcb(noise=0.05, ridge=0.1, growth=1.0, radius=0.5)).trace
+    trace = case.run(gb.FedLinUCB(noise=0.05, ridge=0.1, growth=1.0, radius=0.5)).trace
     assert trace.sync_rounds.size > 3
     starts = [0, *trace.sync_rounds]
     played = []

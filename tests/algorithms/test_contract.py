@@ -15,17 +15,17 @@ from guardband.algorithms import ALGORITHMS
 from guardband.problems import PROBLEMS, SyntheticB
 
 NAMES = list(ALGORITHMS)
-WRAPPED = [gb.Guarded(gb.DisLinUcb()), gb.Guarded(gb.LinUcb()), gb.Guarded(gb.FedLinUcb())]
+WRAPPED = [gb.Guarded(gb.DisLinUCB()), gb.Guarded(gb.LinUCB()), gb.Guarded(gb.FedLinUCB())]
 OPTIONS = [
-    gb.DisLsb(option="B", pulls=0.1),
-    gb.DisLsb(pulls=None, noise=0.1),
-    gb.ClUcb(known_baseline=False),
-    gb.Sclts(known_baseline=False),
-    gb.Sclts(mix="action"),
-    gb.Sege(mix="action"),
-    gb.SclUcb(gate="gap"),
-    gb.LinUcb(context="observed-after"),
-    gb.FedPeCd(context="observed"),
+    gb.DisLSB(option="B", pulls=0.1),
+    gb.DisLSB(pulls=None, noise=0.1),
+    gb.CLUCB(known_baseline=False),
+    gb.SCLTS(known_baseline=False),
+    gb.SCLTS(mix="action"),
+    gb.SEGE(mix="action"),
+    gb.SCLUCB(gate="gap"),
+    gb.LinUCB(context="observed-after"),
+    gb.FedPECD(context="observed"),
 ]
 EVERYTHING = [*(entry.make() for entry in ALGORITHMS.values()), *WRAPPED, *OPTIONS]
 
@@ -104,7 +104,7 @@ def test_the_books_are_consistent(algorithm: Any) -> None:
 def test_company_changes_nothing(algorithm: Any) -> None:
     """Draws that only some algorithms need come from streams of their own."""
     alone = run(algorithm)
-    together = run(algorithm, gb.Sclts(), gb.FedLinUcb(), gb.Sege(mix="action"), gb.Oracle())
+    together = run(algorithm, gb.SCLTS(), gb.FedLinUCB(), gb.SEGE(mix="action"), gb.Oracle())
     for metric, values in alone.series[0].totals.items():
         assert_array_equal(values, together.series[0].totals[metric], metric)
 
@@ -123,11 +123,11 @@ def test_all_run_on_every_problem(problem: str) -> None:
         results = gb.simulate(task, settled, rounds=40, alpha=0.5)
         assert np.isfinite(results.series[0].regret).all()
     if problem.startswith("forecast"):
-        assert gb.simulate(task, gb.DisLsb(option="B"), rounds=40).series[0].regret.size
+        assert gb.simulate(task, gb.DisLSB(option="B"), rounds=40).series[0].regret.size
 
 
 def test_the_oracle_and_the_baseline_are_the_yardsticks() -> None:
-    oracle, baseline, learner = run(gb.Oracle(), gb.Baseline(), gb.LinUcb()).series
+    oracle, baseline, learner = run(gb.Oracle(), gb.Baseline(), gb.LinUCB()).series
     assert (oracle.regret == 0.0).all()
     assert (oracle.conservative == 0).all()
     assert (baseline.conservative == 120).all()

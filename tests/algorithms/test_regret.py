@@ -28,10 +28,10 @@ def entrants() -> dict[str, Any]:
         for name, entry in ALGORITHMS.items()
         if name not in YARDSTICKS
     }
-    made["dis-lsb"] = gb.DisLsb(pulls=None, noise=0.1, constant="tight")
-    made["dis-lsb B"] = gb.DisLsb(pulls=None, noise=0.1, constant="tight", option="B")
-    made["cl-ucb unknown"] = told(gb.ClUcb(known_baseline=False), given)
-    for rival in (gb.DisLinUcb(), gb.LinUcb(), gb.FedLinUcb()):
+    made["dis-lsb"] = gb.DisLSB(pulls=None, noise=0.1, constant="tight")
+    made["dis-lsb B"] = gb.DisLSB(pulls=None, noise=0.1, constant="tight", option="B")
+    made["cl-ucb unknown"] = told(gb.CLUCB(known_baseline=False), given)
+    for rival in (gb.DisLinUCB(), gb.LinUCB(), gb.FedLinUCB()):
         guarded = gb.Guarded(told(rival, given), 0.25)
         made[guarded.name] = guarded
     return made

@@ -118,33 +118,33 @@ def compare(quoted: dict[str, float], runs: list[dict[str, float]]) -> None:
 P_ROUNDS = (2_000, 10_000, 20_000)
 P_ROWS: dict[str, tuple[Callable[[Any], Any], float, bool, tuple[float, ...]]] = {
     # regret at 2,000, 10,000 and 20,000; conservative rounds; the first other one
-    "dis-lin-ucb": (lambda _: gb.DisLinUcb(feature_bound=1.02), 0.3, False, (120, 291, 419, 0, 1)),
+    "dis-lin-ucb": (lambda _: gb.DisLinUCB(feature_bound=1.02), 0.3, False, (120, 291, 419, 0, 1)),
     "disc-ucb, gap gate": (
-        lambda gap: gb.DiscUcb(0.3, gate="gap", gap=gap),
+        lambda gap: gb.DiscUCB(0.3, gate="gap", gap=gap),
         0.3,
         False,
         (582, 1333, 1348, 4598, 4222),
     ),
     "disc-ucb, printed gate": (
-        lambda _: gb.DiscUcb(0.3),
+        lambda _: gb.DiscUCB(0.3),
         0.3,
         False,
         (582, 2917, 5276, 18045, 16908),
     ),
     "disc-ucb, the notebook's values": (
-        lambda gap: gb.DiscUcb(0.01, gate="gap", gap=gap),
+        lambda gap: gb.DiscUCB(0.01, gate="gap", gap=gap),
         0.01,
         True,
         (494, 2468, 4270, 17314, 16122),
     ),
     "sclts, gap gate": (
-        lambda gap: gb.Sclts(0.3, gate="gap", gap=gap, parts=10),
+        lambda gap: gb.SCLTS(0.3, gate="gap", gap=gap, parts=10),
         0.3,
         False,
         (582, 1313, 1506, 4034, 3856),
     ),
     "sclts, printed gate": (
-        lambda _: gb.Sclts(0.3, parts=10),
+        lambda _: gb.SCLTS(0.3, parts=10),
         0.3,
         False,
         (582, 2917, 4677, 15889, 14982),
@@ -171,42 +171,42 @@ TIGHT = {**PAPER, "constant": "tight"}
 SOURCE = {**PAPER, "constant": "source"}
 Q_ROWS: dict[str, tuple[Any, int, dict[str, float]]] = {
     "dis-lin-ucb, paper": (
-        gb.DisLinUcb(**PAPER),
+        gb.DisLinUCB(**PAPER),
         3,
         {"regret at 6000": 30.7, "violations": 31, "syncs": 2},
     ),
     "dis-lin-ucb, tight": (
-        gb.DisLinUcb(**TIGHT),
+        gb.DisLinUCB(**TIGHT),
         3,
         {"regret at 6000": 5.0, "violations": 10, "syncs": 2},
     ),
     "disc-ucb, paper": (
-        gb.DiscUcb(0.25, **PAPER),
+        gb.DiscUCB(0.25, **PAPER),
         3,
         {"regret at 6000": 251, "violations": 1, "conservative": 5270, "first": 4823, "syncs": 2},
     ),
     "disc-ucb, tight": (
-        gb.DiscUcb(0.25, **TIGHT),
+        gb.DiscUCB(0.25, **TIGHT),
         3,
         {"regret at 6000": 35.6, "violations": 8, "conservative": 598, "first": 390, "syncs": 2},
     ),
     "scl-ucb, paper": (
-        gb.SclUcb(0.25, **PAPER),
+        gb.SCLUCB(0.25, **PAPER),
         1,
         {"regret at 6000": 947, "violations": 0, "conservative": 6000, "first": 6001},
     ),
     "scl-ucb, tight": (
-        gb.SclUcb(0.25, **TIGHT),
+        gb.SCLUCB(0.25, **TIGHT),
         1,
         {"regret at 6000": 92.6, "violations": 24, "conservative": 510, "first": 456},
     ),
     "sclts, tight": (
-        gb.Sclts(0.25, parts=10, **TIGHT),
+        gb.SCLTS(0.25, parts=10, **TIGHT),
         1,
         {"regret at 6000": 131, "violations": 20, "conservative": 746, "first": 676},
     ),
     "sclts, source": (
-        gb.Sclts(0.25, parts=10, **SOURCE),
+        gb.SCLTS(0.25, parts=10, **SOURCE),
         1,
         {"regret at 6000": 82, "violations": 22, "conservative": 458, "first": 406},
     ),
@@ -238,15 +238,15 @@ class Q:
 
 
 ELIMINATION = {
-    gb.DisLsb(pulls=600.0, noise=0.1): (2410, 0),
-    gb.DisLsb(pulls=10.0, noise=0.1): (1469, 3),
-    gb.DisLsb(pulls=1.0, noise=0.1): (583, 4),
-    gb.DisLsb(pulls=0.1, noise=0.1): (135, 6),
-    gb.DisLsb(pulls=None, noise=0.1): (858, 4),
-    gb.DisLsb(pulls=None, noise=0.1, constant="tight"): (89, 7),
-    gb.DisLsb(pulls=None, noise=0.1, constant="tight", option="B"): (102, 7),
-    gb.FedPeCd(noise=0.1): (638, 6),
-    gb.FedPeCd(noise=0.1, constant="tight"): (89, 6),
+    gb.DisLSB(pulls=600.0, noise=0.1): (2410, 0),
+    gb.DisLSB(pulls=10.0, noise=0.1): (1469, 3),
+    gb.DisLSB(pulls=1.0, noise=0.1): (583, 4),
+    gb.DisLSB(pulls=0.1, noise=0.1): (135, 6),
+    gb.DisLSB(pulls=None, noise=0.1): (858, 4),
+    gb.DisLSB(pulls=None, noise=0.1, constant="tight"): (89, 7),
+    gb.DisLSB(pulls=None, noise=0.1, constant="tight", option="B"): (102, 7),
+    gb.FedPECD(noise=0.1): (638, 6),
+    gb.FedPECD(noise=0.1, constant="tight"): (89, 6),
 }
 
 
@@ -264,7 +264,7 @@ def test_elimination_on_setup_q() -> None:
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_fed_lin_ucb_sends_as_many_messages() -> None:
     """289 messages with a = 1 / M^2 and 64 with a = 1, within T = 6,000."""
-    algorithms = [gb.FedLinUcb(**TIGHT, growth=growth) for growth in (None, 1.0)]
+    algorithms = [gb.FedLinUCB(**TIGHT, growth=growth) for growth in (None, 1.0)]
     results = gb.simulate(Q("frozen"), algorithms, rounds=6_000, trials=4, alpha=0.25)
     often, seldom = (series.messages_sent.mean() for series in results.series)
     assert often == pytest.approx(289, rel=0.03)

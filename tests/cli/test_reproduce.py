@@ -153,7 +153,7 @@ def test_json_of_one_panel_is_one_object(report: Shown) -> None:
 def test_json_has_the_numbers_of_a_simulation() -> None:
     found = json.loads(answer("1a", "--json", "--scale", "paper", "--seed", "3"))
     problem, settings = gb.problem("synthetic-b"), {"rounds": 400, "trials": 4, "seed": 3}
-    series = gb.simulate(problem, gb.DisLinUcb(), alpha=0.25, **settings).series[0]
+    series = gb.simulate(problem, gb.DisLinUCB(), alpha=0.25, **settings).series[0]
     row = found["series"][1]
     assert row["algorithm"] == "dis-lin-ucb"
     assert row["label"] == "the dis-lin-ucb"

@@ -33,7 +33,7 @@ from guardband.lab.panel import Findings, Run  # noqa: E402
 
 def runs(rounds: int, trials: int) -> list[Run]:
     problem = gb.problem("movielens")
-    algorithms = [gb.GuardUcb(alpha=0.5, noise=0.1), gb.DisLinUcb()]
+    algorithms = [gb.GuardUCB(alpha=0.5, noise=0.1), gb.DisLinUCB()]
     return [
         Run(label=a.name, problem=problem, algorithm=a, rounds=rounds, trials=trials, alpha=0.5)
         for a in algorithms
@@ -63,7 +63,7 @@ def check_equal() -> dict[str, Any]:
         broken = Run(
             label="x",
             problem=gb.problem("forecast"),
-            algorithm=gb.FedPe(),
+            algorithm=gb.FedPE(),
             rounds=10,
             trials=1,
         )

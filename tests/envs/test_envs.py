@@ -59,7 +59,7 @@ def test_an_episode_is_a_trial_of_the_simulator(name: str) -> None:
     made, rounds = NATURES[name], 200
     bounds = {"theta_bound": 1.5, "feature_bound": 4.0}
     results = gb.simulate(
-        made, gb.DisLinUcb(**bounds), rounds=rounds, seed=5, alpha=0.2, trace=True, progress=False
+        made, gb.DisLinUCB(**bounds), rounds=rounds, seed=5, alpha=0.2, trace=True, progress=False
     )
     env = FleetEnv(made, rounds=rounds, alpha=0.2)
     env.reset(seed=5)

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import guard
 
 import guardband as gb
-from guardband.core.scene import Draws
-from guardband.core.types import Trigger
+from guardband.kernels.scene import Draws
+from guardband.kernels.types import Trigger
 from guardband.problems import Forecast, GaussianNoise, World
 from guardband.sim.seats import GuardSeat
 
@@ -209,8 +209,8 @@ CASES: dict[str, tuple[dict, dict[str, Any]]] = {
 }
 
 
-def algorithm_of(settings: dict[str, Any]) -> gb.GuardUcb:
-    return gb.GuardUcb(
+def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
+    return gb.GuardUCB(
         settings["alpha"],
         noise=settings["sigma"],
         delta=settings.get("delta", 1e-3),

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import guardband as gb
-from guardband.core.certify import guard_radius, observation_weight, slack_of
-from guardband.core.guarded import DESK_ROWS, guard_decide, write_image
-from guardband.core.guarded_loop import new_reports
-from guardband.core.ridge import absorb
-from guardband.core.scan import scan_forms
-from guardband.core.sync import pool
-from guardband.core.types import (
+from guardband.facts import Facts
+from guardband.kernels.certify import guard_radius, observation_weight, slack_of
+from guardband.kernels.guarded import DESK_ROWS, guard_decide, write_image
+from guardband.kernels.guarded_loop import new_reports
+from guardband.kernels.ridge import absorb
+from guardband.kernels.scan import scan_forms
+from guardband.kernels.sync import pool
+from guardband.kernels.types import (
     Estimate,
     GuardOffer,
     GuardTerms,
@@ -28,14 +29,13 @@ from guardband.core.types import (
     new_statistic,
     state_of,
 )
-from guardband.facts import Facts
 
 NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0, 0))
 
 
 def terms_of(agents: int = 1, dim: int = 3, **settings: object) -> GuardTerms:
     facts = Facts(tuple(tuple(range(dim)) for _ in range(agents)), dim)
-    return gb.GuardUcb(**({"noise": 0.3} | settings)).plan(facts).terms
+    return gb.GuardUCB(**({"noise": 0.3} | settings)).plan(facts).terms
 
 
 def learned(seed: int, dim: int, terms: GuardTerms, rounds: int = 12) -> State:

@@ -24,7 +24,7 @@ def two_point(seed: int, half: float, dim: int = 3) -> gb.Tabular:
     return psi + sign * half * theta, psi, theta
 
 
-def failures(algorithm: gb.GuardUcb, agents: int, rounds: int, trials: int, half: float) -> float:
+def failures(algorithm: gb.GuardUCB, agents: int, rounds: int, trials: int, half: float) -> float:
     """Return the share of runs in which theta leaves some agent's set in some round."""
     phi, psi, theta = two_point(1, half)
     problem = gb.Tabular(
@@ -40,27 +40,27 @@ DELTA = {"delta": 0.2, "noise": 0.05, "spread": 0.3}
 @pytest.mark.parametrize(("agents", "rounds"), [(3, 150), (50, 60)])
 @pytest.mark.parametrize("radius", ["best", "logdet", "empirical"])
 def test_coverage_over_a_thousand_runs(agents: int, rounds: int, radius: str) -> None:
-    share = failures(gb.GuardUcb(0.2, radius=radius, **DELTA), agents, rounds, 1000, 0.3)
+    share = failures(gb.GuardUCB(0.2, radius=radius, **DELTA), agents, rounds, 1000, 0.3)
     assert share <= 0.2
 
 
 @pytest.mark.filterwarnings("ignore:.*rewards in:guardband.BoundWarning")
 def test_the_paper_s_set_fails_where_a_context_is_shared_by_many() -> None:
-    paper = gb.GuardUcb(0.2, noise=0.05, delta=0.2, radius="paper", ridge=1.0)
+    paper = gb.GuardUCB(0.2, noise=0.05, delta=0.2, radius="paper", ridge=1.0)
     assert failures(paper, 3, 300, 200, 0.3) <= 0.2
     assert failures(paper, 50, 300, 200, 0.45) > 0.2
 
 
 def test_a_set_that_ignores_the_sharing_fails() -> None:
-    naive = gb.GuardUcb(0.2, shared_context=False, **DELTA)
+    naive = gb.GuardUCB(0.2, shared_context=False, **DELTA)
     assert failures(naive, 50, 60, 200, 0.3) > 0.2
 
 
 @pytest.mark.parametrize("tolerance", [None, 0.0])
 def test_no_promise_is_broken_in_the_formal_model(tolerance: float | None) -> None:
     settings = {"noise": 0.1, "baseline_tolerance": tolerance, "delta": 0.2}
-    algorithms = [gb.GuardUcb(0.1, mode=mode, **settings) for mode in ("strict", "policy")]
-    free = gb.DisLinUcb(noise=0.1)
+    algorithms = [gb.GuardUCB(0.1, mode=mode, **settings) for mode in ("strict", "policy")]
+    free = gb.DisLinUCB(noise=0.1)
     problem = ForecastFormal(agents=3, baseline=2)
     results = gb.simulate(problem, [*algorithms, free], rounds=1500, trials=40, alpha=0.1)
     strict, policy, rival = results.series
@@ -73,9 +73,9 @@ def test_no_promise_is_broken_in_the_formal_model(tolerance: float | None) -> No
 def test_worst_case_certificates_hold_for_the_context_that_was_drawn() -> None:
     settings = {"noise": 0.1, "mode": "strict"}
     algorithms = [
-        gb.GuardUcb(0.1, **settings),
-        gb.GuardUcb(0.1, realised=("chance", 0.05), **settings),
-        gb.GuardUcb(0.1, realised="worst", **settings),
+        gb.GuardUCB(0.1, **settings),
+        gb.GuardUCB(0.1, realised=("chance", 0.05), **settings),
+        gb.GuardUCB(0.1, realised="worst", **settings),
     ]
     results = gb.simulate(ForecastFormal2(agents=3), algorithms, rounds=2000, trials=4)
     mean, chance, worst = (float(s.violations_realised.mean()) for s in results.series)
@@ -100,7 +100,7 @@ def test_the_stuck_examples(example, strict_regret: tuple[int, int], policy_regr
     menu, alpha = example
     problem = gb.Tabular(menu, menu, [0.6, 0.8], baseline=np.zeros((1, 1), int), noise=0.1)
     settings = {"noise": 0.1, "spread": 0.0, "baseline_tolerance": 0.0}
-    algorithms = [gb.GuardUcb(alpha, mode=mode, **settings) for mode in ("strict", "policy")]
+    algorithms = [gb.GuardUCB(alpha, mode=mode, **settings) for mode in ("strict", "policy")]
     results = gb.simulate(problem, algorithms, rounds=5000, trials=10)
     strict, policy = results.series
     low, high = strict_regret
@@ -120,7 +120,7 @@ def test_wrong_reports_raise_the_alarm_and_the_plain_set_still_holds() -> None:
     fleet = gb.Fleet(
         {"a": [0, 1, 2], "b": [0, 1]},
         dim=3,
-        algorithm=gb.GuardUcb(
+        algorithm=gb.GuardUCB(
             0.2, noise=0.1, spread=0.0, baseline_tolerance=0.01, anchors=True, delta=0.2
         ),
     )
@@ -140,7 +140,7 @@ def test_wrong_reports_raise_the_alarm_and_the_plain_set_still_holds() -> None:
 
 def test_right_reports_make_it_nearly_trivial() -> None:
     anchored, plain = (
-        gb.GuardUcb(0.2, noise=0.1, baseline_tolerance=0.0, anchors=anchors)
+        gb.GuardUCB(0.2, noise=0.1, baseline_tolerance=0.0, anchors=anchors)
         for anchors in (True, False)
     )
     results = gb.simulate(ForecastFormal(), [anchored, plain], rounds=3000, trials=5)
@@ -169,11 +169,11 @@ def test_right_reports_make_it_nearly_trivial() -> None:
 )
 def test_bad_settings(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        gb.GuardUcb(**settings)
+        gb.GuardUCB(**settings)
 
 
 def test_realised_promises_need_the_possible_contexts(problem: gb.Tabular) -> None:
-    worst = gb.GuardUcb(0.2, realised="worst")
+    worst = gb.GuardUCB(0.2, realised="worst")
     with pytest.raises(ValueError, match="forecast"):
         gb.simulate(problem, worst, rounds=10)
     agent = gb.Agent(dim=2, algorithm=worst)
@@ -188,8 +188,8 @@ def test_chance_certificates_from_covariances_hold_in_fresh_worlds() -> None:
     problem = gb.problem("synthetic-b", nature="fresh", psi_noise=0.03)
     settings = {"noise": 0.1, "spread": 0.03, "theta_bound": 1.0}
     algorithms = [
-        gb.GuardUcb(0.25, **settings),
-        gb.GuardUcb(0.25, realised=("chance", 0.1), **settings),
+        gb.GuardUCB(0.25, **settings),
+        gb.GuardUCB(0.25, realised=("chance", 0.1), **settings),
     ]
     results = gb.simulate(problem, algorithms, rounds=4000, trials=5, alpha=0.25)
     mean, chance = results.series
@@ -202,7 +202,7 @@ def test_chance_certificates_from_covariances_hold_in_fresh_worlds() -> None:
 def test_an_agent_takes_covariances_of_a_gaussian_context() -> None:
     rng, theta = np.random.default_rng(7), np.array([0.6, 0.5])
     agent = gb.Agent(
-        dim=2, algorithm=gb.GuardUcb(0.4, noise=0.05, spread=0.05, realised=("chance", 0.2))
+        dim=2, algorithm=gb.GuardUCB(0.4, noise=0.05, spread=0.05, realised=("chance", 0.2))
     )
     law = gb.Gaussian([0.4, 0.4], 0.0004 * np.eye(2))
     for _ in range(400):
@@ -225,7 +225,7 @@ def test_an_agent_takes_covariances_of_a_gaussian_context() -> None:
 
 
 def test_an_agent_takes_the_support_of_the_hidden_context() -> None:
-    agent = gb.Agent(dim=2, algorithm=gb.GuardUcb(0.3, noise=0.05, realised="worst"))
+    agent = gb.Agent(dim=2, algorithm=gb.GuardUCB(0.3, noise=0.05, realised="worst"))
     rng, theta, weights = np.random.default_rng(3), np.array([0.7, 0.6]), [0.25, 0.75]
     for _ in range(400):
         menu = rng.uniform(0.1, 0.6, (3, 2))
@@ -262,7 +262,7 @@ def test_heavy_weights_and_long_runs_do_not_wear_the_set_down() -> None:
         menu = rng.random((1, 3, 6))
         menu /= np.linalg.norm(menu, axis=2)[..., None] * 1.3
         problem = gb.Tabular(menu, menu, theta, baseline=2, noise=0.01)
-        algorithm = gb.GuardUcb(0.3, noise=0.01, spread=0.0, theta_bound=1000.0, mode="policy")
+        algorithm = gb.GuardUCB(0.3, noise=0.01, spread=0.0, theta_bound=1000.0, mode="policy")
         results = gb.simulate(problem, algorithm, rounds=20_000, seed=seed)
         assert results.series[0].totals["outside"].sum() == 0
 
@@ -276,7 +276,7 @@ def test_numbers_that_break_down_certify_nothing() -> None:
     means = menu @ theta
     b = int(np.argsort(means)[3])
     agent = gb.Agent(
-        dim=6, alpha=0.05, algorithm=gb.GuardUcb(noise=1e-3, theta_bound=1e6, realised="worst")
+        dim=6, alpha=0.05, algorithm=gb.GuardUCB(noise=1e-3, theta_bound=1e6, realised="worst")
     )
     for _ in range(2000):
         decision = agent.decide(menu, b, support=menu[None], weights=[1.0])
@@ -290,13 +290,13 @@ def test_rewards_outside_the_unit_interval_are_warned_of() -> None:
     phi = np.array([[[0.0, 0.5], [-0.9, 0.1], [0.0, 0.6]]])
     problem = gb.Tabular(phi, phi, [0.9, 0.4], baseline=2, noise=0.1)
     with pytest.warns(gb.BoundWarning, match=r"rewards in \[0, 1\].*−0\.77"):
-        gb.simulate(problem, gb.GuardUcb(0.1, noise=0.1, spread=0.0), rounds=10)
+        gb.simulate(problem, gb.GuardUCB(0.1, noise=0.1, spread=0.0), rounds=10)
 
 
 @pytest.mark.parametrize("radius", ["best", "logdet", "empirical"])
 def test_a_set_that_is_told_a_quarter_of_the_noise_is_seen_to_fail(radius: str) -> None:
     told = {"delta": 0.2, "noise": 0.05 / 4, "spread": 0.075}
-    assert failures(gb.GuardUcb(0.2, radius=radius, **told), 10, 150, 100, 0.3) > 0.2
+    assert failures(gb.GuardUCB(0.2, radius=radius, **told), 10, 150, 100, 0.3) > 0.2
 
 
 def test_a_decision_names_its_certificate() -> None:
@@ -306,7 +306,7 @@ def test_a_decision_names_its_certificate() -> None:
         {"mode": "strict"},
         {"mode": "strict", "baseline_tolerance": 0.0},
     ):
-        agent = gb.Agent(dim=2, algorithm=gb.GuardUcb(0.3, noise=0.05, spread=0.0, **settings))
+        agent = gb.Agent(dim=2, algorithm=gb.GuardUCB(0.3, noise=0.05, spread=0.0, **settings))
         rng, theta = np.random.default_rng(1), np.array([0.7, 0.5])
         for _ in range(150):
             menu = rng.uniform(0.1, 0.6, (4, 2))

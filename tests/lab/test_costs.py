@@ -40,7 +40,7 @@ def test_what_the_authors_code_would_need() -> None:
 
 
 def test_more_of_anything_costs_more() -> None:
-    algorithm = gb.GuardUcb(alpha=0.1)
+    algorithm = gb.GuardUCB(alpha=0.1)
     small = seconds_of(gb.problem("movielens"), algorithm, 1_000)
     assert seconds_of(gb.problem("movielens"), algorithm, 2_000) > small
     assert seconds_of(gb.problem("movielens", agents=5), algorithm, 1_000) > small
@@ -53,7 +53,7 @@ def test_more_of_anything_costs_more() -> None:
 @pytest.mark.parametrize("name", ["synthetic-a", "movielens", "forecast"])
 def test_estimates_are_of_the_right_size(name: str) -> None:
     """Within a factor of three where they were measured; of six here, on a machine that is busy."""
-    for algorithm in (gb.GuardUcb(alpha=0.1), gb.DisLinUcb(), gb.LinUcb()):
+    for algorithm in (gb.GuardUCB(alpha=0.1), gb.DisLinUCB(), gb.LinUCB()):
         problem = gb.problem(name)
         run = Run(label="x", problem=problem, algorithm=algorithm, rounds=30_000, trials=1)
         (job,) = jobs_of(run)

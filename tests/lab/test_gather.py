@@ -24,13 +24,13 @@ from guardband.sim import Series
 
 PROBLEM = gb.problem("synthetic-b")
 ALGORITHMS: list[Algorithm] = [
-    gb.DiscUcb(alpha=0.25, noise=0.1),
-    gb.GuardUcb(alpha=0.25, noise=0.1),
-    gb.GuardUcb(alpha=0.25, noise=0.1, mode="policy"),
-    gb.DisLinUcb(),
-    gb.Sclts(alpha=0.25),
-    gb.FedLinUcb(),
-    gb.DisLsb(),
+    gb.DiscUCB(alpha=0.25, noise=0.1),
+    gb.GuardUCB(alpha=0.25, noise=0.1),
+    gb.GuardUCB(alpha=0.25, noise=0.1, mode="policy"),
+    gb.DisLinUCB(),
+    gb.SCLTS(alpha=0.25),
+    gb.FedLinUCB(),
+    gb.DisLSB(),
     gb.Baseline(),
 ]
 
@@ -115,7 +115,7 @@ def test_the_same_numbers_as_algorithms_simulated_together(problem: Problem) -> 
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_the_same_numbers_where_nature_announces_a_forecast() -> None:
     problem = gb.problem("forecast", contexts=30, support=5)
-    algorithms: list[Algorithm] = [gb.GuardUcb(alpha=0.2), gb.DisLinUcb(), gb.LinUcb()]
+    algorithms: list[Algorithm] = [gb.GuardUCB(alpha=0.2), gb.DisLinUCB(), gb.LinUCB()]
     together = gb.simulate(problem, algorithms, rounds=200, trials=2, seed=1, alpha=0.2)
     runs = [run_of(a, problem, rounds=200, trials=2, seed=1, alpha=0.2) for a in algorithms]
     found = gather(runs, engine=LocalEngine(2))
@@ -131,7 +131,7 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
 def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -> None:
     """Their own curves would take two hundred times as much."""
     shelf = Shelf(tmp_path)
-    run = run_of(gb.LinUcb(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200)
+    run = run_of(gb.LinUCB(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200)
     series = gather([run], engine=LocalEngine(1), shelf=shelf)["lin-ucb"].series
     assert series.totals["regret"].shape == (1, 1000)
     assert series.curves["regret"].shape == (1, 200, 1)
@@ -140,15 +140,15 @@ def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -
 
 
 def test_labels_are_the_runs_own_and_must_differ() -> None:
-    found = gather([run_of(gb.DisLinUcb(), label="rival", trials=1)], engine=LocalEngine(1))
+    found = gather([run_of(gb.DisLinUCB(), label="rival", trials=1)], engine=LocalEngine(1))
     assert found["rival"].series.label == "rival"
     assert found["rival"].series.algorithm == "dis-lin-ucb"
     with pytest.raises(ValueError, match="two runs labelled 'dis-lin-ucb'"):
-        gather([run_of(gb.DisLinUcb()), run_of(gb.DisLinUcb())], engine=LocalEngine(1))
+        gather([run_of(gb.DisLinUCB()), run_of(gb.DisLinUCB())], engine=LocalEngine(1))
 
 
 def test_without_alpha_violations_are_not_counted() -> None:
-    found = gather([run_of(gb.DisLinUcb(), alpha=None)], engine=LocalEngine(1))
+    found = gather([run_of(gb.DisLinUCB(), alpha=None)], engine=LocalEngine(1))
     series = found["dis-lin-ucb"].series
     assert np.isnan(series.violations_expected).all()
     assert np.isnan(series.violations_realised).all()
@@ -158,7 +158,7 @@ def test_without_alpha_violations_are_not_counted() -> None:
 def test_a_trial_that_several_need_runs_once() -> None:
     """Across labels, and across panels; nine trials of the first run are ten of the other."""
     engine = Counting()
-    short, long = run_of(gb.DisLinUcb(), trials=9), run_of(gb.DisLinUcb(), trials=10, label="long")
+    short, long = run_of(gb.DisLinUCB(), trials=9), run_of(gb.DisLinUCB(), trials=10, label="long")
     gathering = Gathering({"one": [short, long], "two": [long], "three": []})
     harvests = dict(gathering.harvests(engine=engine))
     assert list(harvests) == ["one", "two", "three"]
@@ -174,7 +174,7 @@ def test_a_trial_that_several_need_runs_once() -> None:
 
 def test_panels_come_as_soon_as_they_are_complete() -> None:
     engine = Counting(workers=1)
-    groups = {str(i): [run_of(gb.DisLinUcb(), seed=i, trials=40)] for i in range(4)}
+    groups = {str(i): [run_of(gb.DisLinUCB(), seed=i, trials=40)] for i in range(4)}
     harvests = Gathering(groups).harvests(engine=engine)
     assert next(harvests)[0] == "0"
     assert len(engine.asked) < 100  # the last panel was not begun
@@ -204,7 +204,7 @@ def test_an_interrupt_loses_no_finished_trial(tmp_path: Path) -> None:
 
 
 def test_damaged_trials_run_again(tmp_path: Path) -> None:
-    runs = [run_of(gb.DisLinUcb(), trials=4)]
+    runs = [run_of(gb.DisLinUCB(), trials=4)]
     shelf = Shelf(tmp_path)
     good = gather(runs, engine=LocalEngine(2), shelf=shelf)
     paths = sorted(tmp_path.rglob("*.npz"))
@@ -226,14 +226,14 @@ def test_a_full_disk_is_no_reason_to_stop(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Shelf, "put", full)
-    gathering = Gathering({"": [run_of(gb.DisLinUcb())]})
+    gathering = Gathering({"": [run_of(gb.DisLinUCB())]})
     ((_, harvest),) = gathering.harvests(engine=LocalEngine(1), shelf=Shelf(tmp_path))
     assert harvest.found["dis-lin-ucb"].series.regret.shape == (3, 3)
     assert "No space" in gathering.unkept
 
 
 def test_a_mistake_names_the_run() -> None:
-    run = run_of(gb.FedPe(), gb.problem("forecast"))
+    run = run_of(gb.FedPE(), gb.problem("forecast"))
     with pytest.raises(ValueError, match=r"^fed-pe on forecast: "):
         gather([run], engine=LocalEngine(1))
 
@@ -270,7 +270,7 @@ def test_a_world_is_built_once_for_the_algorithms_that_share_it(
 
 
 def test_a_worker_with_other_code_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    (job,) = jobs.jobs_of(run_of(gb.DisLinUcb(), trials=1))
+    (job,) = jobs.jobs_of(run_of(gb.DisLinUCB(), trials=1))
     steps: list[float] = []
     step: Step = steps.append
     assert isinstance(run_job(job, step), Trial)

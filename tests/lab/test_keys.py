@@ -41,7 +41,7 @@ class Mine:
     constrained: bool = False
 
     def plan(self, facts: Any) -> Any:
-        return gb.LinUcb().plan(facts)
+        return gb.LinUCB().plan(facts)
 
 
 def keys_of(run: Run) -> set[str]:
@@ -50,17 +50,17 @@ def keys_of(run: Run) -> set[str]:
 
 def test_whatever_changes_numbers_changes_the_key() -> None:
     phi = np.linspace(0.0, 0.5, 24).reshape(4, 3, 2)
-    base = run_of(gb.DisLinUcb(), trials=1)
+    base = run_of(gb.DisLinUCB(), trials=1)
     others = [
         replace(base, rounds=301),
         replace(base, seed=6),
         replace(base, alpha=0.3),
         replace(base, alpha=None),
-        replace(base, algorithm=gb.DisLinUcb(ridge=2.0)),
-        replace(base, algorithm=gb.LinUcb()),
-        replace(base, algorithm=gb.GuardUcb(alpha=(0.1, 0.2, 0.3))),
-        replace(base, algorithm=gb.Guarded(gb.LinUcb(), 0.1)),
-        replace(base, algorithm=gb.Guarded(gb.LinUcb(ridge=2.0), 0.1)),
+        replace(base, algorithm=gb.DisLinUCB(ridge=2.0)),
+        replace(base, algorithm=gb.LinUCB()),
+        replace(base, algorithm=gb.GuardUCB(alpha=(0.1, 0.2, 0.3))),
+        replace(base, algorithm=gb.Guarded(gb.LinUCB(), 0.1)),
+        replace(base, algorithm=gb.Guarded(gb.LinUCB(ridge=2.0), 0.1)),
         replace(base, algorithm=Mine()),
         replace(base, problem=gb.problem("synthetic-b", baseline=3)),
         replace(base, problem=gb.problem("synthetic-b", noise=gb.StudentNoise(1e-3))),
@@ -74,14 +74,14 @@ def test_whatever_changes_numbers_changes_the_key() -> None:
 
 def test_nothing_else_does() -> None:
     phi = np.linspace(0.0, 0.5, 24).reshape(4, 3, 2)
-    base = run_of(gb.DisLinUcb(), gb.Tabular(phi, phi, [1.0, 0.5]))
-    again = run_of(gb.DisLinUcb(), gb.Tabular(phi.copy(), phi.copy(), [1.0, 0.5]), label="other")
+    base = run_of(gb.DisLinUCB(), gb.Tabular(phi, phi, [1.0, 0.5]))
+    again = run_of(gb.DisLinUCB(), gb.Tabular(phi.copy(), phi.copy(), [1.0, 0.5]), label="other")
     assert keys_of(base) == keys_of(again)
     assert keys_of(base) < keys_of(replace(again, trials=4))
 
 
 def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    run = run_of(gb.DisLinUcb())
+    run = run_of(gb.DisLinUCB())
     before = keys_of(run)
     for name in (*keys.ROOMS, *keys.FILES):
         source = keys.PACKAGE / name
@@ -97,7 +97,13 @@ def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path
             target.write_bytes(source.read_bytes())
     monkeypatch.setattr(keys, "PACKAGE", tmp_path)
     seen = set()
-    edits = ("core/sync.py", "sim/tape.py", "seeds.py", "lab/jobs.py", "data/embedded/lastfm.npz")
+    edits = (
+        "kernels/sync.py",
+        "sim/tape.py",
+        "seeds.py",
+        "lab/jobs.py",
+        "data/embedded/lastfm.npz",
+    )
     for edited in edits:
         with (tmp_path / edited).open("ab") as file:
             file.write(b"\n")

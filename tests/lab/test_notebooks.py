@@ -8,7 +8,7 @@ from lab.handmade import smoke
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
-from guardband.algorithms import DiscUcb, DiscUcbUnknown, Sclts
+from guardband.algorithms import SCLTS, DiscUCB, DiscUCBUnknown
 from guardband.lab.notebooks import NOTEBOOKS, NotebookWorld
 from guardband.lab.panels import PANELS
 from guardband.sim.tape import Replay, Tape
@@ -100,7 +100,7 @@ def test_conservative_rounds_play_what_was_drawn():
     draws = next(Tape(world, 200, 7).stretches())
     replay = Replay(draws.contexts, draws.noise, draws.rho, draws.zeta[:, 0])
     how = {"rounds": 200, "judged": np.array([ALPHA]), "trace": True}
-    disc = DiscUcb(ALPHA)
+    disc = DiscUCB(ALPHA)
     (one,) = run_trial(world, [disc], seed=7, **how)
     (other,) = run_trial(world, [disc], seed=7, replay=replay, **how)
     assert one.trace.conservative.all()
@@ -116,7 +116,7 @@ def test_who_meets_it(name):
     for settings in ("printed", "notebook"):
         runs = PANELS[name].runs(smoke(settings))
         for run in runs:
-            mixes = isinstance(run.algorithm, DiscUcb | DiscUcbUnknown | Sclts)
+            mixes = isinstance(run.algorithm, DiscUCB | DiscUCBUnknown | SCLTS)
             theirs = type(run.problem).__module__.endswith("lab.notebooks")
             assert theirs == (mixes and settings == "notebook")
             if theirs:

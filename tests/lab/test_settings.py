@@ -7,7 +7,7 @@ import math
 import pytest
 from lab.handmade import smoke
 
-from guardband.algorithms import ALGORITHMS, DiscUcb, GuardUcb
+from guardband.algorithms import ALGORITHMS, DiscUCB, GuardUCB
 from guardband.lab.panel import Order
 from guardband.lab.panels import PANELS
 from guardband.lab.settings import remarks_of, shown_name
@@ -107,7 +107,7 @@ def test_what_every_panel_runs(name, column):
     order = Order(scale="paper", settings=("printed", "notebook")[column])
     run = PANELS[name].runs(order)[0]
     problem, disc = run.problem, run.algorithm
-    assert isinstance(disc, DiscUcb)
+    assert isinstance(disc, DiscUCB)
     sizes = problem.sizes
     found = (problem.name, sizes["agents"], sizes["actions"], sizes["contexts"], run.alpha)
     found += (problem.baseline, disc.ridge, disc.noise, problem.psi_noise, run.rounds)
@@ -132,7 +132,7 @@ def test_what_every_panel_runs(name, column):
     ],
 )
 def test_sweeps(name, values):
-    runs = [r for r in PANELS[name].runs(smoke()) if isinstance(r.algorithm, DiscUcb)]
+    runs = [r for r in PANELS[name].runs(smoke()) if isinstance(r.algorithm, DiscUCB)]
     over_alpha = name in ("2b", "2e", "2h")
     assert [r.alpha if over_alpha else r.problem.agents for r in runs] == values
     assert all(r.algorithm.alpha == r.alpha for r in runs)
@@ -161,7 +161,7 @@ def test_guard_ucb_is_beside_disc_ucb_and_not_told_the_baseline():
     for name, panel in PANELS.items():
         if name not in TABLE or name == "lastfm-unknown":  # there it would take too long
             continue
-        guards = [r.algorithm for r in panel.runs(smoke()) if isinstance(r.algorithm, GuardUcb)]
+        guards = [r.algorithm for r in panel.runs(smoke()) if isinstance(r.algorithm, GuardUCB)]
         assert guards, name
         assert all(guard.baseline_tolerance is None for guard in guards)
 

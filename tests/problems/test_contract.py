@@ -91,10 +91,10 @@ def test_assumptions_start_any_algorithm_without_a_warning(name: str) -> None:
     settings: dict[str, Any] = dict(made.assumptions())
     assert settings.pop("rounds") >= 10_000
     alpha = settings.pop("alpha")
-    guard = gb.GuardUcb(
+    guard = gb.GuardUCB(
         alpha, noise=settings["noise"], theta_bound=settings["theta_bound"], spread=made.spread
     )
-    algorithms = [gb.DiscUcb(alpha, **settings), gb.DisLinUcb(**settings)]
+    algorithms = [gb.DiscUCB(alpha, **settings), gb.DisLinUCB(**settings)]
     if name != "toy":  # its rewards leave [0, 1], and Guard-UCB says so
         algorithms.append(guard)
     results = gb.simulate(made, algorithms, rounds=50, progress=False)

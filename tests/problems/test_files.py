@@ -68,7 +68,7 @@ def test_it_can_be_simulated(tmp_path: Path) -> None:
     made = from_file(write_csv(tmp_path / "shop.csv"), theta=THETA, baseline=2, noise=0.01)
     settings: dict[str, Any] = dict(made.assumptions())
     del settings["rounds"]
-    results = gb.simulate(made, gb.DiscUcb(**settings), rounds=100, progress=False)
+    results = gb.simulate(made, gb.DiscUCB(**settings), rounds=100, progress=False)
     assert results.problem == "shop"
 
 

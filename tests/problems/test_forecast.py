@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
-from guardband.core.scene import Draws
+from guardband.kernels.scene import Draws
 from guardband.problems import (
     Forecast,
     ForecastFormal,
@@ -125,7 +125,7 @@ def test_realised_and_expected_violations_differ() -> None:
     settings = dict(made.assumptions())
     rounds, alpha = int(settings.pop("rounds")), settings.pop("alpha")
     results = gb.simulate(
-        made, [gb.DisLinUcb(**settings), gb.Baseline()], rounds=rounds, alpha=alpha, progress=False
+        made, [gb.DisLinUCB(**settings), gb.Baseline()], rounds=rounds, alpha=alpha, progress=False
     )
     free, safe = results.series
     # An action that is best in expectation still breaks the promise under some hidden contexts.

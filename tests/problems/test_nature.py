@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
-from guardband.core.loop import simulate as stretch
+from guardband.kernels.loop import simulate as stretch
 from guardband.problems import ForecastFormal2, NamedProblem, Round, SyntheticC, round_of
 from guardband.seeds import trial_seed
 from guardband.sim import tape as tapes
@@ -43,7 +43,7 @@ def rounds_of(made: NamedProblem, seed: int = 0) -> tuple[list[Round], np.ndarra
 
 def test_the_books_are_those_of_the_rounds(made: NamedProblem) -> None:
     results = gb.simulate(
-        made, gb.DisLinUcb(**BOUNDS), rounds=ROUNDS, alpha=ALPHA, trace=True, progress=False
+        made, gb.DisLinUCB(**BOUNDS), rounds=ROUNDS, alpha=ALPHA, trace=True, progress=False
     )
     rounds, _ = rounds_of(made)
     agents = np.arange(made.agents)
@@ -77,7 +77,7 @@ def test_the_books_are_those_of_the_rounds(made: NamedProblem) -> None:
 def test_agents_learn_from_psi_and_are_paid_by_phi(made: NamedProblem) -> None:
     """LinUCB in a few lines, agents apart, plays the same actions."""
     results = gb.simulate(
-        made, gb.DisLinUcb(share=False, **BOUNDS), rounds=ROUNDS, trace=True, progress=False
+        made, gb.DisLinUCB(share=False, **BOUNDS), rounds=ROUNDS, trace=True, progress=False
     )
     rounds, noise = rounds_of(made)
     world = made.build(trial_seed(0, 0))
@@ -100,7 +100,7 @@ def test_agents_learn_from_psi_and_are_paid_by_phi(made: NamedProblem) -> None:
 
 def test_the_baseline_and_its_reward_are_told_as_in_the_rounds(made: NamedProblem) -> None:
     results = gb.simulate(
-        made, gb.DiscUcb(ALPHA, mix="action", **BOUNDS), rounds=ROUNDS, trace=True, progress=False
+        made, gb.DiscUCB(ALPHA, mix="action", **BOUNDS), rounds=ROUNDS, trace=True, progress=False
     )
     rounds, _ = rounds_of(made)
     trace = results.trace
@@ -115,7 +115,7 @@ def test_the_gap_is_that_of_the_round() -> None:
     assumed: dict[str, Any] = {"context_noise": 0.01, "noise": 0.01}
     shares = {
         gate: gb.simulate(
-            made, gb.DiscUcb(ALPHA, gate=gate, **assumed), rounds=20_000, progress=False
+            made, gb.DiscUCB(ALPHA, gate=gate, **assumed), rounds=20_000, progress=False
         ).summary()["conservative_share"][0]
         for gate in ("printed", "gap")
     }
@@ -146,14 +146,14 @@ def test_stretches_do_not_change_what_is_drawn(
 def test_algorithms_of_a_comparison_meet_the_same_rounds(made: NamedProblem) -> None:
     alone = gb.simulate(made, gb.Baseline(), rounds=ROUNDS, alpha=ALPHA, progress=False)
     both = gb.simulate(
-        made, [gb.DisLinUcb(**BOUNDS), gb.Baseline()], rounds=ROUNDS, alpha=ALPHA, progress=False
+        made, [gb.DisLinUCB(**BOUNDS), gb.Baseline()], rounds=ROUNDS, alpha=ALPHA, progress=False
     )
     assert_array_equal(alone["baseline"].totals["reward"], both["baseline"].totals["reward"])
 
 
 def test_all_natures_share_one_compiled_loop() -> None:
     for made in PROBLEMS.values():
-        gb.simulate(made, gb.DisLinUcb(**BOUNDS), rounds=10, progress=False)
+        gb.simulate(made, gb.DisLinUCB(**BOUNDS), rounds=10, progress=False)
     assert len(getattr(stretch, "signatures", [None])) == 1
 
 
@@ -163,4 +163,4 @@ def test_rounds_with_features_of_their_own_cannot_be_replayed(name: str) -> None
     dim = made.sizes["features"]
     replay = gb.Replay(np.zeros(4, int), np.zeros((4, made.agents)), np.zeros(4), np.ones((4, dim)))
     with pytest.raises(ValueError, match=r"draws some in each round .F(resh|orecast).: replay a"):
-        gb.simulate(made, gb.DiscUcb(ALPHA, **BOUNDS), replay=replay, progress=False)
+        gb.simulate(made, gb.DiscUCB(ALPHA, **BOUNDS), replay=replay, progress=False)

@@ -81,19 +81,19 @@ class TestWorthlessBaselines:
         facts, told = world.facts(100), world.baseline_rewards
         assert facts.reward_low == told[told > 0].min() > 0
         assert facts.reward_high == told.max()
-        (plan,) = {gb.DiscUcb(0.7).plan(facts).rho[0]}
+        (plan,) = {gb.DiscUCB(0.7).plan(facts).rho[0]}
         assert plan == pytest.approx(0.7 * facts.reward_low / (1 + told.max()))
 
     def test_nothing_positive_leaves_no_exploration(self) -> None:
         world = Tabular([[[0.0], [-1.0]]], [[[0.0], [-1.0]]], [1.0]).build(0)
         assert world.facts(10).reward_low == 0.0
-        assert gb.DiscUcb(0.5).plan(world.facts(10)).rho.tolist() == [0.0]
+        assert gb.DiscUCB(0.5).plan(world.facts(10)).rho.tolist() == [0.0]
 
     def test_agents_stay_with_a_worthless_baseline_exactly(self) -> None:
         """Mixing in any direction would fall below a floor of zero."""
         phi = np.array([[[0.0, 0.0], [0.6, 0.0]], [[0.5, 0.5], [0.9, 0.1]]])
         made = Tabular(phi, phi, [0.6, 0.8], baseline=2)
-        results = gb.simulate(made, gb.DiscUcb(0.5), rounds=400, trace=True, progress=False)
+        results = gb.simulate(made, gb.DiscUCB(0.5), rounds=400, trace=True, progress=False)
         mixed = results.trace.rewards[results.trace.conservative]
         assert (mixed == 0.0).sum() > 100  # the context whose baseline is worth 0
         assert results["disc-ucb"].violations_realised.sum() == 0

@@ -45,7 +45,7 @@ def test_the_action_that_looks_safe_violates_under_the_true_context() -> None:
     settings = dict(made.assumptions())
     rounds, alpha = int(settings.pop("rounds")), settings.pop("alpha")
     results = gb.simulate(
-        made, gb.DisLinUcb(**settings), rounds=rounds, alpha=alpha, trace=True, progress=False
+        made, gb.DisLinUCB(**settings), rounds=rounds, alpha=alpha, trace=True, progress=False
     )
     last = results.trace.actions[-100:, 0]
     series = results["dis-lin-ucb"]

@@ -174,9 +174,9 @@ class TestReport:
 class TestAgain:
     def test_the_code_gives_the_same_numbers(self):
         algorithms = [
-            gb.DiscUcb(0.3, gate="gap", feature_bound=1.1),
-            gb.DiscUcbUnknown((0.2, 0.3), feature_bound=1.1),
-            gb.DisLinUcb(share=False, feature_bound=1.1),
+            gb.DiscUCB(0.3, gate="gap", feature_bound=1.1),
+            gb.DiscUCBUnknown((0.2, 0.3), feature_bound=1.1),
+            gb.DisLinUCB(share=False, feature_bound=1.1),
             gb.Baseline(),
         ]
         problem = SyntheticA(agents=2, noise=0.2)
@@ -195,7 +195,7 @@ class TestAgain:
         compile(code, "again", "exec")
         assert "problem = ...  # 'tabular', as it was given" in code
         assert "    ...,  # 'mine'" in code
-        assert "gb.DiscUcb(gap=...)," in code
+        assert "gb.DiscUCB(gap=...)," in code
 
     def test_rounding_errors_are_not_printed(self):
         own = series("disc-ucb", [1, 2], settings={"feature_bound": 3.1999999999999997})

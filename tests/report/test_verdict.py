@@ -166,7 +166,7 @@ def test_violations_that_were_not_counted():
 
 
 def test_a_single_trial_is_said_to_be_one():
-    one = gb.simulate(SyntheticA(), gb.DisLinUcb(feature_bound=1.1), rounds=20)
+    one = gb.simulate(SyntheticA(), gb.DisLinUCB(feature_bound=1.1), rounds=20)
     assert verdict(one)[-1].endswith(" per agent, in a single trial.")
 
 

@@ -13,9 +13,9 @@ from guardband.algorithms import Plan
 from guardband.facts import Facts
 
 KINDS = {
-    "disc-ucb": gb.DiscUcb,
-    "disc-ucb-unknown": gb.DiscUcbUnknown,
-    "dis-lin-ucb": gb.DisLinUcb,
+    "disc-ucb": gb.DiscUCB,
+    "disc-ucb-unknown": gb.DiscUCBUnknown,
+    "dis-lin-ucb": gb.DisLinUCB,
 }
 
 
@@ -93,14 +93,14 @@ def test_one_agent_that_shares_is_one_that_does_not() -> None:
     phi = rng.uniform(0.1, 0.5, (4, 6, 3))
     problem = gb.Tabular(phi, phi, [0.5, 0.3, 0.6], baseline=2, noise=0.1)
     one, other = (
-        gb.simulate(problem, gb.DisLinUcb(ridge=0.5, share=share), rounds=2000, trace=True)
+        gb.simulate(problem, gb.DisLinUCB(ridge=0.5, share=share), rounds=2000, trace=True)
         for share in (True, False)
     )
     assert one.series[0].sync_rounds[0] > 0 == other.series[0].sync_rounds[0]
     assert_array_equal(one.trace.actions, other.trace.actions)
 
 
-class KeepsEverything(gb.DiscUcb):
+class KeepsEverything(gb.DiscUCB):
     """DiSC-UCB with a floor so deep that no action is ever pruned."""
 
     def plan(self, facts: Facts) -> Plan:
@@ -115,7 +115,7 @@ def test_without_gate_and_pruning_disc_ucb_is_dis_lin_ucb() -> None:
         phi, phi, [0.6, 0.4, 0.2], tasks=[[0, 1, 2], [0, 2]], baseline=3, noise=0.2
     )
     safe = gb.simulate(problem, KeepsEverything(gate="none"), rounds=3000, trace=True, alpha=0.5)
-    free = gb.simulate(problem, gb.DisLinUcb(), rounds=3000, trace=True, alpha=0.5)
+    free = gb.simulate(problem, gb.DisLinUCB(), rounds=3000, trace=True, alpha=0.5)
     assert not safe.trace.conservative.any()
     assert_array_equal(safe.trace.actions, free.trace.actions)
     assert_array_equal(safe.trace.sync_rounds, free.trace.sync_rounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import guardband as gb
-from guardband.core.ridge import radius
+from guardband.kernels.ridge import radius
 
 
 def covers(fleet: gb.Fleet, theta: np.ndarray) -> bool:
@@ -30,7 +30,7 @@ def misses(runs: int, noise: float, told: float, ridge: float, seed: int) -> flo
     tasks = {"a": [0, 1], "b": [0], "c": [1]}
     masks = {name: np.isin(range(2), task) for name, task in tasks.items()}
     for _ in range(runs):
-        algorithm = gb.DisLinUcb(noise=told, context_noise=told, delta=0.2, ridge=ridge)
+        algorithm = gb.DisLinUCB(noise=told, context_noise=told, delta=0.2, ridge=ridge)
         fleet = gb.Fleet(tasks, dim=2, algorithm=algorithm)
         held = True
         for _ in range(25):

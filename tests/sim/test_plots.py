@@ -29,7 +29,7 @@ def run(algorithms, *, rounds=30, trials=3, name="tiny", **options):
 
 @pytest.fixture(scope="module")
 def results():
-    return run([gb.DiscUcb(0.3), gb.DisLinUcb(), gb.Baseline()])
+    return run([gb.DiscUCB(0.3), gb.DisLinUCB(), gb.Baseline()])
 
 
 def texts(figure):
@@ -67,7 +67,7 @@ def test_the_share_and_the_average_are_per_round(results):
 
 def test_one_trial_has_no_band_and_more_have(results):
     assert len(draw_curves(results).axes[0].collections) == 3
-    figure = draw_curves(run(gb.DisLinUcb(), trials=1))
+    figure = draw_curves(run(gb.DisLinUCB(), trials=1))
     assert len(figure.axes[0].collections) == 0
     assert any("one trial" in text for text in texts(figure))
 
@@ -81,7 +81,7 @@ def test_the_title_says_what_where_and_how_often(results):
 
 
 def test_curves_differ_in_dash_as_well_as_in_colour(results):
-    curves = lines(draw_curves(run([gb.DiscUcb(a) for a in (0.1, 0.2, 0.3, 0.4, 0.5)])))
+    curves = lines(draw_curves(run([gb.DiscUCB(a) for a in (0.1, 0.2, 0.3, 0.4, 0.5)])))
     assert len({line.get_color() for line in curves}) == len(curves)
     assert len({str(line._dash_pattern) for line in curves}) == len(curves)
 
@@ -93,23 +93,23 @@ def test_thousands_are_separated():
 
 
 def test_no_violations_are_said_in_words():
-    figure = draw_curves(run([gb.DiscUcb(0.3), gb.Baseline()]), "violations_expected")
+    figure = draw_curves(run([gb.DiscUCB(0.3), gb.Baseline()]), "violations_expected")
     assert "not once, in any trial" in texts(figure)
     assert figure.axes[0].get_ylim() == (0, 1)
 
 
 def test_a_single_round_can_be_drawn(tmp_path):
     for metric in ("regret", "reward"):
-        draw_curves(run(gb.DisLinUcb(), rounds=1), metric).savefig(tmp_path / "figure.png")
+        draw_curves(run(gb.DisLinUCB(), rounds=1), metric).savefig(tmp_path / "figure.png")
 
 
 def test_names_are_not_read_as_formulas(tmp_path):
-    figure = draw_curves(run(gb.DisLinUcb(), name=r"$\broken{$"))
+    figure = draw_curves(run(gb.DisLinUCB(), name=r"$\broken{$"))
     figure.savefig(tmp_path / "figure.png")
 
 
 def test_the_references_of_rewards_follow_from_what_is_there():
-    labels = " ".join(texts(draw_curves(run([gb.DiscUcb((0.3, 0.4))]), "reward")))
+    labels = " ".join(texts(draw_curves(run([gb.DiscUCB((0.3, 0.4))]), "reward")))
     assert "the baseline" in labels
     assert "floor: (1 − alpha) of" in labels.replace("\n", " ")
     assert "floor" not in " ".join(texts(draw_curves(run(gb.Baseline()), "reward")))
@@ -122,7 +122,7 @@ def test_an_unknown_metric_names_the_nearest(results):
 
 def test_violations_that_were_not_counted_are_not_drawn():
     with pytest.raises(ValueError, match="was not counted"):
-        draw_curves(run(gb.DisLinUcb()), "violations_realised")
+        draw_curves(run(gb.DisLinUCB()), "violations_realised")
 
 
 def ending(*ends):

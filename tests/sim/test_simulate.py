@@ -12,13 +12,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
 from guardband.algorithms import ALGORITHMS
-from guardband.core.scene import Draws
+from guardband.kernels.scene import Draws
 from guardband.problems import SyntheticA
 from guardband.sim.stats import interval_half_width, mean_interval, student_quantile
 from guardband.sim.tape import Tape
 from guardband.sim.trial import checkpoints
 
-SAFE = gb.DiscUcb(0.3, gate="none", noise=0.1, context_noise=0.1)
+SAFE = gb.DiscUCB(0.3, gate="none", noise=0.1, context_noise=0.1)
 
 
 def totals(results: gb.Results) -> list[np.ndarray]:
@@ -27,13 +27,13 @@ def totals(results: gb.Results) -> list[np.ndarray]:
 
 def test_one_seed_one_result_whatever_the_workers(problem: gb.Tabular) -> None:
     runs = [
-        gb.simulate(problem, [SAFE, gb.DisLinUcb()], rounds=500, trials=5, seed=0, workers=workers)
+        gb.simulate(problem, [SAFE, gb.DisLinUCB()], rounds=500, trials=5, seed=0, workers=workers)
         for workers in (1, 2, 4)
     ]
     for other in runs[1:]:
         for one, two in zip(totals(runs[0]), totals(other), strict=True):
             assert_array_equal(one, two)
-    different = gb.simulate(problem, [SAFE, gb.DisLinUcb()], rounds=500, trials=5, seed=1)
+    different = gb.simulate(problem, [SAFE, gb.DisLinUCB()], rounds=500, trials=5, seed=1)
     assert any((a != b).any() for a, b in zip(totals(runs[0]), totals(different), strict=True))
 
 
@@ -45,9 +45,9 @@ def test_a_trial_does_not_depend_on_the_others(problem: gb.Tabular) -> None:
 
 
 def test_rivals_do_not_disturb_each_other(problem: gb.Tabular) -> None:
-    alone = gb.simulate(problem, gb.DisLinUcb(), rounds=300, alpha=0.3)
+    alone = gb.simulate(problem, gb.DisLinUCB(), rounds=300, alpha=0.3)
     crowd = gb.simulate(
-        problem, [SAFE, gb.DiscUcb(0.2, mix="action"), gb.DisLinUcb()], rounds=300, alpha=0.3
+        problem, [SAFE, gb.DiscUCB(0.2, mix="action"), gb.DisLinUCB()], rounds=300, alpha=0.3
     )
     assert_array_equal(alone.series[0].regret, crowd["dis-lin-ucb"].regret)
 
@@ -84,7 +84,7 @@ def test_always_the_baseline_is_the_yardstick(problem: gb.Tabular) -> None:
 
 def test_conservative_vectors_keep_the_promise(problem: gb.Tabular) -> None:
     """The mixed vector is worth (1 - alpha) r_b in every round, by the choice of rho."""
-    result = gb.simulate(problem, gb.DiscUcb(0.2), rounds=5000, trace=True)
+    result = gb.simulate(problem, gb.DiscUCB(0.2), rounds=5000, trace=True)
     world, trace = problem.build(0), result.trace
     assert trace.conservative.all()
     assert result.series[0].violations_realised.sum() == 0
@@ -95,24 +95,24 @@ def test_conservative_vectors_keep_the_promise(problem: gb.Tabular) -> None:
 
 
 def test_directions_may_stay_in_the_task_s_own_coordinates(problem: gb.Tabular) -> None:
-    apart = gb.DiscUcb(0.2, mix="task-vector", share=False)
+    apart = gb.DiscUCB(0.2, mix="task-vector", share=False)
     seat_trace = gb.simulate(problem, apart, rounds=50, trace=True).trace
-    mixed = gb.simulate(problem, gb.DiscUcb(0.2, share=False), rounds=50, trace=True).trace
+    mixed = gb.simulate(problem, gb.DiscUCB(0.2, share=False), rounds=50, trace=True).trace
     assert_allclose(seat_trace.rewards[:, 0], mixed.rewards[:, 0])  # agent 0 uses all features
     assert (seat_trace.rewards[:, 1] != mixed.rewards[:, 1]).any()
 
 
 def test_without_any_alpha_violations_are_not_counted(problem: gb.Tabular) -> None:
-    results = gb.simulate(problem, gb.DisLinUcb(), rounds=50)
+    results = gb.simulate(problem, gb.DisLinUCB(), rounds=50)
     assert np.isnan(results.series[0].violations_expected).all()
     assert results.settings["alpha"] is None
-    counted = gb.simulate(problem, gb.DisLinUcb(), rounds=50, alpha=[0.1, 0.2])
+    counted = gb.simulate(problem, gb.DisLinUCB(), rounds=50, alpha=[0.1, 0.2])
     assert counted.settings["alpha"] == [0.1, 0.2]
     assert not np.isnan(counted.series[0].violations_expected).any()
 
 
 def test_tables(problem: gb.Tabular, tmp_path: Path) -> None:
-    results = gb.simulate(problem, [SAFE, gb.DisLinUcb()], rounds=1000, trials=3)
+    results = gb.simulate(problem, [SAFE, gb.DisLinUCB()], rounds=1000, trials=3)
     summary = results.summary()
     assert list(summary["label"]) == ["disc-ucb", "dis-lin-ucb"]
     per_agent = results.per_agent()
@@ -135,7 +135,7 @@ def test_tables(problem: gb.Tabular, tmp_path: Path) -> None:
 
 
 def test_series_of_one_name_say_what_sets_them_apart(problem: gb.Tabular) -> None:
-    twins = [gb.DiscUcb(0.1), gb.DiscUcb(0.3), gb.DisLinUcb(), gb.DisLinUcb()]
+    twins = [gb.DiscUCB(0.1), gb.DiscUCB(0.3), gb.DisLinUCB(), gb.DisLinUCB()]
     results = gb.simulate(problem, twins, rounds=10)
     assert [s.label for s in results.series][:2] == ["disc-ucb (alpha=0.1)", "disc-ucb (alpha=0.3)"]
     assert len({s.label for s in results.series}) == 4
@@ -144,7 +144,7 @@ def test_series_of_one_name_say_what_sets_them_apart(problem: gb.Tabular) -> Non
 
 
 def test_bounds_are_warned_of_once(problem: gb.Tabular) -> None:
-    tight = gb.DiscUcb(0.3, feature_bound=0.5, theta_bound=0.5)
+    tight = gb.DiscUCB(0.3, feature_bound=0.5, theta_bound=0.5)
     with pytest.warns(gb.BoundWarning) as caught:
         gb.simulate(problem, [tight, tight], rounds=10, trials=3)
     assert len(caught) == 1
@@ -199,12 +199,12 @@ REPLAY = gb.Replay(
             "holds 4 to 4, but contexts are numbered 0 to 3",
         ),
         (
-            {"replay": REPLAY, "rounds": 5, "algorithms": [gb.DiscUcb(mix="action")]},
+            {"replay": REPLAY, "rounds": 5, "algorithms": [gb.DiscUCB(mix="action")]},
             ValueError,
             "coin",
         ),
-        ({"algorithms": [gb.DiscUcb(gate="gap", gap=np.zeros((1, 1)))]}, ValueError, "gap must"),
-        ({"algorithms": [gb.DiscUcb((0.1, 0.2, 0.3))]}, ValueError, "3 values for 2"),
+        ({"algorithms": [gb.DiscUCB(gate="gap", gap=np.zeros((1, 1)))]}, ValueError, "gap must"),
+        ({"algorithms": [gb.DiscUCB((0.1, 0.2, 0.3))]}, ValueError, "3 values for 2"),
     ],
 )
 def test_bad_arguments(problem: gb.Tabular, change: dict, error: type, message: str) -> None:
@@ -220,17 +220,17 @@ def test_there_is_no_trace_unless_asked_for(problem: gb.Tabular) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: gb.DiscUcb(0.0), r"0\.0"),
-        (lambda: gb.DiscUcb((0.1, 1.2)), r"1\.2"),
-        (lambda: gb.DiscUcb(()), "empty"),
-        (lambda: gb.DiscUcb(gate="print"), "Did you mean 'printed'"),
-        (lambda: gb.DiscUcb(mix="vectors"), "Did you mean 'vector'"),
-        (lambda: gb.DiscUcb(gap=np.zeros((1, 1))), "gate='gap' only"),
-        (lambda: gb.DiscUcb(gate="gap", gap=[[np.nan]]), "nan"),
-        (lambda: gb.DiscUcbUnknown(gate="gap"), "'gap'"),
-        (lambda: gb.DiscUcbUnknown(reward_floor=-1.0), r"reward_floor .*-1\.0"),
-        (lambda: gb.DisLinUcb(ridge=-0.5), r"ridge .*-0\.5"),
-        (lambda: gb.DisLinUcb(noise=math.nan), "noise .*nan"),
+        (lambda: gb.DiscUCB(0.0), r"0\.0"),
+        (lambda: gb.DiscUCB((0.1, 1.2)), r"1\.2"),
+        (lambda: gb.DiscUCB(()), "empty"),
+        (lambda: gb.DiscUCB(gate="print"), "Did you mean 'printed'"),
+        (lambda: gb.DiscUCB(mix="vectors"), "Did you mean 'vector'"),
+        (lambda: gb.DiscUCB(gap=np.zeros((1, 1))), "gate='gap' only"),
+        (lambda: gb.DiscUCB(gate="gap", gap=[[np.nan]]), "nan"),
+        (lambda: gb.DiscUCBUnknown(gate="gap"), "'gap'"),
+        (lambda: gb.DiscUCBUnknown(reward_floor=-1.0), r"reward_floor .*-1\.0"),
+        (lambda: gb.DisLinUCB(ridge=-0.5), r"ridge .*-0\.5"),
+        (lambda: gb.DisLinUCB(noise=math.nan), "noise .*nan"),
     ],
 )
 def test_bad_settings(make, message: str) -> None:
@@ -250,7 +250,7 @@ def test_memory_is_flat_in_the_horizon() -> None:
         "rng = np.random.default_rng(0)\n"
         "phi = rng.uniform(0.05, 0.3, (10, 10, 9))\n"
         "p = gb.Tabular(phi, phi, np.full(9, 1 / 3), tasks=[range(9)] * 12, baseline=5)\n"
-        "gb.simulate(p, gb.DiscUcb(0.1), rounds=10_000_000, workers=1)\n"
+        "gb.simulate(p, gb.DiscUCB(0.1), rounds=10_000_000, workers=1)\n"
         "status = open('/proc/self/status').read()\n"
         "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)\n"
     )

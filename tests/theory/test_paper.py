@@ -275,7 +275,7 @@ def test_epochs_and_numbers() -> None:
 
 def test_there_are_no_more_poolings_than_the_bound_says() -> None:
     problem = gb.problem("forecast", agents=4, seed=1)
-    results = gb.simulate(problem, gb.DisLinUcb(noise=0.1), rounds=2000, progress=False)
+    results = gb.simulate(problem, gb.DisLinUCB(noise=0.1), rounds=2000, progress=False)
     given = replace(PLAIN, agents=4, dim=5, horizon=2000)
     bound = theory.epochs(given)
     assert 0 < results.series[0].sync_rounds[0] <= bound.value

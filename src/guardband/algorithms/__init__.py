@@ -7,42 +7,42 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from guardband.algorithms.base import Confidence
-from guardband.algorithms.cl_ucb import ClUcb
+from guardband.algorithms.cl_ucb import CLUCB
 from guardband.algorithms.design import Design, optimal_design
-from guardband.algorithms.dis_lsb import DisLsb
-from guardband.algorithms.disc_ucb import DiscUcb, DiscUcbUnknown
-from guardband.algorithms.fed_lin_ucb import FedLinUcb
-from guardband.algorithms.fed_pe import FedPe, FedPeCd
-from guardband.algorithms.free import Baseline, DisLinUcb, LinUcb, Oracle
-from guardband.algorithms.guard_ucb import GuardPlan, GuardUcb
+from guardband.algorithms.dis_lsb import DisLSB
+from guardband.algorithms.disc_ucb import DiscUCB, DiscUCBUnknown
+from guardband.algorithms.fed_lin_ucb import FedLinUCB
+from guardband.algorithms.fed_pe import FedPE, FedPECD
+from guardband.algorithms.free import Baseline, DisLinUCB, LinUCB, Oracle
+from guardband.algorithms.guard_ucb import GuardPlan, GuardUCB
 from guardband.algorithms.plan import Algorithm, Plan
-from guardband.algorithms.staged import Sclts, SclUcb, Sege
+from guardband.algorithms.staged import SCLTS, SCLUCB, SEGE
 from guardband.algorithms.wrapped import Guarded
 
 __all__ = [
     "ALGORITHMS",
+    "CLUCB",
+    "SCLTS",
+    "SCLUCB",
+    "SEGE",
     "Algorithm",
     "Baseline",
-    "ClUcb",
     "Confidence",
     "Design",
-    "DisLinUcb",
-    "DisLsb",
-    "DiscUcb",
-    "DiscUcbUnknown",
+    "DisLSB",
+    "DisLinUCB",
+    "DiscUCB",
+    "DiscUCBUnknown",
     "Entry",
-    "FedLinUcb",
-    "FedPe",
-    "FedPeCd",
+    "FedLinUCB",
+    "FedPE",
+    "FedPECD",
     "GuardPlan",
-    "GuardUcb",
+    "GuardUCB",
     "Guarded",
-    "LinUcb",
+    "LinUCB",
     "Oracle",
     "Plan",
-    "SclUcb",
-    "Sclts",
-    "Sege",
     "optimal_design",
 ]
 
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
         """
         plain = self.make()
         told = dict(assumed)
-        if isinstance(plain, GuardUcb):
+        if isinstance(plain, GuardUCB):
             told.pop("ridge", None)
         own = {field.name for field in fields(plain)}
         return replace(plain, **{k: v for k, v in {**told, **given}.items() if k in own})
@@ -75,105 +75,105 @@ LIN = "Lin and Moothedath, the paper"
 
 ALGORITHMS: dict[str, Entry] = {
     "guard-ucb": Entry(
-        GuardUcb,
+        GuardUCB,
         "certified plays, unknown or known baseline; the default",
         "stage-wise",
         "pools when log det V has grown, no horizon",
         "guardband",
     ),
     "guard-ucb-policy": Entry(
-        lambda **settings: GuardUcb(mode="policy", **settings),
+        lambda **settings: GuardUCB(mode="policy", **settings),
         "the same, certified as a randomised choice: learns faster",
         "stage-wise",
         "pools when log det V has grown, no horizon",
         "guardband",
     ),
     "disc-ucb": Entry(
-        DiscUcb,
+        DiscUCB,
         "safe optimism, known baseline reward; the printed gate",
         "stage-wise",
         POOLING,
         LIN,
     ),
     "disc-ucb-gap-oracle": Entry(
-        lambda **settings: DiscUcb(gate="gap", **settings),
+        lambda **settings: DiscUCB(gate="gap", **settings),
         "the same with a gate that is told the true optimum",
         "stage-wise",
         POOLING,
         "the authors' notebooks",
     ),
     "disc-ucb-unknown": Entry(
-        DiscUcbUnknown,
+        DiscUCBUnknown,
         "safe optimism, unknown baseline reward (DiSC-UCB-UB)",
         "stage-wise",
         POOLING,
         LIN,
     ),
     "dis-lin-ucb": Entry(
-        DisLinUcb,
+        DisLinUCB,
         "distributed optimism",
         "none",
         POOLING,
         "Wang et al., ICLR 2020",
     ),
     "sclts": Entry(
-        Sclts,
+        SCLTS,
         "safe Thompson sampling, every task alone",
         "stage-wise",
         "none",
         "Moradipari et al., NeurIPS 2020",
     ),
     "scl-ucb": Entry(
-        SclUcb,
+        SCLUCB,
         "safe optimism, every task alone",
         "stage-wise",
         "none",
         "Moradipari et al., NeurIPS 2020",
     ),
     "dis-lsb": Entry(
-        DisLsb,
+        DisLSB,
         "distributed elimination on expected features",
         "none",
         PHASES,
         "Lin and Moothedath, ACC",
     ),
     "fed-pe": Entry(
-        FedPe,
+        FedPE,
         "federated elimination, a client per agent and context",
         "none",
         PHASES,
         "Huang et al., NeurIPS 2021",
     ),
     "fed-pe-cd": Entry(
-        FedPeCd,
+        FedPECD,
         "the same, the hidden context counted as noise",
         "none",
         PHASES,
         "Lin and Moothedath, arXiv 2303.17043",
     ),
     "sege": Entry(
-        Sege,
+        SEGE,
         "safe exploration, then greed; every task alone",
         "stage-wise",
         "none",
         "Khezeli and Bitar, AAAI 2020",
     ),
     "cl-ucb": Entry(
-        ClUcb,
+        CLUCB,
         "optimism from savings, every task alone",
         "cumulative",
         "none",
         "Kazerouni et al., NeurIPS 2017",
     ),
     "fed-lin-ucb": Entry(
-        FedLinUcb,
+        FedLinUCB,
         "asynchronous optimism",
         "none",
         "asynchronous, one agent at a time",
         "He et al., NeurIPS 2022",
     ),
     "lin-ucb": Entry(
-        LinUcb,
+        LinUCB,
         "optimism, every task alone",
         "none",
         "none",

@@ -16,9 +16,9 @@ from guardband.checks import (
     check_not_negative,
     check_positive,
 )
-from guardband.core.scene import Sight
-from guardband.core.types import Floats, Gate, Mix, Rule, Terms, Trigger
 from guardband.facts import Facts
+from guardband.kernels.scene import Sight
+from guardband.kernels.types import Floats, Gate, Mix, Rule, Terms, Trigger
 
 __all__ = [
     "MIXES",

@@ -10,15 +10,15 @@ import numpy as np
 
 from guardband.algorithms.base import SIGHTS, Floored
 from guardband.algorithms.plan import Plan, require_simulation
-from guardband.core.solo import Method, Solo
-from guardband.core.types import Mix, Rule
 from guardband.facts import Facts
+from guardband.kernels.solo import Method, Solo
+from guardband.kernels.types import Mix, Rule
 
-__all__ = ["ClUcb"]
+__all__ = ["CLUCB"]
 
 
 @dataclass(frozen=True)
-class ClUcb(Floored):
+class CLUCB(Floored):
     """CLUCB: all rounds so far together earn 1 - alpha of the baseline (Kazerouni et al., 2017).
 
     It saves in rounds with the baseline and spends in others, so single rounds fall below the

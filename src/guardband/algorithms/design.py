@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 
 __all__ = ["Design", "optimal_design"]
 

@@ -13,11 +13,11 @@ from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_choice, check_positive
-from guardband.core.phased import Mode
-from guardband.core.types import Floats, Ints
 from guardband.facts import Facts
+from guardband.kernels.phased import Mode
+from guardband.kernels.types import Floats, Ints
 
-__all__ = ["DisLsb"]
+__all__ = ["DisLSB"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PastTests(Phases):
 
 
 @dataclass(frozen=True)
-class DisLsb(Assumptions):
+class DisLSB(Assumptions):
     """DisLSB: elimination by a shared estimate, phase by phase (Lin and Moothedath).
 
     Parameters
@@ -117,7 +117,7 @@ class DisLsb(Assumptions):
         require_simulation(facts, self.name)
         by_context = self.option == "A"
         if by_context:
-            require_contexts(facts, self.name, self.context, "use gb.DisLsb(option='B')")
+            require_contexts(facts, self.name, self.context, "use gb.DisLSB(option='B')")
         kind = Survivors if by_context else PastTests
         sigma = self._sigma(facts)[0]
         return Plan(

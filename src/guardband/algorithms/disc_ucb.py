@@ -9,14 +9,14 @@ from guardband.algorithms.base import MIXES, SIGHTS, Careful, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, pooling_traffic
 from guardband.checks import check_choice
-from guardband.core.types import Gate, Rule
 from guardband.facts import Facts
+from guardband.kernels.types import Gate, Rule
 
-__all__ = ["DiscUcb", "DiscUcbUnknown"]
+__all__ = ["DiscUCB", "DiscUCBUnknown"]
 
 
 @dataclass(frozen=True)
-class DiscUcb(Gated):
+class DiscUCB(Gated):
     """DiSC-UCB: the baseline's reward is known in every round.
 
     Parameters
@@ -65,13 +65,13 @@ class DiscUcb(Gated):
 
 
 @dataclass(frozen=True)
-class DiscUcbUnknown(Careful, Floored):
+class DiscUCBUnknown(Careful, Floored):
     """DiSC-UCB-UB: the baseline's reward is not known; its upper bound takes its place.
 
     Parameters
     ----------
     alpha, ridge, noise, context_noise, delta, theta_bound, feature_bound, mix, share
-        As in `DiscUcb`, and so are constant and context.
+        As in `DiscUCB`, and so are constant and context.
     gate
         "printed": lambda_min(V) >= (2 (2 - alpha) L beta / (alpha r_l))^2; "none": no gate.
     reward_floor

@@ -11,16 +11,16 @@ import numpy as np
 from guardband.algorithms.base import SIGHTS, Confidence
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_positive
-from guardband.core.asynchronous import Upload
-from guardband.core.ridge import horizon_radius
-from guardband.core.types import Rule, Terms
 from guardband.facts import Facts
+from guardband.kernels.asynchronous import Upload
+from guardband.kernels.ridge import horizon_radius
+from guardband.kernels.types import Rule, Terms
 
-__all__ = ["FedLinUcb"]
+__all__ = ["FedLinUCB"]
 
 
 @dataclass(frozen=True)
-class FedLinUcb(Confidence):
+class FedLinUCB(Confidence):
     """FedLinUCB: an agent exchanges data with the server when its own have grown (He et al., 2022).
 
     In every round all agents act, in random order.

@@ -13,11 +13,11 @@ from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_positive
-from guardband.core.phased import Mode
-from guardband.core.types import Floats, Ints
 from guardband.facts import Facts
+from guardband.kernels.phased import Mode
+from guardband.kernels.types import Floats, Ints
 
-__all__ = ["FedPe", "FedPeCd", "width_factor"]
+__all__ = ["FedPE", "FedPECD", "width_factor"]
 
 
 def width_factor(clients: int, arms: int, phases: int, delta: float, dim: int) -> float:
@@ -74,7 +74,7 @@ class Clients(Phases):
 
 
 @dataclass(frozen=True)
-class FedPe(Assumptions):
+class FedPE(Assumptions):
     """Fed-PE: federated phased elimination, shared parameter (Huang et al., 2021).
 
     Every pair of an agent and a context is a virtual client with features of its own; it acts
@@ -103,7 +103,7 @@ class FedPe(Assumptions):
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         require_simulation(facts, self.name)
-        contexts = require_contexts(facts, self.name, self.context, "use gb.DisLsb(option='B')")
+        contexts = require_contexts(facts, self.name, self.context, "use gb.DisLSB(option='B')")
         actions, phases = facts.actions or 1, math.ceil(math.log2(max(facts.horizon or 2, 2)))
         pairs = facts.agents * contexts * actions
         alpha = width_factor(pairs, contexts * actions, phases, self.delta, facts.dim)
@@ -119,13 +119,13 @@ class FedPe(Assumptions):
 
 
 @dataclass(frozen=True)
-class FedPeCd(FedPe):
+class FedPECD(FedPE):
     """Fed-PECD: Fed-PE on expected features, which counts the hidden context as noise.
 
     Parameters
     ----------
     noise, context_noise, delta, constant, context, base
-        As in `FedPe`; by default sigma is sqrt(context_noise^2 + noise^2).
+        As in `FedPE`; by default sigma is sqrt(context_noise^2 + noise^2).
     """
 
     constant: str = field(default="paper", kw_only=True)

@@ -9,15 +9,15 @@ import numpy as np
 
 from guardband.algorithms.base import SIGHTS, Confidence, idle_terms
 from guardband.algorithms.plan import Plan, pooling_traffic, require_simulation
-from guardband.core.solo import Method, Solo
-from guardband.core.types import Rule
 from guardband.facts import Facts
+from guardband.kernels.solo import Method, Solo
+from guardband.kernels.types import Rule
 
-__all__ = ["Baseline", "DisLinUcb", "LinUcb", "Oracle"]
+__all__ = ["Baseline", "DisLinUCB", "LinUCB", "Oracle"]
 
 
 @dataclass(frozen=True)
-class DisLinUcb(Confidence):
+class DisLinUCB(Confidence):
     """DisLinUCB: distributed optimism without any constraint.
 
     Parameters
@@ -44,7 +44,7 @@ class DisLinUcb(Confidence):
 
 
 @dataclass(frozen=True)
-class LinUcb(Confidence):
+class LinUCB(Confidence):
     """LinUCB: every agent an optimist on its own; what sharing is worth is measured against it.
 
     With context="observed-after" and M = 1 it is the method of Kirschner and Krause for contexts

@@ -9,8 +9,8 @@ import numpy as np
 
 from guardband.algorithms.base import Careful
 from guardband.checks import as_array, check_choice, check_not_negative
-from guardband.core.types import Floats, Gate
 from guardband.facts import Facts
+from guardband.kernels.types import Floats, Gate
 
 __all__ = ["Gated"]
 

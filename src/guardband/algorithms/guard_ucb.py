@@ -15,10 +15,10 @@ from guardband.checks import (
     check_not_negative,
     check_positive,
 )
-from guardband.core.types import Floats, GuardTerms, Radius, Realised, Trigger
 from guardband.facts import Facts
+from guardband.kernels.types import Floats, GuardTerms, Radius, Realised, Trigger
 
-__all__ = ["GuardPlan", "GuardUcb"]
+__all__ = ["GuardPlan", "GuardUCB"]
 
 RADII = {kind.name.lower(): kind for kind in Radius}
 NOMINAL_SPREAD = 0.2  # for planning exploration only; safety does not depend on it
@@ -33,7 +33,7 @@ class GuardPlan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GuardUcb:
+class GuardUCB:
     """Guard-UCB: certificates on differences, weights by spread, no gate and no horizon.
 
     In strict mode every action played satisfies the constraint, in expectation over the hidden

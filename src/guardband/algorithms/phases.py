@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.algorithms.design import CUT, Design, optimal_design
-from guardband.core.phased import Mode, Sheet, new_sheet
-from guardband.core.types import Floats, Ints
 from guardband.facts import Facts
+from guardband.kernels.phased import Mode, Sheet, new_sheet
+from guardband.kernels.types import Floats, Ints
 
 __all__ = ["Phases", "Phasing", "require_contexts"]
 

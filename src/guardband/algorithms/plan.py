@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from guardband.algorithms.phases import Phasing
-from guardband.core.asynchronous import Upload
-from guardband.core.scene import Sight
-from guardband.core.solo import Method, Solo
-from guardband.core.types import Floats, Mix, Rule, Terms
 from guardband.facts import Facts
+from guardband.kernels.asynchronous import Upload
+from guardband.kernels.scene import Sight
+from guardband.kernels.solo import Method, Solo
+from guardband.kernels.types import Floats, Mix, Rule, Terms
 
 __all__ = ["Algorithm", "Plan", "Traffic", "packed", "pooling_traffic", "require_simulation"]
 
@@ -77,6 +77,6 @@ def require_simulation(facts: Facts, what: str) -> None:
     """Refuse what only the simulator can play."""
     if facts.actions is None or facts.horizon is None:
         raise ValueError(
-            f"{what} runs in gb.simulate only; live agents run gb.DiscUcb, gb.DiscUcbUnknown, "
-            "gb.DisLinUcb, gb.LinUcb or gb.Baseline."
+            f"{what} runs in gb.simulate only; live agents run gb.DiscUCB, gb.DiscUCBUnknown, "
+            "gb.DisLinUCB, gb.LinUCB or gb.Baseline."
         )

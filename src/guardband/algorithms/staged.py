@@ -15,11 +15,11 @@ from guardband.algorithms.base import SIGHTS, Careful, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.checks import check_not_negative, check_positive
-from guardband.core.solo import Method, Solo
-from guardband.core.types import Gate, Mix, Rule
 from guardband.facts import Facts
+from guardband.kernels.solo import Method, Solo
+from guardband.kernels.types import Gate, Mix, Rule
 
-__all__ = ["SclUcb", "Sclts", "Sege"]
+__all__ = ["SCLTS", "SCLUCB", "SEGE"]
 
 # A mixed vector lies in the task's own coordinates: the copy knows no others.
 OWN_MIXES = {"vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
@@ -69,7 +69,7 @@ class _Scl(Gated, Floored):
 
 
 @dataclass(frozen=True)
-class Sclts(_Scl):
+class SCLTS(_Scl):
     """SCLTS: Thompson sampling among the certified actions (Moradipari et al., 2020).
 
     Parameters
@@ -103,7 +103,7 @@ class Sclts(_Scl):
 
 
 @dataclass(frozen=True)
-class SclUcb(_Scl):
+class SCLUCB(_Scl):
     """SCLUCB: optimism among the certified actions (Moradipari et al., 2020).
 
     Parameters
@@ -126,7 +126,7 @@ class SclUcb(_Scl):
 
 
 @dataclass(frozen=True)
-class Sege(Careful):
+class SEGE(Careful):
     """SEGE: safe exploration, then greed among the certified actions (Khezeli and Bitar, 2020).
 
     Parameters

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from guardband.algorithms.base import MIXES, safe_rho
-from guardband.algorithms.fed_lin_ucb import FedLinUcb
-from guardband.algorithms.free import DisLinUcb, LinUcb
+from guardband.algorithms.fed_lin_ucb import FedLinUCB
+from guardband.algorithms.free import DisLinUCB, LinUCB
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.checks import as_alpha, check_choice
-from guardband.core.types import Rule
 from guardband.facts import Facts
+from guardband.kernels.types import Rule
 
 __all__ = ["Guarded"]
 
@@ -36,13 +36,13 @@ class Guarded:
     Parameters
     ----------
     rival
-        `DisLinUcb`, `LinUcb` or `FedLinUcb`. Elimination methods test with the accuracy that
+        `DisLinUCB`, `LinUCB` or `FedLinUCB`. Elimination methods test with the accuracy that
         their designs ensure; were other actions played, the tests would mean nothing.
     alpha, mix
         The promise, and what conservative rounds play, see `Careful`.
     """
 
-    rival: DisLinUcb | LinUcb | FedLinUcb
+    rival: DisLinUCB | LinUCB | FedLinUCB
     alpha: float | tuple[float, ...] = 0.1
     mix: str = field(default="vector", kw_only=True)
 
@@ -50,11 +50,11 @@ class Guarded:
 
     def __post_init__(self) -> None:
         given: object = self.rival
-        if not isinstance(given, DisLinUcb | LinUcb | FedLinUcb):
+        if not isinstance(given, DisLinUCB | LinUCB | FedLinUCB):
             named = getattr(given, "name", repr(given))
             raise TypeError(
-                f"{named} has no confidence set to guard by; give gb.DisLinUcb(), gb.LinUcb() or "
-                "gb.FedLinUcb()."
+                f"{named} has no confidence set to guard by; give gb.DisLinUCB(), gb.LinUCB() or "
+                "gb.FedLinUCB()."
             )
         numbers = as_alpha(self.alpha)
         object.__setattr__(self, "alpha", numbers[0] if np.ndim(self.alpha) == 0 else numbers)

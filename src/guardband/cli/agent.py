@@ -58,7 +58,7 @@ def agent(
     The API is described in /openapi.json; /healthz says how the agent fares.
     """
     with plainly(), contextlib.ExitStack() as on_failure:
-        from guardband.live.agent.agent import LiveAgent  # noqa: PLC0415 - an extra
+        from guardband.live.client.agent import LiveAgent  # noqa: PLC0415 - an extra
         from guardband.live.server.logs import set_up  # noqa: PLC0415
         from guardband.live.server.run import bind, server_for  # noqa: PLC0415
         from guardband.live.server.sidecar import SETTINGS, is_loopback, make_sidecar  # noqa: PLC0415

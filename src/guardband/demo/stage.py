@@ -19,10 +19,10 @@ from typing import Any
 import httpx
 from rich.console import Console
 
+from guardband.agent import Fleet
 from guardband.demo.progress import progress
 from guardband.demo.surface import TOKEN
 from guardband.demo.users import SPACE, SURFACES, Users, film_space
-from guardband.fleet import Fleet
 from guardband.live.server import Settings, make_app
 from guardband.live.server.first_start import DATABASE, first_tokens, only_server, read_token
 from guardband.live.server.logs import set_up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.live.space import Rewards, Space, Sync
 from guardband.problems import MovieLens
 from guardband.seeds import stream

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 
 from guardband.checks import as_alpha, check_whole
-from guardband.core.loop import TOLERANCE
-from guardband.core.types import Floats
+from guardband.kernels.loop import TOLERANCE
+from guardband.kernels.types import Floats
 from guardband.problems import Forecast, Problem, Round, World, round_of
 from guardband.seeds import trial_seed
 from guardband.sim.tape import Tape

@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from guardband.algorithms import (
+    SCLTS,
+    SCLUCB,
+    SEGE,
     Algorithm,
     Baseline,
-    DiscUcb,
-    DiscUcbUnknown,
-    DisLsb,
-    FedPe,
-    FedPeCd,
-    GuardUcb,
+    DiscUCB,
+    DiscUCBUnknown,
+    DisLSB,
+    FedPE,
+    FedPECD,
+    GuardUCB,
     Oracle,
-    Sclts,
-    SclUcb,
-    Sege,
 )
 from guardband.lab.panel import Run, Shown
 from guardband.problems import Problem
@@ -52,15 +52,15 @@ RATES: dict[type, Rate] = {
     Baseline: Rate(0.06, 0.0, 0.0),
     Oracle: Rate(0.06, 0.0, 0.0),
     # Between a gate that stays closed and one that opens: nobody knows beforehand.
-    DiscUcb: Rate(0.15, 0.02, 0.0004),
-    DiscUcbUnknown: Rate(0.15, 0.02, 0.0004),
-    GuardUcb: Rate(0.2, 0.0, 0.0022),
-    Sclts: Rate(0.25, 0.02, 0.001),
-    SclUcb: Rate(0.25, 0.02, 0.001),
-    Sege: Rate(0.25, 0.02, 0.001),
-    DisLsb: Rate(0.2, 0.0, 0.0016, 0.1),
-    FedPe: Rate(0.3, 0.0, 0.003, 0.15),
-    FedPeCd: Rate(0.4, 0.0, 0.005, 0.2),
+    DiscUCB: Rate(0.15, 0.02, 0.0004),
+    DiscUCBUnknown: Rate(0.15, 0.02, 0.0004),
+    GuardUCB: Rate(0.2, 0.0, 0.0022),
+    SCLTS: Rate(0.25, 0.02, 0.001),
+    SCLUCB: Rate(0.25, 0.02, 0.001),
+    SEGE: Rate(0.25, 0.02, 0.001),
+    DisLSB: Rate(0.2, 0.0, 0.0016, 0.1),
+    FedPE: Rate(0.3, 0.0, 0.003, 0.15),
+    FedPECD: Rate(0.4, 0.0, 0.005, 0.2),
 }
 
 

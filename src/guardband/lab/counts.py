@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.sim.stats import mean_interval
 
 __all__ = ["growth", "misfit", "share_interval"]

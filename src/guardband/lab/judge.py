@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.lab.panel import Claim, Shown
 from guardband.report.words import listed, number, percent
 from guardband.sim.stats import mean_interval

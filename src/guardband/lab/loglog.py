@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.sim.plots import COLOURS, DASHES, FAINT, GREY, INK, YARDSTICK, spread
 from guardband.sim.stats import interval_half_width
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from guardband.algorithms import Algorithm
 from guardband.algorithms.base import Careful
-from guardband.core.types import Ints
 from guardband.facts import Facts
+from guardband.kernels.types import Ints
 from guardband.problems import LastFm, MovieLens, SyntheticA, SyntheticB, SyntheticC, World
 from guardband.problems.base import NoisyFeatures
 from guardband.problems.world import rank_baseline

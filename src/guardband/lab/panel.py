@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from guardband.algorithms import Algorithm
 from guardband.checks import check_choice, check_whole
-from guardband.core.types import Ints
+from guardband.kernels.types import Ints
 from guardband.problems import Problem
 from guardband.sim import Series
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
-from guardband.core.types import Floats, Ints
+from guardband.kernels.types import Floats, Ints
 from guardband.lab.panel import Findings, Shown
 from guardband.sim.plots import (
     COLOURS,

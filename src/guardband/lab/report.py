@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from guardband.core.types import Floats, Ints
+from guardband.kernels.types import Floats, Ints
 from guardband.lab.costs import authors_code
 from guardband.lab.outcome import VERDICTS, Outcome
 from guardband.lab.panel import Findings, Shown

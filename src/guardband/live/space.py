@@ -9,7 +9,7 @@ import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from guardband.algorithms import DiscUcb, DiscUcbUnknown, DisLinUcb, GuardUcb
+from guardband.algorithms import DiscUCB, DiscUCBUnknown, DisLinUCB, GuardUCB
 from guardband.checks import (
     check_choice,
     check_fraction,
@@ -23,8 +23,19 @@ __all__ = ["PROFILES", "Rewards", "Space", "Sync"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ALGORITHMS: dict[str, Any] = {
-    kind.__name__: kind for kind in (GuardUcb, DiscUcb, DiscUcbUnknown, DisLinUcb)
+    "guard-ucb": GuardUCB,
+    "disc-ucb": DiscUCB,
+    "disc-ucb-unknown": DiscUCBUnknown,
+    "dis-lin-ucb": DisLinUCB,
 }
+# How spaces of the first format name their algorithm; digests are taken of these for ever.
+FIRST_NAMES = {
+    "guard-ucb": "GuardUcb",
+    "disc-ucb": "DiscUcb",
+    "disc-ucb-unknown": "DiscUcbUnknown",
+    "dis-lin-ucb": "DisLinUcb",
+}
+NEW_NAMES = {old: new for new, old in FIRST_NAMES.items()}
 TRIGGERS = ("anytime", "paper", "ratio", "interval")
 MAX_DIM = 256  # a total must fit into one message
 
@@ -133,11 +144,11 @@ class Space:
     alpha, delta
         The promise; `alphas` has those of single tasks.
     noise, theta_bound, feature_bound, spread, ridge
-        Bounds, as for `gb.GuardUcb`.
+        Bounds, as for `gb.GuardUCB`.
     mode
-        "strict" or "policy", see `gb.GuardUcb`.
+        "strict" or "policy", see `gb.GuardUCB`.
     algorithm
-        The class of the algorithm.
+        The algorithm, by its name on the command line.
     shares
         How delta is split: "registered" (delta / (i(i + 1) e(e + 1)) for the i-th task in epoch
         e, which needs no number of tasks), or "equal" (6 delta / (pi^2 M e^2), as in `gb.Fleet`).
@@ -162,7 +173,7 @@ class Space:
     spread: float | None = None
     ridge: float | None = None
     mode: str = "strict"
-    algorithm: str = "GuardUcb"
+    algorithm: str = "guard-ucb"
     shares: str = "registered"
     baseline: str = "baseline"
     lease_s: float | None = None
@@ -201,7 +212,7 @@ class Space:
     @property
     def max_weight(self) -> float:
         """The largest weight that an observation can have."""
-        return 1.0 / self.noise**2 if self.algorithm == "GuardUcb" else 1.0
+        return 1.0 / self.noise**2 if self.algorithm == "guard-ucb" else 1.0
 
     @property
     def reward_bound(self) -> float:
@@ -213,13 +224,14 @@ class Space:
         """The ridge, lambda, as the algorithm uses it."""
         if self.ridge is not None:
             return self.ridge
-        return 1.0 / self.theta_bound**2 if self.algorithm == "GuardUcb" else 1.0
+        return 1.0 / self.theta_bound**2 if self.algorithm == "guard-ucb" else 1.0
 
     @property
     def schema_hash(self) -> str:
         """A digest of what must be the same for data to be added up."""
         own = ("features", "ridge", "feature_bound", "theta_bound", "spread", "contexts")
         parts = {name: getattr(self, name) for name in (*own, "noise", "baseline", "algorithm")}
+        parts["algorithm"] = FIRST_NAMES[self.algorithm]
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -240,7 +252,7 @@ class Space:
         }
         own = {f.name for f in fields(kind)}
         given = {k: v for k, v in settings.items() if k in own}
-        if kind is not GuardUcb:
+        if kind is not GuardUCB:
             given = {k: v for k, v in given.items() if v is not None}
         return kind(**given)
 
@@ -263,6 +275,8 @@ class Space:
         rewards = {**profile.get("rewards", {}), **given.pop("rewards", {})}
         rest = {k: v for k, v in profile.items() if k not in ("sync", "rewards")}
         given = {**rest, **given}
+        if given.get("algorithm") in NEW_NAMES:
+            given["algorithm"] = NEW_NAMES[given["algorithm"]]
         if "features" in given:
             given["features"] = tuple(given["features"])
         for kind, settings, before in (

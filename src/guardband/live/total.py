@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.core.types import Floats, Ints, Statistic
+from guardband.kernels.types import Floats, Ints, Statistic
 
 __all__ = [
     "Total",

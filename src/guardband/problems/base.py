@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_choice, check_not_negative, check_whole
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.problems.noise import GaussianNoise, RewardNoise, as_noise
 from guardband.problems.world import Fresh, World, rank_baseline
 from guardband.seeds import stream

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.checks import nearest
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.problems.noise import RewardNoise
 from guardband.problems.tabular import Tabular
 

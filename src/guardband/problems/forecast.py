@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_whole
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.problems.base import NamedProblem, Panel, check_rank
 from guardband.problems.noise import GaussianNoise, RewardNoise, as_noise
 from guardband.problems.world import Forecast, World, rank_baseline

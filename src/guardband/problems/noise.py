@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_fraction, check_not_negative, check_positive
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 
 __all__ = ["NOISES", "GaussianNoise", "RewardNoise", "StudentNoise", "TwoPointNoise", "as_noise"]
 

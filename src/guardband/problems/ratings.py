@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from guardband.checks import check_whole
-from guardband.core.types import Floats
 from guardband.data import Factors, factors
+from guardband.kernels.types import Floats
 from guardband.problems.base import NoisyFeatures, Panel
 from guardband.seeds import stream
 

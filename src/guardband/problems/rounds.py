@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.core.scene import Draws
-from guardband.core.types import Floats, Ints
+from guardband.kernels.scene import Draws
+from guardband.kernels.types import Floats, Ints
 from guardband.problems.world import Forecast, Fresh, World
 
 __all__ = ["Round", "round_of"]

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.problems.base import NoisyFeatures, Panel
 from guardband.seeds import stream
 

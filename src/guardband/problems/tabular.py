@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from guardband.checks import as_array, as_index_set
-from guardband.core.types import Ints
+from guardband.kernels.types import Ints
 from guardband.problems.base import Assumptions, Sizes, check_rank
 from guardband.problems.noise import RewardNoise, as_noise
 from guardband.problems.world import World, rank_baseline

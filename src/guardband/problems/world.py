@@ -10,8 +10,8 @@ import numpy as np
 
 from guardband.checks import check_not_negative, check_whole
 from guardband.contexts import half_range
-from guardband.core.types import Floats, Ints
 from guardband.facts import Facts
+from guardband.kernels.types import Floats, Ints
 from guardband.problems.noise import RewardNoise
 
 __all__ = ["Forecast", "Fresh", "Problem", "World", "rank_baseline"]

@@ -23,7 +23,7 @@ from matplotlib.ticker import (
 )
 
 from guardband.checks import check_choice
-from guardband.core.types import Floats, Ints
+from guardband.kernels.types import Floats, Ints
 from guardband.sim.stats import interval_half_width
 
 if TYPE_CHECKING:

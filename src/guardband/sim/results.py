@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from guardband.algorithms import Algorithm
-from guardband.core.scene import Metric
-from guardband.core.types import Floats, Ints
+from guardband.kernels.scene import Metric
+from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem, World
 from guardband.sim.seats import Record, Trace
 from guardband.sim.stats import mean_interval

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from guardband.core.scene import Draws, Nature, Scene, Sight, Squad
-from guardband.core.types import Floats, Ints
+from guardband.kernels.scene import Draws, Nature, Scene, Sight, Squad
+from guardband.kernels.types import Floats, Ints
 from guardband.problems import Forecast, Fresh, World
 
 __all__ = ["draws_of", "features_of", "scene_of", "squad_of", "world_of"]

@@ -9,14 +9,14 @@ import numpy as np
 from guardband.algorithms import GuardPlan, Plan
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Traffic, packed
-from guardband.core.asynchronous import Upload, simulate_asynchronous
-from guardband.core.guarded import DESK_ROWS
-from guardband.core.guarded_loop import new_reports, simulate_guarded
-from guardband.core.loop import simulate
-from guardband.core.phased import simulate_phase
-from guardband.core.scene import Books, Clock, Draws, Metric, Scene, Squad, Trail, new_clock
-from guardband.core.solo import Solo, new_purse, simulate_solo
-from guardband.core.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
+from guardband.kernels.asynchronous import Upload, simulate_asynchronous
+from guardband.kernels.guarded import DESK_ROWS
+from guardband.kernels.guarded_loop import new_reports, simulate_guarded
+from guardband.kernels.loop import simulate
+from guardband.kernels.phased import simulate_phase
+from guardband.kernels.scene import Books, Clock, Draws, Metric, Scene, Squad, Trail, new_clock
+from guardband.kernels.solo import Solo, new_purse, simulate_solo
+from guardband.kernels.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
 from guardband.problems import Forecast, Fresh, World
 from guardband.sim.scenery import draws_of, features_of, scene_of, squad_of, world_of
 

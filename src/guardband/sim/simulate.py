@@ -16,9 +16,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from guardband.algorithms import ALGORITHMS, Algorithm, GuardUcb
+from guardband.algorithms import ALGORITHMS, Algorithm, GuardUCB
 from guardband.checks import as_alpha, check_choice, check_whole
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.problems import Fresh, Problem, World
 from guardband.problems import problem as named_problem
 from guardband.seeds import trial_seed
@@ -147,7 +147,7 @@ def _entrants(
     one = isinstance(algorithms, str) or not isinstance(algorithms, Sequence)
     asked: list[Any] = [algorithms] if one else list(algorithms)  # type: ignore[arg-type]
     if not asked:
-        raise ValueError("algorithms is empty: give at least one, such as gb.DiscUcb(alpha=0.1).")
+        raise ValueError("algorithms is empty: give at least one, such as gb.DiscUCB(alpha=0.1).")
     declared = dict(problem.assumptions()) if hasattr(problem, "assumptions") else {}
     declared.pop("rounds", None)
     declared["spread"] = getattr(problem, "spread", None)
@@ -157,7 +157,7 @@ def _entrants(
             name = check_choice("algorithm", entrant, tuple(ALGORITHMS))
             asked[i] = ALGORITHMS[name].informed(declared, **given)
         elif isinstance(entrant, type) or not hasattr(entrant, "plan"):
-            raise TypeError(f"{entrant!r} is not an algorithm: give one such as gb.GuardUcb(0.1).")
+            raise TypeError(f"{entrant!r} is not an algorithm: give one such as gb.GuardUCB(0.1).")
     return asked
 
 
@@ -235,7 +235,7 @@ def _outside_bounds(world: World, algorithms: Sequence[Algorithm]) -> list[list[
             if bound is not None and value > bound * (1 + 1e-9):
                 text = f"{algorithm.name} assumes {setting}={bound:g}, but {what} reach {value:.4g}"
                 own.append((text, f"{what} reach {value:.4g}, {setting} is {bound:g}"))
-        if isinstance(algorithm, GuardUcb) and (low < -1e-9 or high > 1 + 1e-9):
+        if isinstance(algorithm, GuardUCB) and (low < -1e-9 or high > 1 + 1e-9):
             text = (
                 f"{algorithm.name} assumes rewards in [0, 1], but they reach from {_signed(low)} "
                 f"to {_signed(high)}"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 
 __all__ = ["interval_half_width", "mean_interval", "student_quantile"]
 

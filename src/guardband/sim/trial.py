@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from guardband.algorithms import Algorithm
-from guardband.core.types import Floats, Ints
+from guardband.kernels.types import Floats, Ints
 from guardband.problems import World
 from guardband.sim.seats import Record, Trace, open_seat
 from guardband.sim.tape import Replay, Tape

@@ -88,7 +88,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "now": NOW,
         "paused": None,
         "config_version": 1,
-        "config": {"features": FEATURES, "algorithm": "GuardUcb", "alpha": 0.1},
+        "config": {"features": FEATURES, "algorithm": "guard-ucb", "alpha": 0.1},
         "epoch": 38,
         "epoch_age_s": 12.0,
         "open": None,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import apsw
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.live.messages import Mark
 from guardband.live.total import Total, upper_places
 

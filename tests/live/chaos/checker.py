@@ -16,8 +16,8 @@ from live.chaos.branches import Branch, Prefix
 from live.chaos.proxy import Evidence
 from live.chaos.world import LEASE_S, TASKS, reward_of
 
-from guardband.live.agent.journal import Journal
-from guardband.live.agent.windows import End
+from guardband.live.client.journal import Journal
+from guardband.live.client.windows import End
 from guardband.live.messages import Mark
 from guardband.live.operators.replay import rebuild
 from guardband.live.operators.rows_check import changed_rows

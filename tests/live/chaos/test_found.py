@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.agent.world import DIM, Hands, agent, check_journal, journal_of, live_on
+from live.client.world import DIM, Hands, agent, check_journal, journal_of, live_on
 
 import guardband as gb
 from guardband.live import Unreachable
-from guardband.live.agent.journal import Journal
-from guardband.live.agent.windows import End
+from guardband.live.client.journal import Journal
+from guardband.live.client.windows import End
 from guardband.live.store.sqlite import SqliteStore
 
 MENU = np.eye(DIM) / 2.0

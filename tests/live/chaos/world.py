@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.live.space import Rewards, Space, Sync
 
 __all__ = [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from live.agent.world import agent, live_on
+from live.client.world import agent, live_on
 
 from guardband.live.operators.audit import Finding, audit, find_decision
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.agent.world import DIM, THETA, agent, live_on, menus
+from live.client.world import DIM, THETA, agent, live_on, menus
 from live.operators.journals import change, found, sync, two_agents
 from live.operators.world import a_space, free_port, pool, serving, work
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.live.agent.journal import Journal, JournalError
+from guardband.live.client.journal import Journal, JournalError
 from guardband.live.messages import Refused, Registered
 from guardband.live.operators.audit import audit, compared, find_decision
 from guardband.live.operators.replay import rebuild
@@ -91,9 +91,9 @@ def test_a_held_back_decision_says_why_and_what_was_wished(tmp_path: Path) -> No
     assert wished > 0
 
 
-@pytest.mark.parametrize("algorithm", ["DiscUcb", "DisLinUcb"])
+@pytest.mark.parametrize("algorithm", ["disc-ucb", "dis-lin-ucb"])
 def test_other_algorithms(tmp_path: Path, algorithm: str) -> None:
-    extra = {} if algorithm == "DiscUcb" else {"alpha": None}
+    extra = {} if algorithm == "disc-ucb" else {"alpha": None}
     one = agent(tmp_path, algorithm=algorithm, **extra)
     for decision in live_on(one, 30):
         finding = found(tmp_path / "gb", decision.id)

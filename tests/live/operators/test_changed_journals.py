@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.agent.world import Hands, agent, live_on, menus
+from live.client.world import Hands, agent, live_on, menus
 from live.operators.journals import change, found, sync, two_agents
 from typer.testing import CliRunner
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.agent.world import THETA, menus
+from live.client.world import THETA, menus
 from live.operators.world import (
     Running,
     a_space,
@@ -26,7 +26,7 @@ from live.operators.world import (
 
 import guardband as gb
 from guardband.cli import spaces
-from guardband.live.agent.journal import Journal
+from guardband.live.client.journal import Journal
 from guardband.live.messages import Refused
 from guardband.live.operators.audit import audit, find_decision
 

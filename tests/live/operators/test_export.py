@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.agent.world import Hands, agent, live_on, menus
+from live.client.world import Hands, agent, live_on, menus
 from typer.testing import CliRunner
 
 from guardband.cli.app import app

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.agent.world import DIM, Hands
+from live.client.world import DIM, Hands
 from live.operators.world import (
     Running,
     a_space,

@@ -21,7 +21,7 @@ import apsw
 import httpx
 import numpy as np
 import pytest
-from live.agent.world import THETA, agent, menus
+from live.client.world import THETA, agent, menus
 from typer.testing import CliRunner
 
 from guardband.cli.agent import CURL

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from live.agent.world import agent, menus
+from live.client.world import agent, menus
 from live.fuzz import fuzz
 
 from guardband.live.server.run import running

@@ -10,13 +10,13 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from live.agent.world import Hands
+from live.client.world import Hands
 from live.operators.world import MADE, journal_total, pool, run, work
 
 import guardband as gb
-from guardband.live.agent import journal_schema
-from guardband.live.agent.decision_id import make_id
-from guardband.live.agent.journal import Journal
+from guardband.live.client import journal_schema
+from guardband.live.client.decision_id import make_id
+from guardband.live.client.journal import Journal
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.store import sqlite_schema
 from guardband.live.store.sqlite import SqliteStore

@@ -13,12 +13,12 @@ from typing import Any
 
 import httpx
 import numpy as np
-from live.agent.world import DIM, THETA, menus
+from live.client.world import DIM, THETA, menus
 from typer.testing import CliRunner
 
 import guardband as gb
 from guardband.cli.app import app
-from guardband.live.agent.journal import Journal
+from guardband.live.client.journal import Journal
 from guardband.live.operators.replay import counted_sums
 from guardband.live.server import Settings, make_app
 from guardband.live.server.first_start import DATABASE, first_tokens, read_token

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.client.chain import Chain, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link import Link, Unreachable
 from guardband.live.messages import Mark, News, Refused, Uploaded

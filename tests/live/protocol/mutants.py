@@ -10,7 +10,7 @@ import pytest
 from live.protocol import shelf
 from live.protocol.machine import Machine
 
-from guardband.live.agent.chain import Chain, Step, Verdict
+from guardband.live.client.chain import Chain, Step, Verdict
 from guardband.live.coordinator import administration, registry
 from guardband.live.coordinator import coordinator as rules
 from guardband.live.coordinator import upload_checks as increments

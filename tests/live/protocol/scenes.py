@@ -11,7 +11,7 @@ from live.look import events_of
 from live.memory_store import MemoryStore
 from live.protocol.world import DIM, USES, Book, make_space, name_of
 
-from guardband.live.agent.chain import Chain, Step, Verdict
+from guardband.live.client.chain import Chain, Step, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import News, Refused, Registered, Uploaded
 from guardband.live.space import Space

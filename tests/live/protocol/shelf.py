@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from guardband.live.agent.chain import Chain
-from guardband.live.agent.chain_rows import load_chain, save_chain
-from guardband.live.agent.journal import Journal
-from guardband.live.agent.learner import pack, unpack
+from guardband.live.client.chain import Chain
+from guardband.live.client.chain_rows import load_chain, save_chain
+from guardband.live.client.journal import Journal
+from guardband.live.client.learner import pack, unpack
 from guardband.live.total import total_of
 
 

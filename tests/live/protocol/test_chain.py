@@ -12,11 +12,11 @@ from live.protocol.scenes import Scene
 from live.protocol.shelf import Shelf, clean, facts
 from live.protocol.world import DIM, name_of
 
-from guardband.core.ridge import absorb
-from guardband.core.types import new_state
-from guardband.live.agent import chain as chain_module
-from guardband.live.agent import chain_rows
-from guardband.live.agent.chain import KEPT_CUTS, Chain, Verdict
+from guardband.kernels.ridge import absorb
+from guardband.kernels.types import new_state
+from guardband.live.client import chain as chain_module
+from guardband.live.client import chain_rows
+from guardband.live.client.chain import KEPT_CUTS, Chain, Verdict
 from guardband.live.messages import Mark, News, Refused
 from guardband.live.total import Total, empty_total, total_of
 

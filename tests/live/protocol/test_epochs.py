@@ -8,7 +8,7 @@ import numpy as np
 from live.protocol.scenes import Scene
 from live.protocol.world import make_space
 
-from guardband.live.agent.chain import Verdict
+from guardband.live.client.chain import Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Mark
 

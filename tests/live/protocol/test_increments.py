@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from guardband.live.agent.chain import Chain
+from guardband.live.client.chain import Chain
 from guardband.live.coordinator.upload_checks import check_increment, read_total
 from guardband.live.messages import Refused
 from guardband.live.space import Rewards, Space

@@ -9,7 +9,7 @@ from live.look import events_of, pulse_of, row_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import USES, make_space
 
-from guardband.live.agent.chain import Chain
+from guardband.live.client.chain import Chain
 from guardband.live.messages import Report
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from live.look import events_of
 from live.protocol.scenes import claim, code_of, restores
 
-from guardband.live.agent.chain import Verdict
+from guardband.live.client.chain import Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from live.protocol.scenes import code_of
 
-from guardband.live.agent.chain import Verdict
+from guardband.live.client.chain import Verdict
 from guardband.live.messages import Mark
 
 

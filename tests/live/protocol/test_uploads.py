@@ -8,7 +8,7 @@ from live.look import events_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import make_space
 
-from guardband.live.agent.chain import Verdict
+from guardband.live.client.chain import Verdict
 from guardband.live.messages import Cut, Mark, Report, Upload
 from guardband.live.total import empty_total
 

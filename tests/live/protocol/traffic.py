@@ -10,7 +10,7 @@ from live.protocol.model import MOST_PLAYERS, PICK, TASKS, Model
 from live.protocol.shelf import Shelf
 from live.protocol.world import DIM, USES, Disk, Made, Player
 
-from guardband.live.agent.chain import Chain, Verdict
+from guardband.live.client.chain import Chain, Verdict
 from guardband.live.messages import News, Refused, Upload, Uploaded
 
 MISHAPS = st.sampled_from(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from live.protocol.shelf import Shelf, facts
 
-from guardband.live.agent.chain import Chain
+from guardband.live.client.chain import Chain
 from guardband.live.messages import Mark
 from guardband.live.space import Rewards, Space, Sync
 from guardband.live.total import Total, matrix_of

@@ -176,7 +176,7 @@ def test_other_shapes_of_requests(shared: Served) -> None:
         {"noise": 9e99, "theta_bound": 1.1e-100, "feature_bound": 1.1e-100},
         {"ridge": 1.1e-100, "feature_bound": 9e99, "delta": 5e-324},
         {"rewards": {"low": -9e99, "high": 9e99}, "noise": 1.1e-100},
-        {"algorithm": "DiscUcb", "feature_bound": 9e99, "ridge": 1.1e-100},
+        {"algorithm": "disc-ucb", "feature_bound": 9e99, "ridge": 1.1e-100},
         {"sync": {"deadline_s": 1.1e-100, "live_s": 1.1e-100, "min_interval_s": 1e9}},
         {"lease_s": 1.1e-100, "shares": "equal", "agents": 100_000},
     ],

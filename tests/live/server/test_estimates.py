@@ -37,7 +37,7 @@ def test_the_estimate_is_ridge_regression() -> None:
 
 
 def test_the_papers_radius_where_it_is_the_papers_algorithm() -> None:
-    space = SPACE.changed(algorithm="DiscUcb")
+    space = SPACE.changed(algorithm="disc-ucb")
     found = estimate_of(space, total_from([0.5, 0.3, 0.2], 400, 0))
     sigma = math.sqrt(1 + 0.2**2)
     expected = sigma * math.sqrt(found.logdet + 2 * math.log(2 / space.delta)) + 1.0

@@ -9,8 +9,8 @@ import pytest
 from live.server.driver import SPACE, Served, served
 from prometheus_client.parser import text_string_to_metric_families
 
-from guardband.live.agent.desk import WHY
-from guardband.live.agent.learner import KEYS
+from guardband.live.client.desk import WHY
+from guardband.live.client.learner import KEYS
 from guardband.live.server import Settings
 from guardband.live.server.metrics import REASONS
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from live.agent.world import menus
+from live.client.world import menus
 from live.server.driver import SPACE, certificate, serving
 
 import guardband as gb

@@ -17,9 +17,9 @@ from live.look import row_of
 from live.memory_store import MemoryStore
 from live.statistics.crowd import DIM, HALF, NOISE, THETA, distance, nothing, space_for
 
-from guardband.core.types import Floats
-from guardband.fleet.engine import Request
-from guardband.live.agent.learner import Learner
+from guardband.agent.engine import Request
+from guardband.kernels.types import Floats
+from guardband.live.client.learner import Learner
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.messages import Cut, Mark, Refused, Register, Upload
 from guardband.live.server.alerts import Facts, TaskFacts, alerts_of

@@ -15,12 +15,12 @@ import numpy as np
 from live.look import row_of
 from live.memory_store import MemoryStore
 
-from guardband.core.types import Floats
-from guardband.fleet.engine import Awaited, Request
-from guardband.live.agent.chain import Chain, Verdict
-from guardband.live.agent.chain_rows import handed_in
-from guardband.live.agent.learner import Learner, pack
-from guardband.live.agent.windows import End, ending
+from guardband.agent.engine import Awaited, Request
+from guardband.kernels.types import Floats
+from guardband.live.client.chain import Chain, Verdict
+from guardband.live.client.chain_rows import handed_in
+from guardband.live.client.learner import Learner, pack
+from guardband.live.client.windows import End, ending
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.space import Rewards, Space, Sync
 from guardband.live.total import Total, empty_total, matrix_of, total_of

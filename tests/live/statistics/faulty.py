@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from live.statistics.crowd import DIM, Agent, Crowd
 
-from guardband.fleet.engine import Awaited
-from guardband.live.agent.chain import Chain, Step
-from guardband.live.agent.learner import Learner
+from guardband.agent.engine import Awaited
+from guardband.live.client.chain import Chain, Step
+from guardband.live.client.learner import Learner
 from guardband.live.messages import News
 
 __all__ = ["NoBarrier", "SharedByNobody", "WeighedAfterwards"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from guardband import theory
 from guardband.algorithms import ALGORITHMS
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.lab import judge, plots
 from guardband.lab.counts import share_interval
 from guardband.lab.entrants import joined

@@ -10,7 +10,7 @@ import numpy as np
 
 from guardband import theory
 from guardband.algorithms import ALGORITHMS, Algorithm
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.lab import plots
 from guardband.lab.counts import growth, misfit
 from guardband.lab.entrants import joined

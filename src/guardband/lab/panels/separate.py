@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guardband.algorithms import ALGORITHMS, Algorithm
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.lab import judge, plots
 from guardband.lab.counts import growth
 from guardband.lab.entrants import joined

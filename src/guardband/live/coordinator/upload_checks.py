@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from guardband.core.types import Floats
+from guardband.kernels.types import Floats
 from guardband.live.messages import Refused
 from guardband.live.space import Space
 from guardband.live.total import Total, difference, matrix_of, packed_size

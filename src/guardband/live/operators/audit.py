@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import apsw
 import numpy as np
 
-from guardband.live.agent.decision_id import DecisionId, parse_id, stamp
-from guardband.live.agent.desk import WHY
-from guardband.live.agent.journal import Journal, JournalError
-from guardband.live.agent.learner import KEYS, Ruled, short
-from guardband.live.agent.windows import End
+from guardband.live.client.decision_id import DecisionId, parse_id, stamp
+from guardband.live.client.desk import WHY
+from guardband.live.client.journal import Journal, JournalError
+from guardband.live.client.learner import KEYS, Ruled, short
+from guardband.live.client.windows import End
 from guardband.live.operators.explanation import Choice, weigh
 from guardband.live.operators.export import journals_under
 from guardband.live.operators.replay import Rebuilt, rebuild

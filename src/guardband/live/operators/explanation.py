@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.core.types import Floats, Rule
-from guardband.fleet.engine import Request, Verdict
-from guardband.live.agent.desk import WHY
+from guardband.agent.engine import Request, Verdict
+from guardband.kernels.types import Floats, Rule
+from guardband.live.client.desk import WHY
 from guardband.live.operators.replay import Rebuilt
 
 __all__ = ["Choice", "weigh"]
@@ -44,7 +44,7 @@ class Weights(NamedTuple):
 
 def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
     """Return every action of a decision with its bounds, its slack and why it was not taken."""
-    guard = rebuilt.space.algorithm == "GuardUcb"
+    guard = rebuilt.space.algorithm == "guard-ucb"
     weights = _of_guard(rebuilt) if guard else _of_paper(rebuilt, verdict)
     words = _Words(rebuilt, verdict, weights)
     return tuple(
@@ -153,7 +153,7 @@ class _Words:
         self.row: dict[str, Any] = rebuilt.row
         self.request: Request = rebuilt.request
         self.verdict, self.weights = verdict, weights
-        self.guard = rebuilt.space.algorithm == "GuardUcb"
+        self.guard = rebuilt.space.algorithm == "guard-ucb"
         terms: Any = rebuilt.learner.team.engine.terms
         self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
         self.target = int(np.argmax(weights.score))

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.agent.decision_id import make_id
-from guardband.live.agent.journal import Journal
-from guardband.live.agent.windows import End
+from guardband.live.client.decision_id import make_id
+from guardband.live.client.journal import Journal
+from guardband.live.client.windows import End
 from guardband.live.space import Space
 
 __all__ = ["COLUMNS", "VALID_USE", "Column", "export_csv", "export_parquet", "journals_under"]

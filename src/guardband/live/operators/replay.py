@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.core.sync import add_statistic
-from guardband.core.types import Statistic, new_statistic
-from guardband.fleet.engine import Request, Verdict
-from guardband.live.agent.desk import WHY
-from guardband.live.agent.journal import Journal
-from guardband.live.agent.learner import Learner, Ruled
+from guardband.agent.engine import Request, Verdict
+from guardband.kernels.sync import add_statistic
+from guardband.kernels.types import Statistic, new_statistic
+from guardband.live.client.desk import WHY
+from guardband.live.client.journal import Journal
+from guardband.live.client.learner import Learner, Ruled
 from guardband.live.space import Space
 from guardband.live.total import Total, empty_total, total_of
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.agent.journal import Head, Journal
-from guardband.live.agent.ledger import ENDS, SUMS
-from guardband.live.agent.windows import End
+from guardband.live.client.journal import Head, Journal
+from guardband.live.client.ledger import ENDS, SUMS
+from guardband.live.client.windows import End
 from guardband.live.messages import KINDS
 from guardband.live.space import Rewards, Space
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.live.agent.chain import KEPT_MARKS
-from guardband.live.agent.journal import Head, Journal
-from guardband.live.agent.learner import unpack
+from guardband.live.client.chain import KEPT_MARKS
+from guardband.live.client.journal import Head, Journal
+from guardband.live.client.learner import unpack
 from guardband.live.operators.replay import counted_sums
 from guardband.live.total import Total, empty_total, total_of, total_sum
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.algorithms import GuardUcb
-from guardband.core.types import Floats
+from guardband.algorithms import GuardUCB
+from guardband.kernels.types import Floats
 from guardband.live.space import Space
 from guardband.live.total import Total, difference, matrix_of, total_sum
 
@@ -39,7 +39,7 @@ def estimate_of(space: Space, total: Total, delta: float | None = None) -> Estim
     """Return the estimate from a total, at the space's delta or another."""
     d, level = space.dim, space.delta if delta is None else delta
     learner = space.learner()
-    guard = isinstance(learner, GuardUcb)
+    guard = isinstance(learner, GuardUCB)
     ridge = learner.ridge if learner.ridge is not None else 1.0 / space.theta_bound**2
     matrix = matrix_of(total)
     values, vectors = np.linalg.eigh(matrix[:d, :d])

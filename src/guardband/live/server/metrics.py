@@ -9,8 +9,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from guardband.live.agent.desk import WHY
-from guardband.live.agent.learner import CONSERVATIVE
+from guardband.live.client.desk import WHY
+from guardband.live.client.learner import CONSERVATIVE
 from guardband.live.messages import KINDS
 from guardband.live.server.alerts import RECENT_S, alerts_of
 from guardband.live.server.snapshot import Snapshot, TaskPicture

@@ -217,7 +217,7 @@ class SpaceBody(Strict):
     spread: Annotated[float, Field(ge=0, lt=1e100)] | None = None
     ridge: Positive | None = None
     mode: Literal["strict", "policy"] = "strict"
-    algorithm: Literal[tuple(ALGORITHMS)] = "GuardUcb"  # type: ignore[valid-type]
+    algorithm: Literal[tuple(ALGORITHMS)] = "guard-ucb"  # type: ignore[valid-type]
     shares: Literal["registered", "equal"] = "registered"
     baseline: Annotated[Words, Field(max_length=200)] = "baseline"
     lease_s: Seconds | None = None

@@ -21,10 +21,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Scope
 
-from guardband.fleet.decision import Decision, UnknownDecisionError
-from guardband.live.agent.agent import LiveAgent
-from guardband.live.agent.desk import OtherRewardError
-from guardband.live.agent.journal import JournalError
+from guardband.agent.decision import Decision, UnknownDecisionError
+from guardband.live.client.agent import LiveAgent
+from guardband.live.client.desk import OtherRewardError
+from guardband.live.client.journal import JournalError
 from guardband.live.server import errors
 from guardband.live.server.admission import Admission, Visit
 from guardband.live.server.auth import Tokens

@@ -1,0 +1,103 @@
+"""What an agent decided, why, and what it promises."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.kernels.types import Reason
+
+__all__ = ["GUARD_REASONS", "REASONS", "Decision", "UnknownDecisionError"]
+
+REASONS = {
+    Reason.LEARNED: "the most promising of the actions that are certified to clear the floor",
+    Reason.GATE: (
+        "too little is known yet: lambda_min(V) has not reached what the gate asks for; "
+        "it opens as rewards come in (gate='none' does without it)"
+    ),
+    Reason.EMPTY: "no action is certified to clear the floor yet",
+    Reason.NO_BASELINE_REWARD: (
+        "the baseline's reward is not above zero, so no fraction of it can be promised"
+    ),
+    Reason.NO_REWARD_FLOOR: (
+        "the unknown baseline's gate needs a positive lower bound on its reward: "
+        "pass reward_floor=..., or baseline_reward=... in each round"
+    ),
+    Reason.FREE: "the most promising action; there is no constraint",
+    Reason.ALWAYS: "always the baseline",
+}
+
+
+GUARD_REASONS = {
+    "certified": "the most promising action of all is certified to clear the floor",
+    "itself": "the most promising action of all is the baseline",
+    "careful": "the most promising action is not certified yet: learning about it safely",
+    "stuck": (
+        "too little is known yet to certify the most promising action, and no certified action "
+        "teaches enough about it in this round: playing it safe; if that lasts, only others' data, "
+        "new actions or mode='policy' help"
+    ),
+    "alarm": "; the reported baseline rewards contradict the observations and are no longer used",
+}
+
+
+class UnknownDecisionError(LookupError):
+    """No reward is awaited for this decision id."""
+
+
+class Decision(NamedTuple):
+    """One decision of one agent.
+
+    Attributes
+    ----------
+    id
+        What to give to `observe` with the reward.
+    action
+        The row of the features to play.
+    kind
+        "learned": chosen by what was learned; "explored": a coin chose an action that is not
+        certified; "baseline": the baseline's action, to be safe.
+    reason
+        Why, in a sentence.
+    mean, lower, upper
+        The expected reward of the action played, as estimated, and its confidence bounds.
+    floor
+        (1 - alpha) times the baseline's reward, or times its upper bound where it is not known;
+        NaN where there is no constraint.
+    propensity
+        The probability with which this action was chosen.
+    margin
+        By how much the action, or the mixture it was drawn from, is certain to clear the floor;
+        negative where nothing but the baseline itself stands for it.
+    promise
+        What is promised about it: "play" (this action clears the floor), "policy" (the randomised
+        choice does), "baseline" (it is the baseline) or "none".
+    certificate
+        By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
+        worth the baseline or more), "reward" (its lower bound against the reported reward),
+        "context" (the difference, and the context that was drawn), "baseline", "mixture" (of a
+        coin), "pruned set" (the paper's), or "none".
+    kept
+        One boolean per action: is it certified to clear the floor?
+    """
+
+    id: str
+    action: int
+    kind: str
+    reason: str
+    mean: float
+    lower: float
+    upper: float
+    floor: float
+    propensity: float
+    margin: float
+    promise: str
+    certificate: str
+    kept: NDArray[np.bool_]
+
+    @property
+    def safe_actions(self) -> list[int]:
+        """The actions that are certified to clear the floor."""
+        return [int(k) for k in np.flatnonzero(self.kept)]

@@ -1,0 +1,118 @@
+"""Tasks that learn together, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from guardband.agent.agent import Agent
+from guardband.agent.settings import settle_algorithm
+from guardband.agent.storage import load_team, save_team
+from guardband.agent.team import Team
+from guardband.algorithms import Algorithm
+from guardband.checks import nearest
+
+__all__ = ["Fleet"]
+
+
+class Fleet(Mapping[str, Agent]):
+    """Several tasks that share one parameter and learn together, in one process.
+
+    Every agent decides from its own data and the data pooled so far; they pool again when one of
+    them has learned enough since the last time. Agents may be used from several threads.
+
+    Parameters
+    ----------
+    tasks
+        Name -> the features that the task uses.
+    dim
+        The number of features of the shared parameter, d.
+    alpha
+        The share of the baseline's reward that may be lost, in (0, 1]: one number, one per task,
+        or a mapping from the tasks' names.
+    algorithm, horizon, reward_floor, seed
+        As for `gb.Agent`. Time is counted in each agent's own rounds; without a horizon they pool
+        when an agent's det V has doubled.
+    **bounds
+        ridge, noise, context_noise, delta, theta_bound, feature_bound; see `gb.DiscUCB`.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> fleet = gb.Fleet({"movies": [0, 1, 2], "tv": [0, 2]}, dim=3, alpha=0.3)
+    >>> decision = fleet["tv"].decide([[0.6, 0.2], [0.1, 0.9]], baseline=0, baseline_reward=0.4)
+    >>> fleet["tv"].observe(decision.id, reward=0.45)
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Sequence[int]],
+        *,
+        dim: int,
+        alpha: Any = None,
+        algorithm: Algorithm | None = None,
+        horizon: int | None = None,
+        reward_floor: float | None = None,
+        seed: int = 0,
+        **bounds: Any,
+    ) -> None:
+        if isinstance(alpha, Mapping):
+            if set(alpha) != set(tasks):
+                raise ValueError(f"alpha names {sorted(alpha)}, but the tasks are {sorted(tasks)}.")
+            alpha = tuple(alpha[name] for name in tasks)
+        settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
+        self._start(
+            Team(
+                tasks,
+                dim=dim,
+                algorithm=settled,
+                feature_bound=feature_bound,
+                horizon=horizon,
+                reward_floor=reward_floor,
+                seed=seed,
+            )
+        )
+
+    def _start(self, team: Team) -> None:
+        self._team = team
+        self._agents = {name: Agent._of(team, m) for m, name in enumerate(team.names)}
+
+    def __getitem__(self, name: str) -> Agent:
+        try:
+            return self._agents[name]
+        except KeyError:
+            tasks = list(self._agents)
+            raise KeyError(
+                f"no task {name!r}; there are {', '.join(tasks)}.{nearest(name, tasks)}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def __repr__(self) -> str:
+        team = self._team
+        names = ", ".join(team.names)
+        return (
+            f"<Fleet of {names}: {team.algorithm.name}, {team.dim} features, "
+            f"{sum(team.rounds):,} decisions, {team.poolings:,} poolings>"
+        )
+
+    @property
+    def poolings(self) -> int:
+        """How often the agents have pooled what they learned."""
+        return self._team.poolings
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything the fleet knows, pending decisions included, to one file."""
+        return save_team(self._team, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Fleet:
+        """Return the fleet that was saved; its decisions go on as if nothing had happened."""
+        fleet = cls.__new__(cls)
+        fleet._start(load_team(path))
+        return fleet

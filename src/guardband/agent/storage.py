@@ -1,0 +1,182 @@
+"""A team in one file: arrays as npz, the rest as JSON inside, with a format version; no pickle."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from guardband.agent.engine import Awaited
+from guardband.agent.team import Team
+from guardband.algorithms import (
+    Baseline,
+    DiscUCB,
+    DiscUCBUnknown,
+    DisLinUCB,
+    GuardUCB,
+    LinUCB,
+)
+
+__all__ = ["load_team", "save_team"]
+
+FORMAT = "guardband fleet"
+VERSION = 1
+KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Baseline, DiscUCB, DiscUCBUnknown, DisLinUCB, GuardUCB, LinUCB)
+}
+FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}  # of format 1
+
+
+def save_team(team: Team, path: str | Path) -> Path:
+    """Write the team to `path`, all or nothing."""
+    place = Path(path)
+    kind = type(team.algorithm).__name__
+    if KINDS.get(kind) is not type(team.algorithm):
+        raise TypeError(f"{kind} cannot be saved; the algorithms that can are {', '.join(KINDS)}.")
+    with team.lock:
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "tasks": dict(zip(team.names, team.tasks, strict=True)),
+            "dim": team.dim,
+            "algorithm": {"kind": type(team.algorithm).__name__, **_plain(team.algorithm)},
+            "feature_bound": team.feature_bound,
+            "horizon": team.horizon,
+            "reward_floor": team.reward_floor,
+            "seed": team.seed,
+            "rounds": team.rounds,
+            "rounds_pooled": team.rounds_pooled,
+            "logdet_pooled": team.logdet_pooled,
+            "poolings": team.poolings,
+            "due_round": team.due_round,
+            "next_coin": team.next_coin,
+            "coins": [_plain_state(coins.bit_generator.state) for coins in team.coins],
+            "pending": [list(waiting) for waiting in team.pending],
+        }
+        waiting = [entry for entries in team.pending for entry in entries.values()]
+        # Copies and text are made under the lock: what is written belongs to one moment.
+        text = json.dumps(about)
+        arrays = {name: array.copy() for name, array in _arrays(team).items()} | {
+            "pending_x": np.array([each.x for each in waiting]).reshape(-1, team.dim),
+            "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
+        }
+    try:
+        _write(place, text, arrays)
+    except OSError as error:
+        raise OSError(error.errno, f"it cannot be saved ({error.strerror})", str(place)) from error
+    return place
+
+
+def _write(place: Path, text: str, arrays: dict[str, Any]) -> None:
+    """Write the file under another name, and give it its own when it is complete."""
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f"{place.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, about=np.array(text), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(place)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def load_team(path: str | Path) -> Team:
+    """Return the team that was written to `path`."""
+    place = Path(path)
+    try:
+        with place.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+        if about["format"] != FORMAT:
+            raise ValueError(f"its format is {about['format']!r}")
+        if int(about["version"]) <= VERSION:
+            return _restored(about, arrays)
+    except FileNotFoundError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        EOFError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+    ) as error:
+        # What numpy says of a file that is not its own is about pickles, and no help here.
+        detail = "" if "pickle" in str(error) else f" ({error})"
+        raise ValueError(
+            f"{place} is not a saved agent or fleet, or it is damaged{detail}."
+        ) from error
+    raise ValueError(
+        f"{place} has format version {about['version']}, newer than the {VERSION} this version of "
+        "guardband reads: upgrade guardband."
+    )
+
+
+def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Team:
+    """Return the team that a file describes; anything that does not fit raises."""
+    settings = dict(about["algorithm"])
+    team = Team(
+        about["tasks"],
+        dim=about["dim"],
+        algorithm=(KINDS | FIRST_NAMES)[settings.pop("kind")](**settings),
+        feature_bound=about["feature_bound"],
+        horizon=about["horizon"],
+        reward_floor=about["reward_floor"],
+        seed=about["seed"],
+    )
+    for name, array in _arrays(team).items():
+        saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
+        if saved.shape != array.shape or not np.isfinite(saved).all():
+            raise ValueError(f"{name} does not fit")
+        array[...] = saved
+    for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
+        setattr(team, name, about[name])
+    if not len(team.rounds) == len(team.rounds_pooled) == len(team.next_coin) == len(team.names):
+        raise ValueError("the counters do not fit")
+    for coins, state in zip(team.coins, about["coins"], strict=True):
+        coins.bit_generator.state = _numpy_state(state)
+    waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)
+    for entries, names in zip(team.pending, about["pending"], strict=True):
+        for name in names:
+            x, (guess, weight, conservative) = next(waiting)
+            entries[name] = Awaited(x.copy(), guess, weight, bool(conservative))
+    return team
+
+
+def _arrays(team: Team) -> dict[str, Any]:
+    own, estimate, work = team.fleet
+    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": team.pooled}
+    return (
+        team.engine.arrays()
+        | {"work": work}
+        | {
+            f"{part}_{field}": array
+            for part, values in parts.items()
+            for field, array in values._asdict().items()
+        }
+    )
+
+
+def _plain(algorithm: Any) -> dict[str, Any]:
+    settings = asdict(algorithm)
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in settings.items()}
+
+
+def _plain_state(state: Any) -> dict[str, Any]:
+    return {**state, "state": {k: np.asarray(v).tolist() for k, v in state["state"].items()}}
+
+
+def _numpy_state(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "state": {k: np.array(v, np.uint64) for k, v in state["state"].items()}}

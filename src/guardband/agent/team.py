@@ -1,0 +1,133 @@
+"""The shared ground of agents that learn together in one process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from guardband.agent.engine import Awaited, make_engine
+from guardband.algorithms import Algorithm
+from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
+from guardband.facts import Facts
+from guardband.kernels.ridge import exact_eigenvalue, refresh
+from guardband.kernels.sync import add_statistic, clear_statistic, pool
+from guardband.kernels.types import Statistic, new_fleet, new_statistic, state_of
+from guardband.seeds import stream
+
+__all__ = ["Team"]
+
+
+class Team:
+    """Agents in one process: their states, the pooled data, and when to pool.
+
+    A pooling that fell due in an agent's n-th round is carried out when an agent that has n rounds
+    behind it decides again. Agents that take turns, one decision each per round, thus pool between
+    rounds and never within one: no decision uses a reward that was earned under the same hidden
+    context. Agents whose counts differ are not in step, and no count can tell their rounds apart:
+    let them have contexts of their own (shared_context=False).
+
+    With `company` the team is a part of so many agents, whose data come from elsewhere: `adopt`
+    and `hand_in` take the place of `settle`.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Sequence[int]],
+        *,
+        dim: int,
+        algorithm: Algorithm,
+        feature_bound: float,
+        horizon: int | None,
+        reward_floor: float | None,
+        seed: int,
+        company: int | None = None,
+    ) -> None:
+        self.dim = check_whole("dim", dim)
+        if not tasks:
+            raise ValueError("tasks is empty: give at least one, such as {'movies': [0, 1, 2]}.")
+        for name in tasks:
+            if not isinstance(name, str):
+                raise TypeError(f"a task's name must be a text, not {name!r}.")
+        self.names = tuple(tasks)
+        self.tasks = tuple(as_index_set(f"task {n!r}", s, dim) for n, s in tasks.items())
+        self.algorithm = algorithm
+        self.feature_bound = check_positive("feature_bound", feature_bound)
+        self.horizon = None if horizon is None else check_whole("horizon", horizon)
+        if reward_floor is not None:
+            reward_floor = check_not_negative("reward_floor", reward_floor)
+        self.reward_floor = reward_floor
+        self.seed = check_whole("seed", seed, 0)
+
+        agents = len(self.names)
+        facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, company=company)
+        self.coords = [np.array(task, np.int64) for task in self.tasks]
+        self.fleet = new_fleet(agents, self.dim, algorithm.plan(facts).terms.ridge)
+        self.states = [state_of(self.fleet, m) for m in range(agents)]
+        self.pooled = new_statistic(self.dim)
+        self.engine = make_engine(
+            algorithm, facts, self.fleet, self.pooled, self.coords, self.feature_bound
+        )
+        self.lock = threading.RLock()
+        self.rounds = [0] * agents
+        self.rounds_pooled = [0] * agents
+        self.logdet_pooled = 0.0
+        self.poolings = 0
+        self.due_round: int | None = None
+        self.coins = [stream(self.seed, "coin", name) for name in self.names]
+        self.next_coin = [float(coins.random()) for coins in self.coins]
+        self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
+
+    def settle(self, agent: int) -> None:
+        """Pool if it is due and `agent` has finished the round in which it fell due."""
+        if self.due_round is None or self.rounds[agent] < self.due_round:
+            return
+        self.logdet_pooled = pool(self.fleet, self.pooled, self.engine.ridge)
+        self.engine.pool()
+        self.rounds_pooled = list(self.rounds)
+        self.poolings += 1
+        self.due_round = None
+
+    def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
+        """Learn a reward; note it if that makes a pooling due."""
+        now = self.rounds[agent]
+        since = now - self.rounds_pooled[agent]
+        if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
+            # The earliest round counts: a fast agent that stops must not hold up the others.
+            self.due_round = now if self.due_round is None else min(self.due_round, now)
+
+    def adopt(self, pooled: Statistic, handed_in: Statistic, own: Statistic) -> None:
+        """Take over sums from elsewhere; for a team of one.
+
+        Parameters
+        ----------
+        pooled
+            What all agents share.
+        handed_in
+            What this agent has handed in, beyond its part of `pooled`.
+        own
+            What it has learned since.
+        """
+        state, ridge = self.states[0], self.engine.ridge
+        _copy(pooled, self.pooled)
+        clear_statistic(state.own)
+        state.work[...] = 0.0
+        refresh(state, self.pooled, ridge)
+        self.logdet_pooled = float(state.estimate.scalars[0])
+        if handed_in.scalars[0] + own.scalars[0] > 0.0:
+            add_statistic(self.pooled, handed_in)
+            _copy(own, state.own)
+            refresh(state, self.pooled, ridge)
+        exact_eigenvalue(state, self.pooled, ridge)  # V may have shrunk: data can be withdrawn
+
+    def hand_in(self) -> None:
+        """Count what the only agent learned among the pooled data; its estimate stays as it is."""
+        own = self.states[0].own
+        add_statistic(self.pooled, own)
+        clear_statistic(own)
+
+
+def _copy(source: Statistic, target: Statistic) -> None:
+    for one, other in zip(source, target, strict=True):
+        other[...] = one

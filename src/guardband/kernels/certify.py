@@ -1,0 +1,295 @@
+"""Guard-UCB's confidence set and certificates: what is sure to clear the floor.
+
+The set is {theta: ||theta - theta-hat||_V <= beta}; min over it of v'theta is exactly
+v'theta-hat - beta ||v||_{V^-1}. A certificate is such a minimum that is not negative.
+"""
+
+from __future__ import annotations
+
+import math
+
+from guardband.kernels._jit import kernel
+from guardband.kernels.linalg import copy, dot, invert, root
+from guardband.kernels.types import Certificate, Radius, Realised
+
+__all__ = ["anchor", "certificate_of", "guard_radius", "observation_weight", "slack_of", "slacks"]
+
+BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
+NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
+
+NO_CERTIFICATE, BY_DEFINITION = int(Certificate.NONE), int(Certificate.BASELINE)
+BY_DIFFERENCE, BY_LEAD = int(Certificate.DIFFERENCE), int(Certificate.LEAD)
+BY_REWARD, BY_CONTEXT = int(Certificate.REWARD), int(Certificate.CONTEXT)
+
+MANY = 64  # pairs of support points are compared up to this many; beyond, distances to psi
+ROUNDING = 1e-12
+ROUNDING_OF_SUMS = 1e-13  # of the sum of w y^2, which H and U'V^-1 U all but cancel
+
+
+@kernel
+def guard_radius(state, pooled, terms, epoch):
+    """Return beta of the epoch: from log det V, from the residuals, or the smaller of both.
+
+    log det:   sqrt(log det(V/ridge) + 2 log(1/delta_p) + ridge S^2) + bias sqrt(sum w)
+    empirical: sqrt(max(0, G) + 2 log(1/delta_p) + ridge S^2), G = H + U'V^-1 U,
+               H = sum w (yhat^2 - 2 y yhat); with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
+
+    A G so negative that no theta is left cannot be: some H is wrong, and log det decides alone.
+    """
+    own, estimate = state.own, state.estimate
+    prior = terms.ridge * terms.theta_bound * terms.theta_bound
+    growth, total = estimate.scalars[0], own.scalars[3] + pooled.scalars[3]
+    if terms.radius not in (BEST, LOGDET, EMPIRICAL):  # the paper's, in these units
+        return math.sqrt(growth + terms.confidence) + math.sqrt(prior)
+    level = terms.confidence + 4.0 * math.log(epoch)  # 2 log(1 / delta_p)
+    by_volume = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
+    beta = math.inf if terms.radius == EMPIRICAL else by_volume
+    if terms.radius != LOGDET:
+        fit = own.scalars[2] + pooled.scalars[2]
+        # U'V^-1 U as 2 U'theta - theta'V theta: an error of theta counts only squared.
+        theta = estimate.theta
+        for i in range(theta.size):
+            row = 2.0 * (own.moment[i] + pooled.moment[i]) - terms.ridge * theta[i]
+            for j in range(theta.size):
+                row -= (own.gram[i, j] + pooled.gram[i, j]) * theta[j]
+            fit += row * theta[i]
+        fit += ROUNDING_OF_SUMS * (own.scalars[1] + pooled.scalars[1])
+        rest = level + prior
+        if terms.bias > 0.0:
+            rest += level + 2.0 * terms.bias * terms.bias * total
+        if fit < -rest:
+            return by_volume
+        empirical = math.sqrt((fit if not fit < 0.0 else 0.0) + rest)
+        beta = empirical if empirical < beta or math.isnan(empirical) else beta
+    return beta
+
+
+@kernel
+def slack_of(estimate, beta, terms, task, offer, desk, image, k):
+    """Return the certified lead of action k over the floor; `image` is V^-1 psi_b.
+
+    The difference form needs no reward: min of (psi_k - (1 - alpha) psi_b)'theta. With a baseline
+    reward known to +-tau: max(0, min of psi_k'theta) - (1 - alpha)(r_b + tau), and for the
+    baseline itself alpha (r_b - tau). NaN is no certificate.
+    """
+    mean, form = desk[0], desk[3]
+    keep, b = 1.0 - task.alpha, offer.baseline
+    cross = 0.0
+    for p in range(task.coords.size):
+        i = task.coords[p]
+        cross += image[i] * offer.menu[i, k]
+    square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
+    slack = mean[k] - keep * mean[b] - beta * root(square)
+    if k == b:
+        slack = max(slack, 0.0)  # the baseline is safe by definition
+    if terms.realised != NONE:
+        # Beside the promise about the context, never instead of the one in expectation.
+        if offer.ids.size > 0:
+            sure = _realised_slack(estimate, beta, terms, task, offer, desk, k)
+        else:
+            sure = slack - terms.tail * _deviation(estimate, beta, task, offer, k)
+        return slack if k == b else min(slack, sure)
+    # Rewards are not negative: what is worth the baseline or more clears any share of it.
+    lead = mean[k] - mean[b] - beta * root(form[k] - 2.0 * cross + form[b])
+    slack = max(slack, lead)
+    if offer.known:
+        lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
+        slack = max(slack, lower - keep * (offer.baseline_reward + terms.tolerance))
+        if k == b:
+            slack = max(slack, task.alpha * max(0.0, offer.baseline_reward - terms.tolerance))
+    return slack
+
+
+@kernel
+def certificate_of(estimate, beta, terms, task, offer, desk, image, k):
+    """Return which certificate clears the floor for action k: a code of `Certificate`."""
+    if not slack_of(estimate, beta, terms, task, offer, desk, image, k) >= 0.0:
+        return NO_CERTIFICATE
+    if k == offer.baseline:
+        return BY_DEFINITION
+    if terms.realised != NONE:
+        return BY_CONTEXT
+    mean, form = desk[0], desk[3]
+    keep, b = 1.0 - task.alpha, offer.baseline
+    cross = 0.0
+    for p in range(task.coords.size):
+        cross += image[task.coords[p]] * offer.menu[task.coords[p], k]
+    share = mean[k] - keep * mean[b]
+    if share >= beta * root(form[k] - 2.0 * keep * cross + keep * keep * form[b]):
+        return BY_DIFFERENCE
+    if mean[k] - mean[b] >= beta * root(form[k] - 2.0 * cross + form[b]):
+        return BY_LEAD
+    return BY_REWARD
+
+
+@kernel
+def slacks(estimate, beta, terms, task, offer, desk, image):
+    """Write the slack of every action to desk[4]."""
+    for k in range(offer.menu.shape[1]):
+        desk[4, k] = slack_of(estimate, beta, terms, task, offer, desk, image, k)
+
+
+@kernel
+def _realised_slack(estimate, beta, terms, task, offer, desk, k):
+    """Return the lead that holds in the worst context, or with probability 1 - chance.
+
+    D_c = phi(k, c) - (1 - alpha) phi(b, c); the baseline is judged in the same context.
+    """
+    values, keep, b = desk[5], 1.0 - task.alpha, offer.baseline
+    n = offer.ids.size
+    for j in range(n):
+        page = offer.pages[offer.ids[j]]
+        lead, square = 0.0, 0.0
+        for p in range(task.coords.size):
+            i = task.coords[p]
+            gap = page[i, k] - keep * page[i, b]
+            lead += gap * estimate.theta[i]
+            row = 0.5 * estimate.inverse[i, i] * gap
+            for q in range(p):
+                o = task.coords[q]
+                row += estimate.inverse[i, o] * (page[o, k] - keep * page[o, b])
+            square += 2.0 * row * gap
+        values[j] = lead - beta * root(square)
+    best = -math.inf
+    worst = math.inf
+    for j in range(n):
+        if offer.weights[j] > 0.0:
+            if not values[j] >= worst:  # NaN comes through
+                worst = values[j]
+            mass = 0.0
+            for o in range(n):
+                if values[o] >= values[j]:
+                    mass += offer.weights[o]
+            if mass >= 1.0 - terms.chance - ROUNDING:
+                best = max(best, values[j])
+    return best if terms.realised == CHANCE else worst
+
+
+@kernel
+def _deviation(estimate, beta, task, offer, k):
+    """Bound the deviation of D_c'theta over the set, from the covariance S of D_c.
+
+    sqrt(theta-hat'S theta-hat) + beta sqrt(lambda_max(V^-1/2 S V^-1/2)); the eigenvalue is bounded
+    by sqrt(trace((S V^-1)^2)), at most d^(1/4) times its root too large.
+    """
+    S = offer.covariance[min(k, offer.covariance.shape[0] - 1)]
+    spread, square = 0.0, 0.0
+    for p in range(task.coords.size):
+        i = task.coords[p]
+        for q in range(task.coords.size):
+            j = task.coords[q]
+            spread += estimate.theta[i] * S[i, j] * estimate.theta[j]
+            one, other = 0.0, 0.0
+            for r in range(task.coords.size):
+                o = task.coords[r]
+                one += S[i, o] * estimate.inverse[o, j]
+                other += S[j, o] * estimate.inverse[o, i]
+            square += one * other
+    return root(spread) + beta * math.sqrt(root(square))
+
+
+@kernel
+def observation_weight(estimate, beta, terms, task, offer, k):
+    """Return w = 1 / (sigma^2 + f s^2), s half the range of phi(k, c)'theta over the support.
+
+    s is declared, or 1/2 where nothing is known, or the least of 1/2, (S/2) times the diameter of
+    the support's features, and half the range that the confidence set allows.
+    """
+    if not math.isnan(terms.spread):
+        half = terms.spread
+    elif offer.ids.size == 0:
+        half = 0.5
+    else:
+        half = _half_range(estimate, beta, terms, task, offer, k)
+    return 1.0 / (terms.variance + terms.sharing * half * half)
+
+
+@kernel
+def _half_range(estimate, beta, terms, task, offer, k):
+    top, bottom, far, first = -math.inf, math.inf, 0.0, -1
+    for j in range(offer.ids.size):
+        if not offer.weights[j] > 0.0:
+            continue
+        page = offer.pages[offer.ids[j]]
+        mean, square = 0.0, 0.0
+        for p in range(task.coords.size):
+            i = task.coords[p]
+            mean += page[i, k] * estimate.theta[i]
+            row = 0.5 * estimate.inverse[i, i] * page[i, k]
+            for q in range(p):
+                row += estimate.inverse[i, task.coords[q]] * page[task.coords[q], k]
+            square += 2.0 * row * page[i, k]
+        width = beta * root(square)
+        top, bottom = max(top, mean + width), min(bottom, mean - width)
+        first = j if first < 0 else first
+        far = max(far, _distance(page, offer.pages[offer.ids[first]], task.coords, k))
+    half = 0.5
+    if top >= bottom:  # not where a bound is NaN
+        half = min(half, 0.5 * (min(1.0, top) - max(0.0, bottom)))
+    if 0.5 * terms.theta_bound * far < half:  # else the diameter cannot be what decides
+        half = min(half, 0.5 * terms.theta_bound * _diameter(task, offer, k))
+    return max(0.0, half)
+
+
+@kernel
+def _diameter(task, offer, k):
+    """Return the largest distance between two possible features of action k, or more."""
+    far, n = 0.0, offer.ids.size
+    for j in range(n):
+        if not offer.weights[j] > 0.0:
+            continue
+        page = offer.pages[offer.ids[j]]
+        if n > MANY:  # every value lies within S times the distance of psi's
+            far = max(far, 2.0 * _distance(page, offer.menu, task.coords, k))
+            continue
+        for o in range(j):
+            if offer.weights[o] > 0.0:
+                far = max(far, _distance(page, offer.pages[offer.ids[o]], task.coords, k))
+    return far
+
+
+@kernel
+def _distance(one, other, coords, k):
+    total = 0.0
+    for p in range(coords.size):
+        gap = one[coords[p], k] - other[coords[p], k]
+        total += gap * gap
+    return math.sqrt(total)
+
+
+@kernel
+def anchor(state, pooled, reports, pooled_reports, anchored, terms, beta):
+    """Write the estimate that also fits the baseline's reported rewards; tell if they contradict.
+
+    k = beta^2 / (n tau^2); V_k = V + k A, theta_k = V_k^-1 (U + k a); its radius is sqrt(2) beta.
+    The reports contradict the observations if J = ||theta_k - theta-hat||_V^2 + k sum (r -
+    psi_b'theta_k)^2 exceeds 2 beta^2.
+    """
+    d = pooled.moment.size
+    own, estimate, work = state
+    n = reports.scalars[0] + pooled_reports.scalars[0]
+    tolerance = max(terms.tolerance, 1e-4)
+    k = beta * beta / (n * tolerance * tolerance)
+    matrix = work[4 : 4 + d]
+    copy(pooled.gram, matrix)
+    for i in range(d):
+        for j in range(d):
+            both = reports.gram[i, j] + pooled_reports.gram[i, j]
+            matrix[i, j] += own.gram[i, j] + k * both
+        matrix[i, i] += terms.ridge
+        work[2, i] = own.moment[i] + pooled.moment[i]
+        work[2, i] += k * (reports.moment[i] + pooled_reports.moment[i])
+    invert(matrix, anchored.inverse)
+    for i in range(d):
+        anchored.theta[i] = dot(anchored.inverse[i], work[2])
+    strain = k * (reports.scalars[1] + pooled_reports.scalars[1])
+    for i in range(d):
+        shift = anchored.theta[i] - estimate.theta[i]
+        a = reports.moment[i] + pooled_reports.moment[i]
+        strain += terms.ridge * shift * shift - 2.0 * k * a * anchored.theta[i]
+        for j in range(d):
+            other = anchored.theta[j] - estimate.theta[j]
+            strain += (own.gram[i, j] + pooled.gram[i, j]) * shift * other
+            both = reports.gram[i, j] + pooled_reports.gram[i, j]
+            strain += k * both * anchored.theta[i] * anchored.theta[j]
+    return strain > 2.0 * beta * beta

@@ -1,0 +1,190 @@
+"""Ridge statistics of one agent: V, its inverse, log det V, U and theta-hat, in O(d^2) a round."""
+
+from __future__ import annotations
+
+import math
+
+from guardband.kernels._jit import kernel
+from guardband.kernels.linalg import copy, dot, invert, least_eigenvalue, rank_one
+
+__all__ = [
+    "absorb",
+    "absorb_tidily",
+    "copy_estimate",
+    "exact_eigenvalue",
+    "horizon_radius",
+    "prediction",
+    "radius",
+    "refresh",
+]
+
+TIDY = 1024.0  # observations between two rebuilds
+REFINEMENTS = 3  # V^-1 U, corrected twice: right to rounding even where V is nearly singular
+
+
+@kernel
+def radius(estimate, terms):
+    """Return beta, the radius of the confidence set (eq. conf, with sqrt(1 + sigma^2), delta / 2).
+
+    sigma sqrt(2 log(det(V)^(1/2) det(ridge I)^(-1/2) / (delta / 2))) + sqrt(ridge) theta_bound
+    """
+    spread = math.sqrt(estimate.scalars[0] + terms.confidence)
+    return terms.deviation * spread + math.sqrt(terms.ridge) * terms.theta_bound
+
+
+@kernel
+def horizon_radius(terms, dim, count, level):
+    """Return beta in its horizon form, from the number of observations instead of det V.
+
+    sigma sqrt(d log((1 + count L^2 / ridge) / delta')) + sqrt(ridge) theta_bound, where `level` is
+    log(1 / delta').
+    """
+    grown = math.log1p(count * terms.feature_bound * terms.feature_bound / terms.ridge)
+    spread = math.sqrt(dim * (grown + level))
+    return terms.deviation * spread + math.sqrt(terms.ridge) * terms.theta_bound
+
+
+@kernel
+def absorb(state, x, y, weight, guess):
+    """Learn from reward y of the vector x; return the growth of det V, which is at least 1.
+
+    `guess` is x'theta-hat as it was before the round's context was drawn.
+    """
+    own = state.own
+    gain = _learn(state, x, y, weight)
+    for i in range(x.size):
+        own.moment[i] += weight * y * x[i]
+        for j in range(x.size):
+            own.gram[i, j] += weight * (x[i] * x[j])
+    own.scalars[0] += 1.0
+    own.scalars[1] += weight * y * y
+    own.scalars[2] += weight * (guess * guess - 2.0 * y * guess)
+    own.scalars[3] += weight
+    return gain
+
+
+@kernel
+def absorb_tidily(state, pooled, x, y, weight, guess, ridge):
+    """Absorb with compensated sums, and now and then rebuild the estimate from them.
+
+    Heavy weights and long runs without a pooling would otherwise wear the inverse down until a
+    step shrinks det V, which no observation can. And a term that is added to a large sum again and
+    again is rounded the same way every time: W would in the end claim to know directions that were
+    never played.
+    """
+    own, _, work = state
+    d = x.size
+    gain = _learn(state, x, y, weight)
+    rest = work[
+        4 + d :
+    ]  # what rounding has left out: of W, of U, of three numbers; see `work_rows`
+    same = True
+    for k in range(4):
+        same = same and rest[d + 4 + k, 0] == own.scalars[k]
+    if not same:  # the sums come from elsewhere: from a file, from a pooling
+        rest[:] = 0.0
+    for i in range(d):
+        own.moment[i], rest[d, i] = _plus(own.moment[i], rest[d, i], weight * y * x[i])
+        for j in range(d):
+            term = weight * (x[i] * x[j])
+            own.gram[i, j], rest[i, j] = _plus(own.gram[i, j], rest[i, j], term)
+    square, fit = weight * y * y, weight * (guess * guess - 2.0 * y * guess)
+    own.scalars[0] += 1.0
+    own.scalars[1], rest[d + 1, 0] = _plus(own.scalars[1], rest[d + 1, 0], square)
+    own.scalars[2], rest[d + 2, 0] = _plus(own.scalars[2], rest[d + 2, 0], fit)
+    own.scalars[3], rest[d + 3, 0] = _plus(own.scalars[3], rest[d + 3, 0], weight)
+    for k in range(4):
+        rest[d + 4 + k, 0] = own.scalars[k]
+    if not gain >= 1.0 or own.scalars[0] % TIDY == 0.0:
+        refresh(state, pooled, ridge)
+
+
+@kernel
+def _plus(total, rest, term):
+    """Add a term and what was left out before; return the sum and what is left out now (Kahan)."""
+    wanted = term - rest
+    found = total + wanted
+    return found, (found - total) - wanted
+
+
+@kernel
+def _learn(state, x, y, weight):
+    """Update the estimate by one observation; return the growth of det V."""
+    _, estimate, work = state
+    scaled = work[1]
+    gain = rank_one(estimate.inverse, x, weight, scaled)
+    surprise = (weight / gain) * (y - dot(x, estimate.theta))
+    norm = 0.0
+    for i in range(x.size):
+        estimate.theta[i] += surprise * scaled[i]
+        norm += x[i] * x[i]
+    estimate.scalars[0] += math.log(gain)
+    estimate.scalars[1] += weight * norm
+    return gain
+
+
+@kernel
+def prediction(x, theta):
+    """Return x'theta-hat, which H is summed from; 0 where that is no number.
+
+    Any prediction is as right as another. One that is no number would stay in H for good.
+    """
+    guess = dot(x, theta)
+    return guess if math.isfinite(guess) else 0.0
+
+
+@kernel
+def refresh(state, pooled, ridge):
+    """Rebuild the estimate from the sums it follows from, free of rounding drift.
+
+    What is known of lambda_min(V) stays true: V never shrinks.
+    """
+    own, estimate, work = state
+    d = own.moment.size
+    estimate.scalars[1] = _add_up(state, pooled, ridge)
+    estimate.scalars[0] = invert(work[4 : 4 + d], estimate.inverse) - d * math.log(ridge)
+    for i in range(d):
+        estimate.theta[i] = 0.0
+    for _ in range(REFINEMENTS):
+        for i in range(d):  # what theta leaves unexplained: U - V theta
+            rest = pooled.moment[i] + own.moment[i] - ridge * estimate.theta[i]
+            for j in range(d):
+                rest -= (pooled.gram[i, j] + own.gram[i, j]) * estimate.theta[j]
+            work[2, i] = rest
+        for i in range(d):
+            estimate.theta[i] += dot(estimate.inverse[i], work[2])
+
+
+@kernel
+def _add_up(state, pooled, ridge):
+    """Write V to the agent's scratch; return its trace."""
+    d = state.own.moment.size
+    matrix = state.work[4 : 4 + d]
+    trace = 0.0
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = pooled.gram[i, j] + state.own.gram[i, j]
+        matrix[i, i] += ridge
+        trace += matrix[i, i]
+    return trace
+
+
+@kernel
+def exact_eigenvalue(state, pooled, ridge):
+    """Return lambda_min(V), and remember it together with today's trace."""
+    _add_up(state, pooled, ridge)
+    d = state.own.moment.size
+    least = least_eigenvalue(state.work[4 : 4 + d], state.work[2], state.work[3])
+    state.estimate.scalars[2] = least
+    state.estimate.scalars[3] = state.estimate.scalars[1]
+    return least
+
+
+@kernel
+def copy_estimate(source, target):
+    """Copy an estimate."""
+    copy(source.inverse, target.inverse)
+    for i in range(source.theta.size):
+        target.theta[i] = source.theta[i]
+    for i in range(source.scalars.size):
+        target.scalars[i] = source.scalars[i]

@@ -1,0 +1,148 @@
+"""What the simulator's loop needs besides the agents: the world, the draws, the books."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.kernels.types import Floats, Ints
+
+__all__ = [
+    "Books",
+    "Clock",
+    "Draws",
+    "Metric",
+    "Nature",
+    "Played",
+    "Scene",
+    "Sight",
+    "Squad",
+    "Trail",
+    "new_clock",
+]
+
+
+class Metric(IntEnum):
+    """The columns of the books: running sums per agent."""
+
+    REGRET = 0
+    REGRET_EXPECTED = 1
+    VIOLATIONS_EXPECTED = 2
+    VIOLATIONS_REALISED = 3
+    CONSERVATIVE = 4
+    REWARD = 5
+    BASELINE_REWARD = 6
+    VIOLATIONS_POLICY = 7  # the randomised choice was worth less than the floor, in expectation
+    STUCK = 8  # no certified action taught enough about the most promising one
+    OUTSIDE = 9  # theta was not in the set (of Guard-UCB, or of the paper's common loop)
+    OPTIMUM_PRUNED = 10  # the gate was open, but the pruned set lacked the best action by psi
+    VIOLATIONS_CONSERVATIVE = 11  # as realised, in conservative rounds
+    VIOLATIONS_CONSERVATIVE_EXPECTED = 12  # by expectation, in conservative rounds
+
+
+class Squad(NamedTuple):
+    """The tasks of all agents."""
+
+    coords: Ints  # (M, d) features in use, padded
+    size: Ints  # (M,) how many of them count
+    alpha: Floats  # (M,)
+    rho: Floats  # (M,)
+    judged: Floats  # (M,) the alpha by which violations are counted; NaN: they are not
+
+
+class Nature(IntEnum):
+    """How a round's true features come about."""
+
+    TABLE = 0  # phi and psi are tables; the round's context picks a page of both
+    FRESH = 1  # phi = psi + noise, drawn anew in each round
+    FORECAST = 2  # psi is the mean of phi over this round's distribution of contexts
+
+
+class Sight(IntEnum):
+    """What agents see of a round's true features."""
+
+    HIDDEN = 0  # nothing: they choose by psi and learn from psi
+    AFTER = 1  # once they have chosen: they choose by psi and learn from phi
+    OBSERVED = 2  # everything: they choose by phi and learn from phi
+
+
+class Scene(NamedTuple):
+    """The world of one trial, one page per context; features once for all agents.
+
+    Where a round has a page of its own (FRESH, FORECAST), it is written to the last one.
+    """
+
+    nature: int
+    menu: Floats  # (pages, d, K) psi, what agents are given
+    truth: Floats  # (pages, d, K) phi
+    expected: Floats  # (pages, G, K) psi'theta, by distinct task
+    realised: Floats  # (pages, G, K) phi'theta, by distinct task
+    best: Ints  # (pages, G) argmax psi'theta
+    baseline: Ints  # (pages, M)
+    baseline_reward: Floats  # (pages, M) r_b as the agents are told
+    gap: Floats  # (pages, M) for the gap gate; zeros where it is not told
+    group: Ints  # (M,) an agent's distinct task
+    theta: Floats  # (d,)
+    masked: Floats  # (G, d) theta with zeros outside the task
+    rank: int  # FORECAST: the baseline is the rank-th best by psi'theta
+    high: float  # FORECAST: the largest baseline reward, for the gap
+    spread: float  # FRESH: the standard deviation of phi - psi
+    desk: Floats  # (3, K) scratch for the means and bounds of a menu
+    sight: int = 0  # what this scene's agents see
+
+
+class Draws(NamedTuple):
+    """All randomness of a stretch of n rounds, drawn beforehand and shared by all algorithms."""
+
+    contexts: Ints  # (n,)
+    noise: Floats  # (n, M) reward noise
+    zeta: Floats  # (n, M, d) unit vectors, or (n, 1, d): the same for all agents
+    coin: Floats  # (n, M) uniform
+    rho: Floats  # (n,) overrides every task's rho, or (0,)
+    fresh: Floats  # FRESH: (n, K, d) standard normal; else (0, 0, 0)
+    support: Ints  # FORECAST: (n, S) the contexts that are possible; else (0, 0)
+    weights: Floats  # FORECAST: (n, S) their probabilities; else (0, 0)
+    normal: Floats = np.zeros((0, 0, 0))  # (n, M, d) standard normal, for sampled parameters
+    order: Ints = np.zeros((0, 0), np.int64)  # (n, M) in which order agents act
+
+
+class Clock(NamedTuple):
+    """What the fleet as a whole remembers from round to round."""
+
+    ints: Ints  # (4,) rounds played, round of the last pooling, poolings, checkpoints passed
+    logdet: Floats  # (1,) log det(V / ridge) at the last pooling
+
+
+class Books(NamedTuple):
+    """Running sums, and copies of them at the checkpoints."""
+
+    totals: Floats  # (M, metrics)
+    checkpoints: Ints  # (P,) rounds, rising
+    curves: Floats  # (P, M, metrics)
+    syncs: Ints  # (P,)
+
+
+class Trail(NamedTuple):
+    """Every round, where it was asked for; arrays of no rounds otherwise."""
+
+    actions: Ints  # (T, M)
+    conservative: NDArray[np.bool_]  # (T, M)
+    rewards: Floats  # (T, M) noise-free
+    synced: NDArray[np.bool_]  # (T,)
+
+
+class Played(NamedTuple):
+    """What an agent did in a round, and what it was worth without noise."""
+
+    action: int
+    conservative: bool
+    mean: float  # psi'theta of what was played
+    reward: float  # phi'theta of what was played
+
+
+def new_clock() -> Clock:
+    """Return the clock of a fleet before its first round."""
+    return Clock(np.zeros(4, np.int64), np.zeros(1))

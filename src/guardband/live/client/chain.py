@@ -1,0 +1,296 @@
+"""The agent's side of a stream: what it counted, which cuts it made, and what it may compute with.
+
+A chain never changes; every step returns the next one. It knows no clock, no network and no random
+numbers: names of streams and versions are given to it. Write it down after every step
+(`save_chain`), and make that durable before a cut is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from guardband.kernels.types import Floats
+from guardband.live.messages import Cut, Mark, News, Refused, Register, Report, Upload, Uploaded
+from guardband.live.total import Total, empty_total, total_sum, upper_places
+
+__all__ = ["Chain", "Step", "Verdict"]
+
+KEPT_CUTS = 64  # with their sums: epochs that contain one of them can be adopted
+KEPT_MARKS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
+NOTHING = Mark(0, "")
+
+
+class Verdict(StrEnum):
+    """What became of news, or what to do after a refusal."""
+
+    ADOPTED = "adopted"
+    OLD = "old"  # nothing newer than what the chain has seen
+    WAIT = "wait"  # not usable now: a later epoch will be
+    RESEND = "resend"  # the coordinator is behind: send the newest cut again
+    REGISTER = "register"  # it does not know the stream: register, then send again
+    CONTINUED = "continued"  # the stream was sealed: register the new one, which takes the rest
+    CONFLICT = "conflict"  # somebody else wrote to the stream: a new one, from nothing
+    KEEP = "keep"  # nothing to do
+
+
+class Step(NamedTuple):
+    """The next chain, and why."""
+
+    chain: Chain
+    verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """One stream as its agent knows it.
+
+    Attributes
+    ----------
+    stream
+        Its name.
+    cuts
+        The cuts whose sums are kept, oldest first; the last is what the next upload sends.
+    parts
+        What was counted between one cut and the next; sums of parts are never differences.
+    open
+        What was counted since the last cut.
+    marks
+        Older cuts, by name.
+    base
+        What the coordinator is believed to hold.
+    answered
+        The newest epoch for which the last cut is the answer.
+    seen
+        The newest epoch ever heard of.
+    epoch, pooled, since
+        The adopted epoch, its sum, and this stream's entry in that sum (None: it has none).
+    moved
+        The sealed stream whose rest this one took, with the cut at which it ended.
+    conflicts
+        How often a stream had to be given up.
+    """
+
+    stream: str
+    cuts: tuple[Cut, ...]
+    parts: tuple[Total, ...] = ()
+    open: Total
+    marks: tuple[Mark, ...] = ()
+    base: Mark = NOTHING
+    answered: int = 0
+    seen: int = 0
+    epoch: int = 0
+    pooled: Total | None = None
+    since: Mark | None = None
+    moved: tuple[str, Mark] | None = None
+    conflicts: int = 0
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", self.open.dim)
+
+    @classmethod
+    def start(cls, stream: str, dim: int) -> Chain:
+        """Return a chain that has counted nothing."""
+        zero = empty_total(dim)
+        return cls(stream=stream, cuts=(Cut("", zero, 0),), open=zero)
+
+    @property
+    def newest(self) -> Cut:
+        """The cut that the next upload sends."""
+        return self.cuts[-1]
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the coordinator is believed to hold the newest cut."""
+        return self.newest.mark == self.base
+
+    @property
+    def total(self) -> Total:
+        """All that the stream has counted."""
+        return total_sum(self.dim, (self.newest.total, self.open))
+
+    @property
+    def own(self) -> Total:
+        """What the agent adds to `pooled`: all of its own that the sum does not contain."""
+        if self.since is None:
+            return total_sum(self.dim, (self.cuts[0].total, *self.parts, self.open))
+        return self._after(self.since)
+
+    def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> Chain:
+        """Return the chain with one more observation, rounded as the kernels round it."""
+        d, upper = self.dim, upper_places(self.dim)
+        outer = np.empty((d + 1, d + 1))
+        outer[:d, :d] = weight * np.multiply.outer(psi, psi)
+        outer[:d, d] = (weight * reward) * psi
+        outer[d, d] = (weight * reward) * reward
+        n, gram, surprise, weights = self.open
+        more = Total(
+            n + 1,
+            gram + outer[upper],
+            surprise + weight * (guess * guess - 2.0 * reward * guess),
+            weights + weight,
+        )
+        return replace(self, open=more)
+
+    def cut(self, version: str, *, round: int = 0, for_epoch: int = 0, min_batch: int = 1) -> Chain:
+        """Return the chain with a cut under a fresh `version`, if there is enough for one.
+
+        With `for_epoch`, the newest cut becomes the answer to that epoch; an answer is given once
+        and never overtaken by a later cut. With fewer than `min_batch` new observations no cut is
+        made, and the answer is the last one. `round` is the latest round counted, where agents
+        share contexts. Write the chain down durably before its upload is sent.
+        """
+        if self.answered > self.seen and (not self.acknowledged or for_epoch == self.answered):
+            return self
+        chain = self
+        if self.open.n >= max(1, min_batch):
+            made = Cut(version, self.total, max(round, self.newest.round))
+            chain = replace(
+                self,
+                cuts=(*self.cuts, made),
+                parts=(*self.parts, self.open),
+                open=empty_total(self.dim),
+            )._pruned()
+        return replace(chain, answered=max(chain.answered, for_epoch))
+
+    def upload(self, *, trigger: bool = False, report: Report | None = None) -> Upload:
+        """Return the request that sends the newest cut."""
+        return Upload(
+            base=self.base,
+            cut=self.newest,
+            for_epoch=self.answered if self.answered > self.seen else None,
+            trigger=trigger,
+            seen_epoch=self.seen,
+            report=Report() if report is None else report,
+        )
+
+    def register(
+        self, *, task: str, schema_hash: str, uses: tuple[int, ...], library: str
+    ) -> Register:
+        """Return the request that makes the stream known."""
+        return Register(
+            stream=self.stream,
+            task=task,
+            schema_hash=schema_hash,
+            uses=uses,
+            library=library,
+            continue_of=self.moved,
+        )
+
+    def stored(self, answer: Uploaded) -> Chain:
+        """Return the chain after an upload was accepted; one of a former stream is ignored."""
+        if not self._knows(answer.mark):
+            return self
+        base = answer.mark if answer.mark.n >= self.base.n else self.base
+        # A trigger that opened no epoch answered none: the next epoch gets a cut of its own.
+        heard = answer.open.epoch if answer.open is not None else 0
+        answered = self.answered if self.answered == heard else min(self.answered, self.seen)
+        return replace(self, base=base, answered=answered)
+
+    def refused(self, problem: Refused, *, stream: str) -> Step:
+        """Return what follows from a refusal; `stream` is a fresh name, used where one is needed.
+
+        Where the coordinator holds a cut of this chain, it is behind (an old duplicate, or it was
+        restored): the cumulative totals heal it. Where it holds another's, this chain is a copy or
+        went back in time: what is not acknowledged may already be counted there, so it is
+        forgotten, and never sent again under another name.
+        """
+        if problem.more.get("stream", self.stream) != self.stream:
+            return Step(self, Verdict.KEEP)
+        if problem.code not in ("chain_conflict", "sealed", "already_continued"):
+            unknown = problem.code == "unknown_stream"
+            return Step(self, Verdict.REGISTER if unknown else Verdict.KEEP)
+        if problem.code == "already_continued":
+            return Step(self.anew(stream), Verdict.CONFLICT)
+        held = problem.more["stored"]
+        mark = Mark(held["n"], held["version"])
+        if not self._knows(mark):
+            return Step(self.anew(stream), Verdict.CONFLICT)
+        if problem.code == "sealed":
+            return self._continued(stream, mark)
+        chain = replace(self, base=mark)
+        return Step(chain, Verdict.KEEP if chain.acknowledged else Verdict.RESEND)
+
+    def adopt(self, news: News, *, next_round: int | None = None) -> Step:
+        """Return the chain that computes with the epoch in `news`, where it can.
+
+        `next_round` is the round of the agent's next decision, where agents share contexts: an
+        epoch that contains rewards of that round or a later one must wait. An epoch without a sum
+        ends the use of the one before: the agent goes on with its own data alone. After a CONFLICT
+        the caller takes `anew` and forgets its pending decisions.
+        """
+        if news.epoch <= self.seen:
+            return Step(self, Verdict.OLD)
+        if next_round is not None and news.round >= next_round:
+            return Step(self, Verdict.WAIT)
+        chain = replace(self, seen=news.epoch)
+        own = news.own if news.own is not None and news.own.n > 0 else None
+        if own is not None and not self._knows(own):
+            return Step(self, Verdict.CONFLICT)
+        if news.total is None and self.pooled is not None:
+            # Too few tasks are left for a sum. The one in use holds data that were taken out.
+            return Step(replace(chain, epoch=news.epoch, pooled=None, since=None), Verdict.ADOPTED)
+        kept = own is None or any(cut.mark == own for cut in self.cuts)
+        if news.total is None or not kept:
+            return Step(chain, Verdict.WAIT)
+        chain = replace(chain, epoch=news.epoch, pooled=news.total, since=own)
+        return Step(chain, Verdict.ADOPTED)
+
+    def anew(self, stream: str) -> Chain:
+        """Return a new stream that has counted nothing; the adopted sum stays valid."""
+        fresh = Chain.start(stream, self.dim)
+        return replace(
+            fresh,
+            seen=self.seen,
+            epoch=self.epoch,
+            pooled=self.pooled,
+            conflicts=self.conflicts + 1,
+        )
+
+    def _continued(self, stream: str, mark: Mark) -> Step:
+        """Return a new stream with what the sealed one did not get to send."""
+        # What was taken over once is not taken over again: the first cut holds all of it, so where
+        # nothing was stored, the rest would descend from two streams, and only one can be named.
+        twice = self.moved is not None and mark == NOTHING
+        if twice or not any(cut.mark == mark for cut in self.cuts):
+            return Step(self.anew(stream), Verdict.CONFLICT)
+        fresh = replace(
+            Chain.start(stream, self.dim),
+            open=self._after(mark),
+            moved=(self.stream, mark),
+            seen=self.seen,
+            epoch=self.epoch,
+            conflicts=self.conflicts,
+        )
+        # A coordinator that was restored and then sealed the stream ends before the adopted
+        # entry: that sum contains part of the rest, and must go.
+        contained = self.since is not None and self.since.n > mark.n
+        return Step(replace(fresh, pooled=None if contained else self.pooled), Verdict.CONTINUED)
+
+    def _after(self, mark: Mark) -> Total:
+        """Return what was counted after one of the kept cuts."""
+        place = next(k for k, cut in enumerate(self.cuts) if cut.mark == mark)
+        return total_sum(self.dim, (*self.parts[place:], self.open))
+
+    def _knows(self, mark: Mark) -> bool:
+        """Tell whether a cut is one of this chain's."""
+        return (
+            mark == NOTHING or any(cut.mark == mark for cut in self.cuts) or mark in set(self.marks)
+        )
+
+    def _pruned(self) -> Chain:
+        """Return the chain without its oldest sums, of which the names are kept."""
+        cuts, parts, marks = list(self.cuts), list(self.parts), list(self.marks)
+        while len(cuts) > KEPT_CUTS:
+            if self.since is None or cuts[0].mark != self.since:
+                marks.append(cuts.pop(0).mark)
+                parts.pop(0)
+            else:  # the sum in use begins here: join the next two parts instead
+                marks.append(cuts.pop(1).mark)
+                parts[:2] = [total_sum(self.dim, parts[:2])]
+        named = tuple(mark for mark in marks if mark != NOTHING)
+        return replace(self, cuts=tuple(cuts), parts=tuple(parts), marks=named[-KEPT_MARKS:])

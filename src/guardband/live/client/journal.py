@@ -1,0 +1,353 @@
+"""An agent's memory on disk: one SQLite file in which every decision and every reward is safe.
+
+What `decide` and `observe` have returned survives the death of the process (WAL, NORMAL); what is
+uploaded survives a power cut as well, because `flush` puts the log on disk first. Several processes
+of one host may share the file: each asks, before it acts, whether another has moved it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from guardband.live.client.journal_schema import COLUMNS, FORMAT, MIGRATIONS
+from guardband.live.sqlite import apsw, connect
+
+__all__ = ["Head", "Journal", "JournalError", "Kept"]
+
+PAGE = 2048  # rewards touch two pages each; large menus overflow into more
+BUSY_MS = 10_000
+CHECKPOINT_PAGES = 8_000  # a backstop: `tidy` does it in the background
+
+ADD = f"INSERT INTO decision VALUES ({', '.join('?' * COLUMNS)})"
+# "WHERE d.seq = ?" would be planned anew for every value, which takes longer than the search.
+FIND = """
+    SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.floor, d.margin, d.x, d.guess,
+           d.weight, d.careful, o.ended, o.reward, o.late
+    FROM (SELECT ?1 AS wanted) JOIN decision d ON d.seq = wanted
+    LEFT JOIN outcome o ON o.seq = wanted
+"""
+END = """
+    INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE
+    SET ended = excluded.ended, reward = excluded.reward, stream = excluded.stream, k = excluded.k
+"""
+FIRST_END = "INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, NULL)"
+SAVE_HEAD = """
+    UPDATE head SET stream = ?, settled = ?, n = ?, own = ?, round = ?, due = ?, heard = ?,
+           tally = ?, revision = ? WHERE id = 1
+"""
+# What to do about what SQLite says.
+ADVICE = {
+    apsw.FullError: "Make room on the disk.",
+    apsw.BusyError: f"Another process has held it for {BUSY_MS // 1000} s: see which one.",
+    apsw.ReadOnlyError: "See whether the folder and the files in it may be written.",
+    apsw.CantOpenError: "See whether its folder is still there and may be written.",
+    apsw.IOError: "See whether its folder is still there and the disk is sound.",
+    apsw.CorruptError: "It is damaged: put it aside, and the agent begins a new journal.",
+    apsw.NotADBError: "It is no journal: put it aside, and the agent begins a new one.",
+    apsw.ConstraintError: "A number is missing or not finite: see what the agent was given.",
+    apsw.ConnectionClosedError: "The agent was closed meanwhile: make a new one.",
+}
+
+
+class JournalError(OSError):
+    """The journal cannot be used; the message says why and what to do."""
+
+
+class Head(NamedTuple):
+    """What moves with every reward."""
+
+    stream: int  # which of the streams in this journal is in use
+    settled: int  # all decisions up to this one have ended
+    n: int  # observations that count
+    own: bytes  # sums since the last cut: W, U and four numbers
+    round: int  # the latest round that counts
+    due: int  # whether a pooling is due
+    heard: int  # rewards that are here before their turn
+    tally: bytes  # counts and sums of what ended
+    revision: int  # moves with everything else in the journal that agents read
+
+
+class Kept(NamedTuple):
+    """A decision as far as its reward needs it, and how it ended, if it did."""
+
+    seq: int
+    stream: int
+    at: float
+    round: int
+    config: int
+    kind: str
+    floor: float | None
+    margin: float | None
+    x: bytes
+    guess: float
+    weight: float
+    careful: int
+    ended: int | None
+    reward: float | None
+    late: float | None
+
+
+class Journal:
+    """One SQLite file. Not for several threads at once: whoever shares one holds a lock.
+
+    Parameters
+    ----------
+    path
+        The file; its folder is made where it does not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.path.exists():  # closing a file that is in use would take SQLite's locks away
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # it may hold patients
+        self._aside: Any = None
+        self._db: Any = None
+        self._asking = threading.Lock()  # the connection aside is for one at a time
+        self._open()
+
+    def _open(self) -> None:
+        self._version = -1
+        try:
+            self._db = self._connect()
+            # One cursor for all: what it read last is let go when it executes the next statement.
+            self._execute = self._db.cursor().execute
+            self._migrate()
+        except BaseException as error:
+            self.rest()
+            if not isinstance(error, apsw.Error):
+                raise
+            raise JournalError(
+                f"{self.path} cannot be opened as a journal: {error}.{_advice(error)}"
+            ) from error
+
+    def _connect(self) -> apsw.Connection:
+        db = connect(self.path, BUSY_MS, refusal=JournalError, page_size=PAGE)
+        db.pragma("synchronous", "normal")
+        db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        return db
+
+    def _migrate(self) -> None:
+        self._execute("BEGIN IMMEDIATE")
+        found = int(self._db.pragma("user_version"))
+        if found > FORMAT:
+            raise JournalError(
+                f"{self.path} has format {found}, newer than the {FORMAT} this version of "
+                "guardband reads: upgrade guardband."
+            )
+        for step in MIGRATIONS[found:]:
+            self._execute(step)
+        self._execute(f"PRAGMA user_version = {FORMAT}")
+        self._execute("COMMIT")
+
+    def begin(self) -> bool:
+        """Begin a transaction; tell whether others have written since the last one ended."""
+        if self._db is None:
+            self._open()
+        try:
+            self._execute("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            raise self._failure(error) from error
+        return bool(self._db.data_version() != self._version)
+
+    def commit(self) -> None:
+        """Keep what the transaction did, all of it; or nothing, and raise."""
+        try:
+            self._execute("COMMIT")
+        except apsw.Error as error:
+            self.undo(error)
+        self._version = self._db.data_version()
+
+    def undo(self, cause: BaseException) -> None:
+        """Let everything be as it was before the transaction; raise if SQLite is the cause."""
+        self._version = -1
+        try:
+            if self._db is not None and self._db.in_transaction:
+                self._execute("ROLLBACK")
+        except apsw.ConnectionClosedError:
+            pass
+        except apsw.Error:  # the next transaction opens the file anew
+            self.rest()
+        if isinstance(cause, apsw.Error):
+            raise self._failure(cause) from cause
+
+    def _failure(self, error: apsw.Error) -> JournalError:
+        return JournalError(
+            f"{self.path} cannot be used: {error}. Nothing was changed.{_advice(error)}"
+        )
+
+    # What decide and observe do.
+
+    def add(self, row: Sequence[Any]) -> None:
+        """Write a decision down."""
+        self._execute(ADD, row)
+
+    def find(self, seq: int) -> Kept | None:
+        """Return a decision, if it is kept."""
+        row = self._execute(FIND, (seq,)).fetchone()
+        return None if row is None else Kept._make(row)
+
+    def end(
+        self,
+        seq: int,
+        ended: int,
+        reward: float | None,
+        at: float,
+        counted: tuple[int | None, int | None] = (None, None),
+        *,
+        first: bool = False,
+    ) -> None:
+        """Write down how a decision ended, or that its reward is here.
+
+        `counted` is the stream in which it counts, and as which observation of that; `first` says
+        that nothing was written about it before.
+        """
+        self._execute(FIRST_END if first else END, (seq, ended, reward, at, *counted))
+
+    def save_head(self, head: tuple[Any, ...]) -> None:
+        """Write down what moves with every reward: the fields of a `Head`."""
+        self._execute(SAVE_HEAD, head)
+
+    def head(self) -> Head | None:
+        """Return what moves with every reward; None: the journal is new."""
+        row = self._execute(
+            "SELECT stream, settled, n, own, round, due, heard, tally, revision FROM head"
+        ).fetchone()
+        return None if row is None else Head._make(row)
+
+    # The rest is rare.
+
+    def add_head(self, head: Head) -> None:
+        """Write the first head."""
+        self._execute(f"INSERT INTO head VALUES (1, {', '.join('?' * 9)})", head)
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement; also for what changes something, in a transaction."""
+        try:
+            return list(self._execute(sql, values))
+        except apsw.Error as error:
+            raise self._failure(error) from error
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Return the first row of a statement, if there is one."""
+        rows = self.query(sql, values)
+        return rows[0] if rows else None
+
+    def last(self) -> tuple[int, int, float]:
+        """Return number, round and time of the newest decision; zeros where there is none."""
+        row = self.one("SELECT seq, round, at FROM decision ORDER BY seq DESC LIMIT 1")
+        return (0, 0, 0.0) if row is None else (row[0], row[1], row[2])
+
+    def count(self, stream: int, key: str, by: int = 1) -> None:
+        """Add to a counter of a stream."""
+        self._execute(
+            "INSERT INTO tally VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            (stream, key, by),
+        )
+
+    def counts(self, stream: int) -> dict[str, int]:
+        """Return the counters of a stream."""
+        return dict(self._execute("SELECT key, count FROM tally WHERE stream = ?", (stream,)))
+
+    def note_late(self, seq: int, reward: float) -> None:
+        """Keep a reward that came after its window; it does not count."""
+        self._execute("UPDATE outcome SET late = ? WHERE seq = ?", (reward, seq))
+
+    def about(self) -> dict[str, Any]:
+        """Return what the journal says of its agent."""
+        return {key: json.loads(value) for key, value in self.query("SELECT * FROM meta")}
+
+    def decision(self, seq: int) -> dict[str, Any] | None:
+        """Return all that was written down with a decision, by column; None: it is not kept."""
+        found = self.one("SELECT * FROM decision WHERE seq = ?", (seq,))
+        return None if found is None else dict(zip(self.columns(), found, strict=True))
+
+    def columns(self) -> list[str]:
+        """Return the names of a decision's columns, in their order."""
+        return [column[1] for column in self.query("PRAGMA table_info(decision)")]
+
+    def counted(self, stream: int, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
+        """Yield (k, x, weight, guess, reward) of a stream's observations after < k <= upto."""
+        yield from self._execute(
+            "SELECT o.k, d.x, d.weight, d.guess, o.reward FROM outcome o JOIN decision d USING(seq)"
+            " WHERE o.stream = ? AND o.k > ? AND o.k <= ? ORDER BY o.k",
+            (stream, after, upto),
+        )
+
+    def prune(self, keep: int, settled: int, batch: int) -> int:
+        """Forget up to `batch` of the oldest decisions that have ended, beyond `keep`."""
+        ((oldest,),) = self.query("SELECT min(seq) FROM decision")
+        first = settled + 1 if oldest is None else oldest
+        last = min(settled - max(keep, 1), first + batch - 1)
+        if last < first:
+            return 0
+        self._execute("DELETE FROM decision WHERE seq <= ?", (last,))
+        self._execute("DELETE FROM outcome WHERE seq <= ?", (last,))
+        self._execute(
+            "DELETE FROM epoch WHERE adopted_at IS NOT NULL AND epoch < "
+            "(SELECT min(epoch) FROM decision)"
+        )
+        return last - first + 1
+
+    # What takes its time; none of it needs the lock of whoever shares the journal.
+
+    def flush(self) -> None:
+        """Put everything that was committed on disk, as a FULL commit would.
+
+        The log is synchronised as a file: no reader and no writer waits for it.
+        """
+        try:
+            for path, way in ((f"{self.path}-wal", os.O_RDWR), (self.path.parent, os.O_RDONLY)):
+                handle = os.open(path, way)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path} cannot be put on disk: {error}. {ADVICE[apsw.IOError]}"
+            ) from error
+
+    def query_aside(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that only reads, over a connection of its own."""
+        with self._asking:
+            try:
+                if self._aside is None:
+                    self._aside = self._connect()
+                return list(self._aside.execute(sql, values))
+            except apsw.Error as error:
+                raise self._failure(error) from error
+
+    def tidy(self) -> None:
+        """Move the log into the file, as far as nobody is in the way."""
+        self.query_aside("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def rest(self) -> None:
+        """Close the file until the next transaction.
+
+        No connection may be open while the process forks: SQLite would believe in the child that
+        it has the locks of its parent, and somebody else could take the log away under it.
+        """
+        with self._asking:
+            for connection in (self._aside, self._db):
+                if connection is not None:
+                    connection.close()
+            self._aside = self._db = None
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._asking:
+            if self._aside is not None:
+                self._aside.close()
+        if self._db is not None:
+            self._db.close()
+
+
+def _advice(error: apsw.Error) -> str:
+    return next((f" {text}" for kind, text in ADVICE.items() if isinstance(error, kind)), "")

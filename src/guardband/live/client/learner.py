@@ -1,0 +1,206 @@
+"""One task's algorithm in a space: the library's team of one, told what the space says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from guardband.agent.decision import GUARD_REASONS, REASONS
+from guardband.agent.engine import Awaited, Request, Verdict
+from guardband.agent.team import Team
+from guardband.algorithms import GuardUCB
+from guardband.facts import Facts
+from guardband.kernels.sync import due_anytime
+from guardband.kernels.types import Statistic
+from guardband.live.space import Space
+from guardband.live.total import Total, empty_total, statistic_of
+
+__all__ = ["CONSERVATIVE", "Learner", "Ruled"]
+
+# Sentences of decisions by the short keys that journals and reports have for them.
+KEYS = {sentence: key for key, sentence in GUARD_REASONS.items()} | {
+    REASONS[reason]: reason.name.lower().replace("_", "-") for reason in REASONS
+}
+CONSERVATIVE = ("careful", "stuck", "gate", "empty", "no-baseline-reward", "no-reward-floor")
+
+
+class Ruled(NamedTuple):
+    """What is played, and what the algorithm would have played, where that was not allowed."""
+
+    played: Verdict
+    wish: int | None
+
+
+def short(reason: str) -> str:
+    """Return the short key of a decision's reason."""
+    return KEYS.get(reason, reason)
+
+
+def delta_share(space: Space, share: float, epoch: int, excluded: int = 0) -> float:
+    """Return the part of delta that one stream may use up in its p-th set of data, p = epoch + 1.
+
+    Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2).
+
+    People may have left out tasks because of their rewards, any of 2^M sets of them. One half is
+    for the case that they left out none, the other for all other cases: with k tasks out
+    1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" has no such half.
+    """
+    p = epoch + 1
+    choice = 1.0 / ((math.e - 1.0) * (space.agents + 1) ** excluded) if excluded else 1.0
+    if space.shares == "equal":
+        return choice * 6.0 * space.delta / (math.pi**2 * space.agents * p * p)
+    return choice * 0.5 * space.delta * share / (p * (p + 1))
+
+
+def level_of(space: Space, base: float, share: float, epoch: int, excluded: int = 0) -> float:
+    """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space.
+
+    Guard-UCB with two radii halves its share, as the others do for two sources of noise.
+    """
+    if space.shares == "equal" and space.algorithm == "guard-ucb" and not excluded:
+        return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
+    part = delta_share(space, share, epoch, excluded)
+    learner = space.learner(delta=part)
+    if isinstance(learner, GuardUCB):
+        return 2.0 * math.log((2.0 if learner.radius in ("best", "paper") else 1.0) / part)
+    facts = Facts((tuple(range(space.dim)),), space.dim)
+    return float(learner.plan(facts).terms.confidence)
+
+
+def only_baseline(request: Request) -> Request:
+    """Return the request with the baseline's action alone."""
+    b = request.baseline
+    return request._replace(
+        menu=np.ascontiguousarray(request.menu[:, b : b + 1]),
+        baseline=0,
+        pages=np.ascontiguousarray(request.pages[:, :, b : b + 1]),
+        covariance=request.covariance[b : b + 1]
+        if len(request.covariance) > 1
+        else (request.covariance),
+    )
+
+
+class Learner:
+    """What a live agent computes with; no clock, no file, no network.
+
+    Parameters
+    ----------
+    space
+        The rules.
+    task
+        The task's name.
+    uses
+        The features it uses.
+    reward_floor
+        As for `gb.Agent`.
+    seed
+        For its coins.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        task: str,
+        uses: tuple[int, ...],
+        *,
+        reward_floor: float | None,
+        seed: int,
+    ) -> None:
+        self.space = space
+        self.team = Team(
+            {task: uses},
+            dim=space.dim,
+            algorithm=space.learner(task),
+            feature_bound=space.feature_bound,
+            horizon=None,
+            reward_floor=reward_floor,
+            seed=seed,
+            company=space.agents,
+        )
+        self.state = self.team.states[0]
+        self._base = float(self.team.engine.terms.confidence)
+        self._kernel_decides = space.sync.trigger == "anytime" and space.algorithm == "guard-ucb"
+
+    def load(self, pooled: Total | None, handed_in: Total, own: bytes) -> None:
+        """Compute with these sums from now on."""
+        dim = self.space.dim
+        everybody = empty_total(dim) if pooled is None else pooled
+        self.team.adopt(statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
+
+    def set_level(self, share: float, epoch: int, excluded: int) -> None:
+        """Use the confidence that is due in this epoch."""
+        level = level_of(self.space, self._base, share, epoch, excluded)
+        self.team.engine.set_confidence(level)
+
+    def own(self) -> bytes:
+        """Return what was learned since the last cut, for the journal."""
+        gram, moment, scalars = self.state.own
+        return gram.tobytes() + moment.tobytes() + scalars.tobytes()
+
+    def decide(self, request: Request, turn: int, coin: float) -> Verdict:
+        """Return what the algorithm plays."""
+        return self.team.engine.decide(0, request, 1, turn, coin)
+
+    def stand_back(self, request: Request, turn: int, coin: float, key: str, why: str) -> Ruled:
+        """Return the baseline's action, whatever the algorithm would play; `why` says so.
+
+        What is learned from it is what the baseline's own features teach.
+        """
+        wished = self.decide(request, turn, coin) if key == "shadow" else None
+        plain = self.decide(only_baseline(request), turn, coin)
+        kept = np.zeros(request.menu.shape[1], np.bool_)
+        kept[request.baseline] = True
+        if wished is not None:
+            kept = wished.kept
+            why += f"; it would have played action {wished.action}: {wished.reason}"
+        played = plain._replace(
+            action=request.baseline,
+            kind="baseline",
+            reason=why,
+            propensity=1.0,
+            promise="baseline",
+            certificate="baseline",
+            kept=kept,
+        )
+        return Ruled(played, None if wished is None else wished.action)
+
+    def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
+        """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""
+        team, sync = self.team, self.space.sync
+        due = team.engine.learn(0, awaited, reward, team.logdet_pooled, since, n)
+        if self._kernel_decides:
+            return bool(due)
+        now = float(self.state.estimate.scalars[0])
+        if sync.trigger == "anytime":
+            agents = self.space.agents
+            return agents > 1 and bool(
+                due_anytime(now, team.logdet_pooled, since, n, agents, self.space.dim)
+            )
+        growth = now - team.logdet_pooled
+        if sync.trigger == "paper":
+            return growth * since >= sync.budget
+        return sync.trigger == "ratio" and growth >= math.log1p(sync.growth)
+
+    def radius(self) -> float:
+        """Return beta, for people: from the width that a decision on one feature would have."""
+        task = self.team.coords[0]
+        menu = np.zeros((self.space.dim, 1))
+        menu[task[0], 0] = 1.0
+        empty: Any = np.zeros((0, 0, 0))
+        verdict = self.decide(Request(menu, 0, None, empty, np.zeros(0), empty), 1, 0.0)
+        spread = float(self.state.estimate.inverse[task[0], task[0]])
+        return verdict.width / math.sqrt(spread) if spread > 0.0 else math.nan
+
+
+def pack(own: Total) -> bytes:
+    """Return what `Learner.own` writes of the same sums."""
+    return b"".join(array.tobytes() for array in statistic_of(own))
+
+
+def unpack(own: bytes, dim: int) -> Statistic:
+    """Return the statistic that `Learner.own` wrote."""
+    numbers = np.frombuffer(own, np.float64)
+    gram, moment, scalars = np.split(numbers, [dim * dim, dim * dim + dim])
+    return Statistic(gram.reshape(dim, dim).copy(), moment.copy(), scalars.copy())

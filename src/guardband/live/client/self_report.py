@@ -1,0 +1,186 @@
+"""What a live agent tells people about itself; nothing of it enters a decision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from guardband.agent.decision import GUARD_REASONS, REASONS
+from guardband.kernels.types import Floats
+from guardband.live.client.desk import WHY, Desk
+from guardband.live.client.learner import CONSERVATIVE, short
+from guardband.live.client.ledger import ENDS, SUMS
+from guardband.live.client.windows import End
+from guardband.live.messages import KINDS, Report
+
+__all__ = ["make_report"]
+
+RECENT = 1000  # decisions over which margins and shares are taken
+MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-config": "offline"}
+SENTENCES = {short(text): text for text in (*GUARD_REASONS.values(), *REASONS.values())}
+TALLY_SQL = """
+    SELECT kind, reason, count(*), sum(floor IS NOT NULL AND baseline_reward IS NULL)
+    FROM decision WHERE seq > ? AND seq <= ? GROUP BY 1, 2
+"""
+UPTO_SQL = "SELECT coalesce(max(count), 0) FROM tally WHERE stream = ? AND key = 'upto'"
+LAST_SQL = "SELECT coalesce(max(seq), 0) FROM decision"
+RECENT_SQL = """
+    SELECT kind, reason, margin, baseline_reward FROM decision WHERE seq > ? ORDER BY seq DESC
+"""
+
+
+def make_report(desk: Desk) -> Report:
+    """Return how the agent fares now."""
+    # What may take long is read aside first, without the lock: only what was committed.
+    stream = desk.stream
+    ((before,),) = desk.journal.query_aside(UPTO_SQL, (stream,))
+    ((last,),) = desk.journal.query_aside(LAST_SQL)
+    last = max(last, before)
+    seen = desk.journal.query_aside(TALLY_SQL, (before, last))
+    recent = desk.journal.query_aside(RECENT_SQL, (last - RECENT,))
+    with desk:
+        ((upto,),) = desk.journal.query(UPTO_SQL, (desk.stream,))
+        if (desk.stream, upto) != (stream, before):  # another report was faster, or a new stream
+            stream, seen, last = desk.stream, [], upto
+        seen += desk.journal.query(TALLY_SQL, (last, desk.last))
+        for kind, reason, count, untold in seen:
+            desk.journal.count(stream, kind, count)
+            desk.journal.count(stream, f"why:{reason}", count)
+            if untold:  # the floor is a share of a bound: rewards below it prove nothing
+                desk.journal.count(stream, "untold", untold)
+        if seen:
+            desk.journal.count(stream, "upto", desk.last - upto)
+        counts = desk.journal.counts(desk.stream)
+        tally = desk.tally.tolist()
+        pending = desk.last - desk.settled
+        kept = desk.journal.find(desk.settled + 1) if pending else None
+        oldest = 0.0 if kept is None else desk.clock.now() - kept.at
+        picture = _picture(desk)
+        held_back, paused, lease = desk.held_back(), desk.paused, desk.lease_left()
+        conflicts, epoch = desk.chain.conflicts, desk.chain.epoch
+        entry = desk.chain.since
+        pooled = 0 if desk.chain.pooled is None else desk.chain.pooled.n
+        own_n = desk.n
+    gauges = {
+        "pending": float(pending),
+        "oldest_pending_s": max(0.0, oldest),
+        "epoch": float(epoch),
+        "own_n": float(own_n),
+        "foreign_n": float(pooled - (0 if entry is None else entry.n)),
+        **picture,
+        **_recent(recent),
+        **_gate(desk, picture, recent),
+    }
+    if math.isfinite(lease):
+        gauges["lease_s"] = max(0.0, lease)
+    reasons = {
+        key.removeprefix("why:"): count
+        for key, count in counts.items()
+        if key.startswith("why:") and key.removeprefix("why:") in (*CONSERVATIVE, *WHY)
+    }
+    theta, halfwidth = _theta(desk, picture.get("beta", math.nan))
+    why = _why(held_back, paused, recent)
+    return Report(
+        counters=_counters(counts, tally) | {"conflicts": conflicts},
+        sums=dict(zip(SUMS, tally[len(KINDS) * len(ENDS) :], strict=True)),
+        gauges={key: value for key, value in gauges.items() if math.isfinite(value)},
+        reasons=reasons,
+        state={
+            "mode": "running" if held_back is None else MODES[held_back],
+            "why": why[:500],
+            "theta": theta,
+            "halfwidth": halfwidth,
+            "uses": list(desk.setup.uses),
+        },
+    )
+
+
+def _counters(counts: dict[str, int], tally: list[float]) -> dict[str, int]:
+    """Return all counters: decisions by kind, and how they ended."""
+    kinds = {kind: counts.get(kind, 0) for kind in KINDS}
+    table = np.array(tally[: len(KINDS) * len(ENDS)], int).reshape(len(KINDS), len(ENDS))
+    ended = dict(zip((end.name.lower() for end in ENDS), table.sum(axis=0).tolist(), strict=True))
+    found = {"decisions": sum(kinds.values()), **kinds, **ended}
+    for name in ("late", "orphan", "duplicate", "lost", "untold"):
+        found[name] = counts.get(name, 0)
+    found["shadow"] = counts.get("why:shadow", 0)
+    for kind, row in zip(KINDS, table.tolist(), strict=True):
+        found[f"resolved_{kind}"] = sum(row)
+        found[f"lost_{kind}"] = sum(row) - row[ENDS.index(End.OBSERVED)]
+    return found
+
+
+def _picture(desk: Desk) -> dict[str, float]:
+    """Return what is known of the estimate."""
+    learner = desk.learner
+    own, estimate, pooled = learner.state.own, learner.state.estimate, learner.team.pooled
+    gram = own.gram + pooled.gram
+    moment = own.moment + pooled.moment
+    n, squares = (own.scalars + pooled.scalars)[:2].tolist()
+    uses = np.ix_(desk.setup.uses, desk.setup.uses)
+    ridge = learner.team.engine.ridge
+    found = {
+        "beta": learner.radius(),
+        "logdet": float(estimate.scalars[0]),
+        "lambda_min": float(np.linalg.eigvalsh(gram[uses])[0]) + ridge,
+    }
+    freedom = n - len(moment)
+    if freedom >= 10:
+        theta = estimate.theta
+        rest = squares - 2.0 * float(moment @ theta) + float(theta @ gram @ theta)
+        unit = 1.0 if desk.space.algorithm == "guard-ucb" else _variance(desk)
+        found["residual_ratio"] = max(0.0, rest) / freedom / unit
+    return found
+
+
+def _variance(desk: Desk) -> float:
+    """Return the variance of a reward that the paper's algorithms assume."""
+    return float(desk.learner.team.engine.terms.deviation) ** 2
+
+
+def _theta(desk: Desk, beta: float) -> tuple[list[float], list[float]]:
+    with desk.lock:
+        theta: Floats = desk.learner.state.estimate.theta.copy()
+        spread = np.diag(desk.learner.state.estimate.inverse).copy()
+    width = beta * np.sqrt(np.maximum(spread, 0.0))
+    if not (np.isfinite(theta).all() and np.isfinite(width).all()):
+        return [], []
+    return theta.tolist(), width.tolist()
+
+
+def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
+    """Return margins and the share of conservative rounds among recent decisions."""
+    found: dict[str, float] = {}
+    margins = sorted(m for kind, _, m, _ in rows if kind == "learned" and m is not None)
+    if margins:
+        found["margin_min"] = margins[0]
+        found["margin_p05"] = margins[int(0.05 * (len(margins) - 1))]
+    if rows:
+        careful = sum(reason in (*CONSERVATIVE, *WHY) for _, reason, _, _ in rows)
+        found["conservative_recent"] = careful / len(rows)
+        found["baseline_recent"] = sum(kind == "baseline" for kind, *_ in rows) / len(rows)
+    return found
+
+
+def _gate(desk: Desk, picture: dict[str, float], rows: list[tuple[Any, ...]]) -> dict[str, float]:
+    """Return what the paper's gate asks of lambda_min(V), by the newest baseline reward."""
+    told = next((r for _, _, _, r in rows if r is not None), None)
+    if desk.space.algorithm != "disc-ucb" or told is None or told <= 0.0:
+        return {}
+    alpha = desk.space.alphas.get(desk.setup.task, desk.space.alpha)
+    reach = 2.0 * desk.space.feature_bound * picture["beta"]
+    return {"lambda_required": (reach / (alpha * told)) ** 2}
+
+
+def _why(held_back: str | None, paused: str | None, rows: list[tuple[Any, ...]]) -> str:
+    """Return in a sentence what the agent is at."""
+    if held_back == "paused":
+        return f"{WHY['paused']}: {paused}"
+    if held_back is not None:
+        return WHY[held_back]
+    if not rows:
+        return "no decisions yet"
+    key = str(rows[0][1])
+    return SENTENCES.get(key, key)

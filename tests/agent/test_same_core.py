@@ -1,0 +1,113 @@
+"""One algorithm, written once: the simulator and library agents agree to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import CASES, Case
+from numpy.testing import assert_array_equal
+
+import guardband as gb
+from guardband.kernels import serve as serving
+from guardband.kernels.choose import decide
+from guardband.kernels.loop import simulate as stretch
+from guardband.sim.seats import PaperSeat
+from guardband.sim.tape import Tape
+from guardband.sim.trial import checkpoints
+
+KINDS = {"disc-ucb": gb.DiscUCB, "disc-ucb-unknown": gb.DiscUCBUnknown}
+NAMES = [
+    name
+    for name, case in CASES.items()
+    if case.algorithm in KINDS and case.settings.get("gate") != "gap"
+]
+
+
+def simulated(case: Case, algorithm: gb.DiscUCB, rho: float) -> tuple[gb.Results, PaperSeat]:
+    """Run the simulator on the case's draws, with one rho for all rounds."""
+    draws, rounds = case.draws, len(case.draws["contexts"])
+    replay = gb.Replay(
+        draws["contexts"],
+        draws["reward_noise"],
+        np.full(rounds, rho),
+        draws["zeta"],
+        draws["coin"],
+    )
+    problem = gb.Tabular(case.phi, case.psi, case.theta, tasks=case.tasks, baseline=case.baseline)
+    results = gb.simulate(problem, algorithm, replay=replay, trace=True)
+    world = problem.build(0)
+    plan = algorithm.plan(world.facts(rounds))
+    seat = PaperSeat(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
+    (tape,) = Tape(world, rounds, 0, replay=replay).stretches()
+    seat.play(tape)
+    return results, seat
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["all decide, all observe", "in turn"])
+@pytest.mark.parametrize("name", NAMES)
+def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
+    case = CASES[name]
+    settings = {**case.settings, "mix": "action"}
+    rounds, agents = case.draws["reward_noise"].shape
+    floor = settings.get("reward_floor", 0.5)
+    if case.algorithm == "disc-ucb-unknown":
+        settings["reward_floor"] = floor
+    algorithm = KINDS[case.algorithm](**settings)
+    tasks = {f"task {m}": task for m, task in enumerate(case.tasks)}
+    fleet = gb.Fleet(
+        tasks,
+        dim=case.theta.size,
+        algorithm=algorithm,
+        horizon=rounds,
+        reward_floor=floor,
+    )
+    team = fleet._team
+    rho = team.engine.known[0][serving.RHO]
+    for each in (*team.engine.known, *team.engine.unknown):
+        each[serving.RHO] = rho
+    results, seat = simulated(case, algorithm, rho)
+    trace = results.trace
+    known = case.algorithm == "disc-ucb"
+    for t in range(rounds):
+        c = case.draws["contexts"][t]
+        decisions = {}
+
+        def act(m: int, t: int = t, c: int = c, decisions: dict = decisions) -> None:
+            baseline = int(case.baseline[m, c])
+            team.next_coin[m] = case.draws["coin"][t, m]
+            reward = seat.scene.realised[c, seat.scene.group[m], baseline] if known else None
+            decisions[m] = fleet[f"task {m}"].decide(case.psi[c], baseline, reward)
+
+        def hear(m: int, t: int = t, c: int = c, decisions: dict = decisions) -> None:
+            decision = decisions[m]
+            assert decision.action == trace.actions[t, m]
+            assert (decision.kind != "learned") == trace.conservative[t, m]
+            earned = seat.scene.realised[c, seat.scene.group[m], decision.action]
+            fleet[f"task {m}"].observe(decision.id, earned + case.draws["reward_noise"][t, m])
+
+        for m in range(agents):
+            act(m)
+            if not together:
+                hear(m)
+        for m in range(agents if together else 0):
+            hear(m)
+    # The simulator pools at the end of a round, the fleet when the next one starts.
+    team.settle(0)
+    for fleet_arrays in (seat.fleet, team.fleet):
+        # When lambda_min was last computed is a note to oneself: describing a decision needs it
+        # more often than making one.
+        fleet_arrays.estimate.scalars[:, 2:] = 0.0
+    for one, other in zip(
+        seat.fleet.own + seat.fleet.estimate, team.fleet.own + team.fleet.estimate, strict=True
+    ):
+        assert_array_equal(one, other)
+    for one, other in zip(seat.pooled, team.pooled, strict=True):
+        assert_array_equal(one, other)
+    assert fleet.poolings == len(trace.sync_rounds)
+    assert trace.conservative.any()
+
+
+def test_every_kernel_is_compiled_once() -> None:
+    """A second specialisation would stall a live agent for seconds, and could differ."""
+    for kernel in (decide, stretch, serving.serve, serving.learn, serving.load_menu):
+        assert len(kernel.signatures) <= 1, kernel

@@ -1,0 +1,130 @@
+"""Gate and pruned set: the lazy rule decides like the eager one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from guardband.kernels.choose import decide
+from guardband.kernels.guard import eigenvalue_bounds, gate_need, mark_kept
+from guardband.kernels.ridge import absorb, exact_eigenvalue, radius
+from guardband.kernels.scan import scan
+from guardband.kernels.sync import pool
+from guardband.kernels.types import (
+    Gate,
+    Mix,
+    Offer,
+    Rule,
+    Task,
+    Terms,
+    Trigger,
+    new_fleet,
+    new_statistic,
+    state_of,
+)
+
+
+def make_terms(rule: Rule, gate: Gate, d: int, deviation: float) -> Terms:
+    return Terms(
+        int(rule),
+        int(gate),
+        int(Mix.ACTION),
+        int(Trigger.NEVER),
+        0.05,
+        deviation,
+        2 * math.log(2 / 1e-2),
+        1.0,
+        1.0,
+        0.3,
+        0.0,
+    )
+
+
+@pytest.mark.parametrize("rule", [Rule.KNOWN, Rule.UNKNOWN])
+@pytest.mark.parametrize("gate", [Gate.PRINTED, Gate.NONE])
+@pytest.mark.parametrize("d", [2, 5])
+def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int) -> None:
+    """Two fleets play the same rounds; one computes lambda_min before every decision."""
+    rng = np.random.default_rng(7 * d + int(rule))
+    terms = make_terms(rule, gate, d, 0.03 if rule == Rule.KNOWN else 0.004)
+    terms = terms._replace(theta_bound=0.9, reward_floor=0.4)
+    agents, actions, rounds = 2, 12, 1500
+    theta = np.full(d, 0.9 / math.sqrt(d))
+    menus = np.abs(rng.normal(size=(20, d, actions)))
+    menus *= rng.uniform(0.3, 1.0, (20, 1, actions)) / np.linalg.norm(menus, axis=1, keepdims=True)
+    fleets = [new_fleet(agents, d, terms.ridge) for _ in range(2)]
+    pools = [new_statistic(d) for _ in range(2)]
+    desk, task = np.empty((3, actions)), Task(np.arange(d), 0.5, 0.4)
+    lazy_work, reasons = 0, set()
+    for t in range(rounds):
+        c = rng.integers(20)
+        baseline = int(np.argsort(menus[c].T @ theta)[actions // 2])
+        offer = Offer(menus[c], baseline, float(menus[c, :, baseline] @ theta), 0.0)
+        for m in range(agents):
+            coin, noise = rng.random(), rng.normal(0, 0.02)
+            played = []
+            for eager in (False, True):
+                state, pooled = state_of(fleets[eager], m), pools[eager]
+                if eager:
+                    exact_eigenvalue(state, pooled, terms.ridge)
+                before = state.estimate.scalars[3]
+                outcome = decide(state, pooled, terms, task, offer, desk, coin)
+                lazy_work += (not eager) and state.estimate.scalars[3] != before
+                low, high = eigenvalue_bounds(state.estimate)
+                V = terms.ridge * np.eye(d) + pooled.gram + state.own.gram
+                assert low <= np.linalg.eigvalsh(V)[0] <= high
+                x = menus[c, :, outcome.action].copy()
+                absorb(state, x, x @ theta + noise, 1.0, 0.0)
+                played.append(outcome)
+            assert played[0] == played[1]
+            reasons.add(played[0].reason)
+        if t % 100 == 99:
+            for fleet, pooled in zip(fleets, pools, strict=True):
+                pool(fleet, pooled, terms.ridge)
+    assert 0 in reasons  # it did learn
+    assert len(reasons) > 1  # and it was conservative, too
+    assert lazy_work < 0.5 * rounds * agents  # and the eigenvalue was seldom needed
+
+
+def test_mark_kept_is_the_definition(rng: np.random.Generator) -> None:
+    d, actions = 4, 30
+    terms = make_terms(Rule.KNOWN, Gate.NONE, d, 0.05)
+    fleet, pooled = new_fleet(1, d, terms.ridge), new_statistic(d)
+    state, theta = state_of(fleet, 0), np.array([0.5, 0.4, 0.3, 0.2])
+    seen = 0
+    for _ in range(300):
+        x = rng.normal(size=d) / 4
+        absorb(state, x, x @ theta + rng.normal(0, 0.02), 1.0, 0.0)
+        menu = np.abs(rng.normal(size=(d, actions))) / 3
+        desk, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
+        beta, floor = radius(state.estimate, terms), 0.3
+        scan(state.estimate, beta, np.arange(d), menu, desk)
+        mark_kept(state, pooled, terms, beta, floor, desk, kept)
+        V = terms.ridge * np.eye(d) + state.own.gram
+        threshold = beta / math.sqrt(np.linalg.eigvalsh(V)[0]) + floor
+        assert_array_equal(kept, menu.T @ state.estimate.theta >= threshold)
+        seen += 0 < kept.sum() < actions
+    assert seen > 20
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_gate_without_margin_never_opens(value: float) -> None:
+    menu = np.zeros((2, 1))
+    terms = make_terms(Rule.KNOWN, Gate.PRINTED, 2, 0.1)
+    assert gate_need(terms, 0.5, Offer(menu, 0, value, 0.0), 1.0) == math.inf
+
+
+def test_gate_needs() -> None:
+    menu = np.zeros((2, 1))
+    offer = Offer(menu, 0, 0.5, 0.25)
+    known = make_terms(Rule.KNOWN, Gate.PRINTED, 2, 0.1)._replace(feature_bound=2.0)
+    assert gate_need(known, 0.2, offer, 3.0) == pytest.approx((2 * 2 * 3 / (0.2 * 0.5)) ** 2)
+    gap = known._replace(gate=int(Gate.GAP))
+    assert gate_need(gap, 0.2, offer, 3.0) == pytest.approx((12 / (0.25 + 0.1)) ** 2)
+    unknown = known._replace(rule=int(Rule.UNKNOWN))
+    need = (2 * (2 - 0.2) * 2 * 3 / (0.2 * 0.3)) ** 2
+    assert gate_need(unknown, 0.2, offer, 3.0) == pytest.approx(need)
+    assert gate_need(known._replace(gate=int(Gate.NONE)), 0.2, offer, 3.0) == 0.0

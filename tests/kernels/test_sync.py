@@ -1,0 +1,79 @@
+"""Pooling: sums, in any order, shared out to everyone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import naive
+
+from guardband.kernels.ridge import absorb
+from guardband.kernels.sync import add_statistic, due, pool
+from guardband.kernels.types import Statistic, Terms, Trigger, new_fleet, new_statistic, state_of
+
+
+def filled(seed: int, agents: int, d: int, ridge: float):
+    rng, fleet = np.random.default_rng(seed), new_fleet(agents, d, ridge)
+    data = [(rng.normal(size=(7 + m, d)), rng.normal(size=7 + m)) for m in range(agents)]
+    for m, (x, y) in enumerate(data):
+        for row, value in zip(x, y, strict=True):
+            absorb(state_of(fleet, m), row, value, 1.0, 0.3)
+    return fleet, data
+
+
+def test_pooled_agents_know_what_all_have_seen() -> None:
+    agents, d, ridge = 4, 3, 0.7
+    fleet, data = filled(1, agents, d, ridge)
+    pooled = new_statistic(d)
+    logdet = pool(fleet, pooled, ridge)
+    x, y = np.concatenate([x for x, _ in data]), np.concatenate([y for _, y in data])
+    V, theta, growth = naive.estimate((x, y), ridge)
+    assert_allclose(logdet, growth, rtol=1e-12)
+    assert pooled.scalars[0] == len(y)
+    for m in range(agents):
+        state = state_of(fleet, m)
+        assert_allclose(state.estimate.inverse, np.linalg.inv(V), rtol=1e-10)
+        assert_allclose(state.estimate.theta, theta, rtol=1e-10)
+        assert not any(array.any() for array in state.own)
+
+
+@given(st.integers(0, 10**6), st.permutations(range(5)))
+def test_the_order_of_merges_does_not_matter(seed: int, order: list[int]) -> None:
+    fleet, _ = filled(seed, 5, 3, 1.0)
+    parts = [Statistic(*(array[m] for array in fleet.own)) for m in range(5)]
+    straight, mixed = new_statistic(3), new_statistic(3)
+    for part in parts:
+        add_statistic(straight, part)
+    for m in order:
+        add_statistic(mixed, parts[m])
+    for one, other in zip(straight, mixed, strict=True):
+        assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_pooling_nothing_new_changes_nothing() -> None:
+    fleet, _ = filled(3, 2, 4, 0.5)
+    pooled = new_statistic(4)
+    pool(fleet, pooled, 0.5)
+    before = [array.copy() for array in (*fleet.estimate, *pooled)]
+    pool(fleet, pooled, 0.5)
+    for old, new in zip(before, (*fleet.estimate, *pooled), strict=True):
+        assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "budget", "growth", "rounds", "expected"),
+    [
+        (Trigger.NEVER, 0.0, 9.0, 9, False),
+        (Trigger.PAPER, 6.0, 2.0, 3, True),
+        (Trigger.PAPER, 6.1, 2.0, 3, False),
+        (Trigger.GROWTH, math.log(2), math.log(2), 1, True),
+        (Trigger.GROWTH, math.log(2), 0.69, 99, False),
+    ],
+)
+def test_due(trigger: Trigger, budget: float, growth: float, rounds: int, expected: bool) -> None:
+    terms = Terms(0, 0, 0, int(trigger), 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, budget)
+    assert due(1.5 + growth, 1.5, rounds, terms) == expected

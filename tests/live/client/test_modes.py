@@ -1,0 +1,348 @@
+"""When only the baseline may be played: shadow, pause, lease, no rules yet."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live.client.world import DIM, THETA, Hands, agent, journal_of, live_on, menus
+
+import guardband as gb
+from guardband.live.client.exchange import HELD
+from guardband.live.coordinator.coordinator import Coordinator
+from guardband.live.link.base import Unreachable
+from guardband.live.link.local import LocalLink
+from guardband.live.messages import Refused
+from guardband.live.store.sqlite import SqliteStore
+
+MENU = menus(1)[0]
+
+
+def coordinator(folder: Path) -> Coordinator:
+    return Coordinator(SqliteStore(folder / "gb" / "coordinator.db"))
+
+
+def learns_the_baseline(one: Any, decision: gb.Decision, menu: np.ndarray) -> None:
+    """Assert that what is learned is what the baseline's own features teach."""
+    row = journal_of(one).query("SELECT x, action FROM decision ORDER BY seq DESC LIMIT 1")[0]
+    np.testing.assert_array_equal(np.frombuffer(row[0]), menu[0])
+    assert row[1] == decision.action == 0
+    assert (decision.kind, decision.propensity, decision.promise) == ("baseline", 1.0, "baseline")
+
+
+def test_shadow_mode_logs_what_it_would_play_and_plays_the_baseline(tmp_path: Path) -> None:
+    plain, shadow = agent(tmp_path / "a"), agent(tmp_path / "b", shadow=True)
+    for menu in menus(150):
+        wish = plain.decide(menu, 0, float(menu[0] @ THETA))
+        decision = shadow.decide(menu, 0, float(menu[0] @ THETA))
+        learns_the_baseline(shadow, decision, menu)
+        assert "shadow mode" in decision.reason
+        for one, made in ((plain, wish), (shadow, decision)):
+            one.observe(made.id, float(menu[made.action] @ THETA))
+    wishes = journal_of(shadow).query("SELECT wish FROM decision ORDER BY seq")
+    assert {w for (w,) in wishes} >= {0, 1, 2}  # it would have played others
+    report = shadow.report()
+    assert report.counters["shadow"] == report.counters["baseline"] == 150
+    assert report.reasons == {"shadow": 150}
+    assert report.state["mode"] == "shadow"
+    assert shadow.counted == 150
+
+
+def test_I9_a_pause_is_obeyed_until_it_ends(tmp_path: Path) -> None:
+    one = agent(tmp_path)
+    live_on(one, 100)
+    assert any(d.kind == "learned" for d in live_on(one, 20, seed=1))
+    boss = coordinator(tmp_path)
+    boss.pause("default", "recalled drug", who="op", now=1.0)
+    one.sync()
+    for menu in menus(30, seed=2):
+        decision = one.decide(menu, 0, 0.3)
+        assert decision.reason == "learning is paused: recalled drug"
+        learns_the_baseline(one, decision, menu)
+        one.observe(decision.id, 0.5)
+    one.close()
+    one = agent(tmp_path)  # a restart does not end it
+    assert one.decide(MENU, 0).kind == "baseline"
+    assert one.report().state["mode"] == "paused"
+    boss.resume("default", who="op", now=2.0)
+    one.sync()
+    assert any(d.kind == "learned" for d in live_on(one, 20, seed=1))
+    boss.store.close()
+
+
+def test_I9_without_a_lease_only_the_baseline(tmp_path: Path) -> None:
+    hands = Hands()
+    one = agent(tmp_path, lease_s=100.0, clock=hands.clock())
+    live_on(one, 100)
+    hands.pass_(99.0)
+    assert one.decide(MENU, 0, 0.2).reason != ""
+    assert one.report().gauges["lease_s"] == pytest.approx(1.0)
+    hands.pass_(2.0)
+    decision = one.decide(MENU, 0, 0.2)
+    assert "lease has expired" in decision.reason
+    learns_the_baseline(one, decision, MENU)
+    assert one.report().state["mode"] == "lease expired"
+    one.sync()  # reached: the lease is renewed
+    assert "lease" not in one.decide(MENU, 0, 0.2).reason
+    # A clock that was set back before the lease began: no lease.
+    one.close()
+    early = Hands(wall=hands.wall + 500.0)
+    again = agent(tmp_path, lease_s=100.0, clock=early.clock())
+    again._courier.link.close()
+    early.pass_(101.0)
+    assert "lease has expired" in again.decide(MENU, 0, 0.2).reason
+
+
+def test_I9_an_answer_that_waited_renews_no_lease(tmp_path: Path) -> None:
+    hands = Hands()
+    one = agent(tmp_path, lease_s=100.0, clock=hands.clock())
+    live_on(one, 100)
+    link = one._courier.link
+    for told in (True, False):  # with news, and with none
+        one.sync()
+        assert one._desk.lease_left() == pytest.approx(100.0)
+        if told:
+            changed = one._desk.space.changed(alpha=0.2)
+            coordinator(tmp_path).configure("default", changed, who="op", now=1.0)
+        real = link.news
+
+        def asleep(*args: Any, real: Any = real, **more: Any) -> Any:
+            answer = real(*args, **more)
+            hands.pass_(3 * 86_400.0)  # the computer sleeps, and then reads what came before
+            return answer
+
+        link.news = asleep
+        one._courier._listen(0.0)
+        link.news = real
+        assert one._desk.held_back() == "lease"
+        assert one.decide(MENU, 0, 0.2).kind == "baseline"
+
+
+def test_I9_news_that_were_overtaken_do_not_end_a_pause(tmp_path: Path) -> None:
+    one = agent(tmp_path)
+    link, real = one._courier.link, one._courier.link.news
+
+    def slow(*args: Any, **more: Any) -> Any:
+        old = real(*args, **{**more, "config_version": 0})  # not paused yet
+        link.news = real
+        coordinator(tmp_path).pause("default", "recall", who="op", now=1.0)
+        one._courier._listen(0.0)  # the other thread hears of it first
+        assert one._desk.paused == "recall"
+        return old
+
+    link.news = slow
+    assert one._courier._listen(0.0)  # ask again
+    assert one._desk.paused == "recall"
+    assert one.decide(MENU, 0, 0.2).reason == "learning is paused: recall"
+
+
+def test_I3_what_was_told_to_a_former_stream_is_not_adopted(tmp_path: Path) -> None:
+    """Its epoch may hold the new stream's data, and says nothing about them."""
+    one = agent(tmp_path, sync={"deadline_s": 0.01})
+    desk, courier = one._desk, one._courier
+    former = desk.chain.stream
+    stored = {"n": 7, "version": "c" * 32}
+    desk.refused(Refused("chain_conflict", 409, "somebody else was here", stored=stored))
+    live_on(one, 30)
+    courier._register()
+    courier._upload(for_epoch=1, trigger=True)
+    time.sleep(0.05)
+    asked = {"after": 0, "open_after": 0, "config_version": 0, "wait_s": 0.0}
+    courier.link.news("default", None, **asked)  # the deadline is over
+    news = courier.link.news("default", former, **asked)
+    assert (news.epoch, news.total.n, news.own) == (1, 30, None)
+    desk.hear(news, former, desk.clock.now())
+    assert (one.epoch, desk.whole_chain().own.n) == (0, 30)
+    one.sync()
+    assert (one.epoch, desk.whole_chain().own.n) == (1, 0)  # each observation once
+
+
+def test_rules_that_a_restored_coordinator_forgot_are_told_again(tmp_path: Path) -> None:
+    one, boss = agent(tmp_path), coordinator(tmp_path)
+    first = one._desk.space
+    boss.configure("default", first.changed(alpha=0.2), who="op", now=1.0)
+    one.sync()
+    assert (one._desk.version, one._desk.space.alpha) == (2, 0.2)
+    with boss.store.transaction("default") as t:  # back to a backup, then changed differently
+        row = t.space("default")
+        config = json.dumps(first.changed(alpha=0.05).as_json())
+        t.put(row._replace(config=config, config_version=2))
+    one._courier._informed = False  # as after every interruption
+    one.sync()
+    assert one._desk.space.alpha == 0.05
+    assert one._desk.version == boss.space("default")[1] > 2
+    asked = []
+    real = one._courier.link.news
+    one._courier.link.news = lambda *a, **k: asked.append(1) or real(*a, **k)
+    one.sync()
+    assert len(asked) == 1
+
+
+def test_many_epochs_before_their_round_are_no_reason_to_ask_all_the_time(tmp_path: Path) -> None:
+    shared = {"contexts": "shared", "agents": 2, "sync": {"trigger": "ratio", "growth": 1e-9}}
+    fast, slow = agent(tmp_path, **shared), agent(tmp_path, task="tv", **shared)
+    for t, menu in enumerate(menus(HELD + 10)):
+        fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
+        for one in (fast, slow, fast, slow):
+            one.sync()
+    assert slow.epoch == 0
+    assert slow._desk.heard_of == fast.epoch > HELD
+    assert len(slow._desk.held) == HELD
+    assert not slow._courier._listen(0.0)
+    slow.decide(MENU, 0, round=HELD + 11)
+    assert slow.epoch == fast.epoch  # the newest is there
+    with pytest.raises(ValueError, match="beyond 2"):
+        slow.decide(MENU, 0, round=2**60)
+
+
+class Away:
+    """A coordinator that cannot be reached."""
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            raise Unreachable("nobody answers")
+
+        quiet = ("close", "hold", "let_go", "after_fork")
+        return (lambda *a: None) if name in quiet else call
+
+
+def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = LocalLink(tmp_path / "gb")
+    monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
+    one = agent(tmp_path)
+    made = [one.decide(menu, 1, 0.2) for menu in menus(5)]
+    assert {(d.kind, d.action) for d in made} == {("baseline", 1)}
+    assert "has not told the rules" in made[0].reason
+    one.observe(made[0].id, 0.5)
+    with pytest.raises(Unreachable):
+        one.sync()
+    # It appears later, and the agent joins.
+    one._courier.link = real
+    real.create_space(one._desk.space)
+    one.sync()
+    for decision in made[1:]:
+        one.observe(decision.id, 0.5)
+    assert (one.counted, one.pending) == (0, 0)
+    report = one.report()
+    assert report.reasons["no-config"] == report.counters["void"] == 5
+    assert one.decide(MENU, 0).reason != made[0].reason
+    one.close()
+    # Known rules survive: a restart while nobody answers goes on learning.
+    again = agent(tmp_path)
+    live_on(again, 100)
+    assert any(d.kind == "learned" for d in live_on(again, 20, seed=1))
+
+
+def test_requests_are_checked_against_the_rules_that_were_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an agent assumed while nobody answered is not what it goes on with."""
+    real = LocalLink(tmp_path / "gb")
+    monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
+    one = agent(tmp_path)
+    long = np.full((2, DIM), 0.5)
+    assert one.decide(long, 0).kind == "baseline"  # a length of 0.87, and 1 was assumed
+    one._courier.link = real
+    real.create_space(one._desk.space.changed(feature_bound=0.5))
+    one.sync()
+    with pytest.raises(ValueError, match=r"more than feature_bound=0\.5"):
+        one.decide(long, 0)
+    with pytest.raises(ValueError, match=r"more than feature_bound=0\.5"):
+        one.decide_many([long], [0])
+    one.decide(long / 2.0, 0)
+    assert one.rounds == 2
+
+
+def test_without_a_coordinator_and_without_a_description_there_is_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
+    with pytest.raises(ConnectionError, match="give dim="):
+        gb.Agent(coordinator=f"local:{tmp_path}", task="movies", background=False)
+
+
+def test_learning_goes_on_while_the_coordinator_is_away(tmp_path: Path) -> None:
+    one, other = agent(tmp_path), agent(tmp_path, task="tv")
+    live_on(one, 50)
+    link, one._courier.link = one._courier.link, Away()
+    with pytest.raises(Unreachable):
+        one.sync()
+    live_on(one, 200, seed=1)
+    assert one.counted == 250
+    live_on(other, 50, seed=2)
+    one._courier.link = link
+    for each in (one, other, one, other):
+        each._courier._done.clear()
+        each.sync()
+    assert one._desk.chain.acknowledged
+    assert one.epoch == other.epoch > 0
+    assert other.report().gauges["foreign_n"] > 100
+
+
+def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path) -> None:
+    """Where tasks share contexts: nobody acts on a reward that was earned under the same one."""
+    shared = {"contexts": "shared", "sync": {"deadline_s": 60.0}, "agents": 2}
+    fast, slow = agent(tmp_path, **shared), agent(tmp_path, task="tv", **shared)
+    slow.observe(slow.decide(MENU, 0, round=1).id, 0.5)
+    for t, menu in enumerate(menus(40)):
+        fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
+    assert fast._desk.due
+    with pytest.raises(ValueError, match="give round="):
+        slow.decide(MENU, 0)  # by its own count it would be in round 2
+    for _ in range(2):
+        fast.sync()
+        slow.sync()
+    fast.sync()
+    assert fast.epoch == 1
+    assert slow.epoch == 0  # the epoch holds rounds up to 40; its next one is round 2
+    assert [held.epoch for held in slow._desk.held] == [1]
+    slow.observe(slow.decide(MENU, 0, round=2).id, 0.5)
+    slow.observe(slow.decide(MENU, 0, round=40).id, 0.5)
+    assert slow.epoch == 0
+    with pytest.raises(ValueError, match="not after round 40"):
+        slow.decide(MENU, 0, round=40)
+    slow.decide(MENU, 0, round=41)
+    assert slow.epoch == 1
+    assert slow.decide_many([MENU, MENU], [0, 0], round=42)
+    rounds = journal_of(slow).query("SELECT round, epoch FROM decision ORDER BY seq")
+    assert rounds == [(1, 0), (2, 0), (40, 0), (41, 1), (42, 1), (43, 1)]
+
+
+@pytest.mark.parametrize("algorithm", ["disc-ucb", "disc-ucb-unknown", "dis-lin-ucb"])
+def test_other_algorithms_live_too(algorithm: str, tmp_path: Path) -> None:
+    one = agent(tmp_path, algorithm=algorithm, sync={"trigger": "paper", "budget": 5.0})
+    live_on(one, 60)
+    one.sync()
+    report = one.report()
+    assert one.epoch == 1
+    assert report.counters["decisions"] == one.counted == 60
+    assert report.gauges["beta"] > 0
+    if algorithm == "disc-ucb":
+        assert report.reasons["gate"] > 0
+        assert report.gauges["lambda_required"] > report.gauges["lambda_min"]
+    again = agent(tmp_path)
+    np.testing.assert_allclose(again.theta, one.theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sync", "due"),
+    [
+        ({"trigger": "ratio", "growth": 1.0}, True),
+        ({"trigger": "ratio", "growth": 1e9}, False),
+        ({"trigger": "paper", "budget": 1e9}, False),
+        ({"trigger": "interval", "interval_s": 1e6}, False),
+        ({"trigger": "interval", "interval_s": 1e-3}, True),
+    ],
+)
+def test_triggers(sync: dict[str, Any], due: bool, tmp_path: Path) -> None:
+    one = agent(tmp_path, sync=sync)
+    live_on(one, 50)
+    one.sync()
+    assert one.epoch == int(due)
+    assert one.theta.size == DIM
