@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.store.base import AuditRow, PulseRow, SpaceRow
+from guardband.live.store.base import EventRow, HeartbeatRow, SpaceRow
 
 
 def row_of(coordinator: Coordinator, name: str = "home") -> SpaceRow:
@@ -14,15 +14,15 @@ def row_of(coordinator: Coordinator, name: str = "home") -> SpaceRow:
     return row
 
 
-def events_of(coordinator: Coordinator, name: str = "home", *, most: int = 50) -> list[AuditRow]:
+def events_of(coordinator: Coordinator, name: str = "home", *, most: int = 50) -> list[EventRow]:
     """Return what happened in a space, newest first."""
     with coordinator.store.reading() as t:
         return t.events(name, most)
 
 
-def pulse_of(coordinator: Coordinator, stream: str) -> PulseRow:
+def heartbeat_of(coordinator: Coordinator, stream: str) -> HeartbeatRow:
     """Return the last sign of life of a stream."""
     with coordinator.store.reading() as t:
-        pulse = t.pulse(stream)
-    assert pulse is not None
-    return pulse
+        heartbeat = t.heartbeat(stream)
+    assert heartbeat is not None
+    return heartbeat

@@ -11,10 +11,10 @@ from typing import Any, TypeVar, cast
 
 from guardband.live.store.base import (
     KEYS,
-    AuditRow,
     EntryRow,
     EpochRow,
-    PulseRow,
+    EventRow,
+    HeartbeatRow,
     Row,
     SampleRow,
     SpaceRow,
@@ -37,7 +37,7 @@ class MemoryStore(Store):
         self._lock = threading.RLock()
         self._tables: Tables = {kind: {} for kind in KEYS}
         self._notes: dict[str, str] = {}
-        self._events: list[AuditRow] = []
+        self._events: list[EventRow] = []
 
     @contextmanager
     def transaction(self, space: str) -> Iterator[MemoryTransaction]:
@@ -84,7 +84,7 @@ class MemoryStore(Store):
 class MemoryTransaction:
     """Reads and writes of one transaction."""
 
-    def __init__(self, tables: Tables, notes: dict[str, str], events: list[AuditRow]) -> None:
+    def __init__(self, tables: Tables, notes: dict[str, str], events: list[EventRow]) -> None:
         self._tables, self._notes, self._events = tables, notes, events
         self._before: list[tuple[dict[Any, Any], Any, Any]] = []  # what was overwritten
         self._length = len(events)
@@ -140,18 +140,18 @@ class MemoryTransaction:
         """Return the tasks that have stored observations, in open streams or in sealed ones."""
         return {row.task for row in self.streams(space) if row.n > 0}
 
-    def pulse(self, stream: str) -> PulseRow | None:
+    def heartbeat(self, stream: str) -> HeartbeatRow | None:
         """Return when a stream was last heard of."""
-        return self._get(PulseRow, stream)
+        return self._get(HeartbeatRow, stream)
 
-    def pulses(self, space: str) -> list[PulseRow]:
+    def heartbeats(self, space: str) -> list[HeartbeatRow]:
         """Return the same of all streams of a space."""
-        return [row for row in self._all(PulseRow) if row.space == space]
+        return [row for row in self._all(HeartbeatRow) if row.space == space]
 
     def unanswered(self, space: str, epoch: int, since: float) -> int:
         """Return how many open streams of active tasks, heard of since, owe an answer."""
         active = {row.task for row in self.tasks(space) if row.status == "active"}
-        alive = {row.stream for row in self.pulses(space) if row.last_seen >= since}
+        alive = {row.stream for row in self.heartbeats(space) if row.last_seen >= since}
         return sum(
             row.state == "open"
             and row.answer_epoch < epoch
@@ -174,7 +174,7 @@ class MemoryTransaction:
         rows = self._all(EntryRow)
         return [row for row in rows if row.space == space and row.epoch == epoch]
 
-    def events(self, space: str | None, last: int, after: int = 0) -> list[AuditRow]:
+    def events(self, space: str | None, last: int, after: int = 0) -> list[EventRow]:
         """Return the newest events of a space, or of all, with seq > after, newest first."""
         rows = [e for e in self._events if e.seq > after and space in (None, e.space)]
         return rows[::-1][:last]
@@ -201,21 +201,21 @@ class MemoryTransaction:
         self, stream: str, at: float, seen_epoch: int | None, config_version: int | None
     ) -> None:
         """Note that a stream was heard of, and what it knows; None leaves that as it was."""
-        row = self.pulse(stream)
+        row = self.heartbeat(stream)
         if row is not None:
             seen = row.seen_epoch if seen_epoch is None else seen_epoch
             config = row.config_version if config_version is None else config_version
             self.put(row._replace(last_seen=at, seen_epoch=seen, config_version=config))
 
-    def note(self, at: float, space: str, who: str, what: str, detail: str) -> None:
+    def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
         """Write down an event."""
-        self._events.append(AuditRow(len(self._events) + 1, at, space, who, what, detail))
+        self._events.append(EventRow(len(self._events) + 1, at, space, who, what, detail))
 
-    def forget_epoch(self, space: str, epoch: int) -> None:
+    def delete_epoch(self, space: str, epoch: int) -> None:
         """Drop an open epoch that will never be closed."""
         self._set(self._tables[EpochRow], (space, epoch), None)
 
-    def forget_samples(self, space: str, level: int, before: float) -> None:
+    def delete_samples(self, space: str, level: int, before: float) -> None:
         """Drop old samples of one level."""
         rows = self._tables[SampleRow]
         for key in [k for k, r in rows.items() if k[0] == space and k[2] == level]:

@@ -24,7 +24,7 @@ from live.operators.world import (
 
 import guardband as gb
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.coordinator.shares import next_place
+from guardband.live.coordinator.delta_shares import next_position
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.operators.backup import examine
 from guardband.live.store.base import StoreError
@@ -224,7 +224,7 @@ def test_a_restore_is_written_down_and_leaves_parts_of_delta_out(tmp_path: Path)
     store = SqliteStore(data / "coordinator.db")
     with store.transaction("home") as t:
         assert [event.what for event in t.events("home", 1)] == ["server restore"]
-        assert next_place(t, "home") > 64
+        assert next_position(t, "home") > 64
     store.close()
 
 

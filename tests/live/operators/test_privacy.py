@@ -116,7 +116,7 @@ def told_of(server: Running, task: str) -> dict[str, Any]:
     store = SqliteStore(server.data / DATABASE)
     try:
         with store.reading() as t:
-            return json.loads(next(p.report for p in t.pulses("home") if p.task == task))
+            return json.loads(next(p.report for p in t.heartbeats("home") if p.task == task))
     finally:
         store.close()
 

@@ -12,7 +12,7 @@ from live.memory_store import MemoryStore
 from guardband.live.store.base import (
     EntryRow,
     EpochRow,
-    PulseRow,
+    HeartbeatRow,
     SampleRow,
     SpaceRow,
     Store,
@@ -72,7 +72,7 @@ class Deeds:
             lambda: TaskRow(name(), name(), n(), t(), status, t(), x()),
             lambda: StreamRow(*self.home(), state, maybe(t()), x(), t(), *self.cut(),
                               few(), *self.cut(), few(), *self.cut()),
-            lambda: PulseRow(*self.home(), x(), n(), n(), t(), maybe(x()), maybe(x())),
+            lambda: HeartbeatRow(*self.home(), x(), n(), n(), t(), maybe(x()), maybe(x())),
             lambda: EpochRow(name(), few(), state, t(), x(), maybe(x()), n(), n(), n(), n(), n(),
                              n(), maybe(b()), maybe(t()), maybe(x())),
             lambda: EntryRow(name(), few(), name(), name(), n(), t()),
@@ -93,10 +93,10 @@ class Deeds:
             return lambda work: work.touch(name, x, seen, version)
         t = self.text()
         return {
-            "note": lambda work: work.note(x, name, other, t, t),
+            "note": lambda work: work.add_event(x, name, other, t, t),
             "meta": lambda work: work.put_meta(f"key {name}", t),
-            "epoch": lambda work: work.forget_epoch(name, few),
-            "samples": lambda work: work.forget_samples(name, few, x),
+            "epoch": lambda work: work.delete_epoch(name, few),
+            "samples": lambda work: work.delete_samples(name, few, x),
         }[kind]
 
 
@@ -108,10 +108,10 @@ def everything(store: Store) -> Iterator[tuple[str, Any]]:
         yield "events", [row[1:] for row in t.events(None, 1000)]  # numbers may have gaps
         for name in NAMES:
             yield f"{name}: meta", t.meta(f"key {name}")
-            yield f"{name}: one", (t.space(name), t.stream(name), t.pulse(name), t.token(name))
+            yield f"{name}: one", (t.space(name), t.stream(name), t.heartbeat(name), t.token(name))
             # Places may be the same here, and are not in life.
             yield f"{name}: tasks", sorted(t.tasks(name), key=lambda row: (row.place, row.task))
-            yield f"{name}: streams", (t.streams(name), t.pulses(name))
+            yield f"{name}: streams", (t.streams(name), t.heartbeats(name))
             yield f"{name}: epochs", (t.epochs(name, 2), t.epochs(name, 100))
             yield f"{name}: events", [row[1:] for row in t.events(name, 3)]
             for other in NAMES:

@@ -14,7 +14,7 @@ from live.postgres.writers import SPACE, Writer, in_process
 
 from guardband.live.messages import Refused
 from guardband.live.store import postgres_connections, postgres_schema
-from guardband.live.store.base import KEYS, PulseRow, SpaceRow, StoreError, StreamRow, TokenRow
+from guardband.live.store.base import KEYS, HeartbeatRow, SpaceRow, StoreError, StreamRow, TokenRow
 from guardband.live.store.postgres import PostgresStore
 from guardband.live.store.postgres_schema import FORMAT
 from guardband.live.store.statements import TABLES
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 HOME = SpaceRow("home", "{}", 1, 1, 0, 0, 0, None, None, 1.0, None)
 BLANK = (0, "", 0, b"")
-PULSE = PulseRow("s", "home", "tv", 1.0, 0, 1, "{}", None, None)
+HEARTBEAT = HeartbeatRow("s", "home", "tv", 1.0, 0, 1, "{}", None, None)
 WAIT = 30.0
 
 
@@ -264,8 +264,8 @@ def test_others_hear_of_a_change_when_it_is_committed_and_not_before(connect) ->
     with pytest.raises(ZeroDivisionError), one.transaction("home") as t:
         t.put(HOME)
         _ = 1 / 0
-    # Nobody waits for what a stream has stored, nor for its pulse.
-    put(one, stream("s"), PULSE)
+    # Nobody waits for what a stream has stored, nor for its heartbeat.
+    put(one, stream("s"), HEARTBEAT)
     put(one, TokenRow("t", "", "viewer", None, None, "", 1.0, None))
     heard.wait_for("")  # of tokens: anything may have changed
     heard.stop()

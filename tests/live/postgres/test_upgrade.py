@@ -55,7 +55,7 @@ def contents(store: Store) -> dict[str, Any]:
             "spaces": t.spaces(),
             "tasks": t.tasks("home"),
             "streams": t.streams("home"),
-            "pulses": t.pulses("home"),
+            "heartbeats": t.heartbeats("home"),
             "epochs": epochs,
             "entries": [t.entries("home", row.epoch) for row in epochs],
             "events": t.events(None, 10),

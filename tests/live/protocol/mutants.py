@@ -11,8 +11,8 @@ from live.protocol import shelf
 from live.protocol.machine import Machine
 
 from guardband.live.client.chain import Chain, Step, Verdict
-from guardband.live.coordinator import administration, registry
 from guardband.live.coordinator import coordinator as rules
+from guardband.live.coordinator import membership, operator_requests
 from guardband.live.coordinator import upload_checks as increments
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.epochs import answer
@@ -246,14 +246,14 @@ def late_stream_uses_newest(patch: Patch) -> None:
                 t.put(answer(stream, row.open))
         return right(t, row, space, now=now)
 
-    for module in (rules, administration):
+    for module in (rules, operator_requests):
         patch.setattr(module, "close_epoch", close)
 
 
 @mutant
 def last_answer_wins(patch: Patch) -> None:
     """A second answer to the same epoch replaces the first."""
-    right = Coordinator._take
+    right = Coordinator._apply_upload
 
     def take(
         self: Any, t: Any, row: Any, space: Any, held: Any, request: Any, *, now: float
@@ -262,7 +262,7 @@ def last_answer_wins(patch: Patch) -> None:
             held = held._replace(answer_epoch=0)
         return right(self, t, row, space, held, request, now=now)
 
-    patch.setattr(Coordinator, "_take", take)
+    patch.setattr(Coordinator, "_apply_upload", take)
 
 
 @mutant
@@ -274,7 +274,7 @@ def retracted_still_summed(patch: Patch) -> None:
         blind = Proxy(t, tasks=lambda name: [r._replace(status="active") for r in t.tasks(name)])
         return right(blind, row, space, now=now)  # type: ignore[arg-type]
 
-    for module in (rules, administration):
+    for module in (rules, operator_requests):
         patch.setattr(module, "close_epoch", close)
 
 
@@ -287,7 +287,7 @@ def numbers_used_again(patch: Patch) -> None:
 @mutant
 def continued_by_everybody(patch: Patch) -> None:
     """Two copies of an agent may both take the rest of a sealed stream."""
-    right = registry._hand_over
+    right = membership._hand_over
 
     def hand_over(t: Any, *rest: Any, now: float) -> None:
         def stream(name: str) -> Any:
@@ -296,22 +296,22 @@ def continued_by_everybody(patch: Patch) -> None:
 
         right(Proxy(t, stream=stream), *rest, now=now)  # type: ignore[arg-type]
 
-    patch.setattr(registry, "_hand_over", hand_over)
+    patch.setattr(membership, "_hand_over", hand_over)
 
 
 @mutant
 def sealed_streams_hear_news(patch: Patch) -> None:
     """An agent whose stream was sealed adopts sums that may hold its rest."""
-    right = Coordinator._tell
+    right = Coordinator._news_for
 
-    def tell(self: Any, t: Any, *rest: Any, now: float) -> Any:
+    def news_for(self: Any, t: Any, *rest: Any, now: float) -> Any:
         def stream(name: str) -> Any:
             row = t.stream(name)
             return None if row is None else row._replace(state="open")
 
         return right(self, Proxy(t, stream=stream), *rest, now=now)  # type: ignore[arg-type]
 
-    patch.setattr(Coordinator, "_tell", tell)
+    patch.setattr(Coordinator, "_news_for", news_for)
 
 
 @mutant

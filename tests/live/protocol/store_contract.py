@@ -13,7 +13,7 @@ from guardband.live.messages import Mark
 from guardband.live.store.base import (
     EntryRow,
     EpochRow,
-    PulseRow,
+    HeartbeatRow,
     SampleRow,
     SpaceRow,
     Store,
@@ -30,7 +30,7 @@ STREAM = StreamRow(
     "s1", "home", "movies", "open", None, 1.0, "0.1", 5, "ab" * 16, 4, ZERO,
     8, 3, "cd" * 16, 2, b"\x00\xff", 7, 2, "ef" * 16, 1, b"",
 )  # fmt: skip
-PULSE = PulseRow("s1", "home", "movies", 10.0, 7, 3, "{}", None, None)
+HEARTBEAT = HeartbeatRow("s1", "home", "movies", 10.0, 7, 3, "{}", None, None)
 TASK = TaskRow("home", "movies", 1, "[0, 1]", "active", "", 1.0)
 OPEN = EpochRow("home", 8, "open", "s1", 3.0, None, 0, 0, 0, 0, 0, 0, None, None, None)
 CLOSED = EpochRow("home", 7, "closed", "s1", 1.0, 2.0, 2, 2, 1, 2, 2**53, 6, ZERO, "00", -0.5)
@@ -48,12 +48,12 @@ class StoreContract:
         with store.reading() as t:
             assert t.space("home") is None
             assert t.stream("s1") is None
-            assert t.pulse("s1") is None
+            assert t.heartbeat("s1") is None
             assert t.task("home", "movies") is None
             assert t.epoch("home", 1) is None
             assert t.token("x") is None
             assert t.meta("x") is None
-            assert t.spaces() == t.tasks("home") == t.streams("home") == t.pulses("home") == []
+            assert t.spaces() == t.tasks("home") == t.streams("home") == t.heartbeats("home") == []
             assert t.epochs("home", 9) == t.entries("home", 1) == t.tokens() == []
             assert t.events(None, 9) == t.samples("home", 0, 0.0) == []
             assert t.unanswered("home", 1, 0.0) == 0
@@ -64,15 +64,15 @@ class StoreContract:
         token = TokenRow("id", "ff", "agent", "home", "movies", "n", 1.0, None)
         entry = EntryRow("home", 7, "s1", "movies", 5, "ab" * 16)
         sample = SampleRow("home", "s1", 0, 4, "movies", 40.5, "{}")
-        self.put(store, SPACE, BARE, TASK, STREAM, PULSE, OPEN, CLOSED, token, entry, sample)
+        self.put(store, SPACE, BARE, TASK, STREAM, HEARTBEAT, OPEN, CLOSED, token, entry, sample)
         with store.reading() as t:
             assert t.space("home") == SPACE
             assert t.spaces() == [BARE, SPACE]
             assert t.task("home", "movies") == TASK
             assert t.stream("s1") == STREAM
             assert t.streams("home") == [STREAM]
-            assert t.pulse("s1") == PULSE
-            assert t.pulses("home") == [PULSE]
+            assert t.heartbeat("s1") == HEARTBEAT
+            assert t.heartbeats("home") == [HEARTBEAT]
             assert t.epoch("home", 7) == CLOSED
             assert t.epochs("home", 5) == [OPEN, CLOSED]
             assert t.epochs("home", 1) == [OPEN]
@@ -84,7 +84,7 @@ class StoreContract:
             assert t.stream("s1").mark == Mark(5, "ab" * 16)
 
     def test_a_row_is_written_over_the_one_with_its_key(self, store):
-        self.put(store, STREAM, PULSE, SPACE)
+        self.put(store, STREAM, HEARTBEAT, SPACE)
         changed = STREAM._replace(n=6, state="sealed", continued_by="s2", entry_total=ZERO)
         self.put(store, changed, SPACE._replace(paused=None, closed_at=None))
         with store.reading() as t:
@@ -94,27 +94,27 @@ class StoreContract:
     def test_lists_are_in_order(self, store):
         names = ["b", "B", "a-", "a", "Ä", "aa"]  # byte by byte, whatever the locale says
         self.put(store, *(STREAM._replace(stream=name) for name in names))
-        self.put(store, *(PULSE._replace(stream=name) for name in names))
+        self.put(store, *(HEARTBEAT._replace(stream=name) for name in names))
         places = {"z": 1, "a": 2, "m": 3}
         self.put(store, *(TASK._replace(task=k, place=v) for k, v in places.items()))
         with store.reading() as t:
             assert [row.stream for row in t.streams("home")] == sorted(names)
-            assert [row.stream for row in t.pulses("home")] == sorted(names)
+            assert [row.stream for row in t.heartbeats("home")] == sorted(names)
             assert [row.task for row in t.tasks("home")] == ["z", "a", "m"]
 
     def test_a_failed_transaction_leaves_nothing(self, store):
-        self.put(store, SPACE, STREAM, PULSE, OPEN)
+        self.put(store, SPACE, STREAM, HEARTBEAT, OPEN)
         with pytest.raises(KeyError), store.transaction("home") as t:  # noqa: PT012
             t.put(SPACE._replace(epoch=99))
             t.put(BARE)
             t.put_meta("k", "v")
-            t.note(1.0, "home", "me", "what", "{}")
+            t.add_event(1.0, "home", "me", "what", "{}")
             t.touch("s1", 99.0, 99, 99)
-            t.forget_epoch("home", 8)
+            t.delete_epoch("home", 8)
             raise KeyError
         with store.reading() as t:
             assert t.spaces() == [SPACE]
-            assert t.pulse("s1") == PULSE
+            assert t.heartbeat("s1") == HEARTBEAT
             assert t.epoch("home", 8) == OPEN
             assert t.meta("k") is None
             assert t.events(None, 9) == []
@@ -131,27 +131,29 @@ class StoreContract:
             assert t.meta("k") == "w"
 
     def test_touch_leaves_what_is_not_given(self, store):
-        self.put(store, PULSE._replace(report='{"x": 1}'))
+        self.put(store, HEARTBEAT._replace(report='{"x": 1}'))
         with store.transaction("home") as t:
             t.touch("s1", 20.0, None, 4)
             t.touch("nobody", 20.0, 1, 1)
         with store.transaction("home") as t:
             t.touch("s1", 21.0, 9, None)
-            known = t.pulse("s1")
-        wanted = PULSE._replace(last_seen=21.0, seen_epoch=9, config_version=4, report='{"x": 1}')
+            known = t.heartbeat("s1")
+        wanted = HEARTBEAT._replace(
+            last_seen=21.0, seen_epoch=9, config_version=4, report='{"x": 1}'
+        )
         assert known == wanted
 
     def test_who_owes_an_answer(self, store):
         streams = {"s1": ("open", 7), "s2": ("open", 8), "s3": ("sealed", 0), "s4": ("open", 0)}
         for name, (state, answered) in streams.items():
             row = STREAM._replace(stream=name, state=state, answer_epoch=answered)
-            self.put(store, row, PULSE._replace(stream=name))
+            self.put(store, row, HEARTBEAT._replace(stream=name))
         other = STREAM._replace(stream="s5", task="tv", answer_epoch=0)
-        self.put(store, other, PULSE._replace(stream="s5", task="tv"))
+        self.put(store, other, HEARTBEAT._replace(stream="s5", task="tv"))
         self.put(store, TASK, TASK._replace(task="tv", place=2, status="quarantined"))
         elsewhere = STREAM._replace(stream="s6", space="away")
-        self.put(store, elsewhere, PULSE._replace(stream="s6", space="away"))
-        self.put(store, PULSE._replace(stream="s4", last_seen=5.0))
+        self.put(store, elsewhere, HEARTBEAT._replace(stream="s6", space="away"))
+        self.put(store, HEARTBEAT._replace(stream="s4", last_seen=5.0))
         with store.reading() as t:
             assert t.unanswered("home", 8, 10.0) == 1  # s1
             assert t.unanswered("home", 8, 0.0) == 2  # and s4, heard of long ago
@@ -163,7 +165,7 @@ class StoreContract:
     def test_events_are_numbered_and_newest_first(self, store):
         for k, space in enumerate(["home", "away", "home"]):
             with store.transaction(space) as t:
-                t.note(float(k), space, "me", f"w{k}", "{}")
+                t.add_event(float(k), space, "me", f"w{k}", "{}")
         with store.reading() as t:
             assert [e.what for e in t.events("home", 9)] == ["w2", "w0"]
             assert [e.what for e in t.events(None, 2)] == ["w2", "w1"]
@@ -176,14 +178,14 @@ class StoreContract:
                 body = SampleRow("home", "s1", level, slot, "movies", 10.0 * slot, "{}")
                 self.put(store, body)
         with store.transaction("home") as t:
-            t.forget_samples("home", 0, 15.0)
+            t.delete_samples("home", 0, 15.0)
             assert [row.slot for row in t.samples("home", 0, 0.0)] == [2, 3]
             assert len(t.samples("home", 1, 0.0)) == 4
 
     def test_an_open_epoch_can_be_dropped(self, store):
         self.put(store, OPEN, CLOSED)
         with store.transaction("home") as t:
-            t.forget_epoch("home", 8)
+            t.delete_epoch("home", 8)
         with store.reading() as t:
             assert t.epochs("home", 9) == [CLOSED]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from live.look import events_of, pulse_of, row_of
+from live.look import events_of, heartbeat_of, row_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import USES, make_space
 
@@ -138,7 +138,7 @@ def test_to_ask_for_the_settings_again_is_not_to_have_forgotten_them():
         asked = {"after": 0, "open_after": 0, "config_version": version}
         scene.coordinator.news("home", scene.stream(a), **asked, now=now)
         with scene.store.reading() as t:
-            return t.pulse(scene.stream(a)).config_version
+            return t.heartbeat(scene.stream(a)).config_version
 
     assert poll(2, 0.0) == 2
     assert [poll(0, 0.0), poll(1, 0.0), poll(0, 100.0)] == [2, 2, 2]
@@ -194,7 +194,7 @@ def test_reports_are_kept_and_thinned(scene):
     assert [row.at for row in fine] == sorted(row.at for row in fine)
     coarse = scene.coordinator.samples("home", since=0.0, now=7200.0)
     assert 59 <= len(coarse) <= 61
-    assert '"decisions": 7195' in pulse_of(scene.coordinator, scene.stream(a)).report
+    assert '"decisions": 7195' in heartbeat_of(scene.coordinator, scene.stream(a)).report
 
 
 def test_a_report_cannot_hold_what_json_cannot(scene):

@@ -180,7 +180,7 @@ def test_rules_from_before_a_restore_get_a_number_that_nobody_has(scene):
             "home", scene.stream(a), **asked, config_version=version, now=now
         )
         with scene.store.reading() as t:
-            return told, t.pulse(scene.stream(a)).config_version
+            return told, t.heartbeat(scene.stream(a)).config_version
 
     told, heard = poll(9)  # it has seen version 9, this coordinator only 1
     assert (told.config_version, told.config, heard) == (10, scene.space.as_json(), 1)

@@ -9,25 +9,25 @@ from __future__ import annotations
 import json
 import re
 
-from guardband.live.coordinator.administration import Administration
+from guardband.live.coordinator.delta_shares import delta_share_at
 from guardband.live.coordinator.epochs import (
     answer,
     check_seen,
     close_epoch,
+    news_for,
     next_number,
     note_restore,
     note_seen,
     open_epoch,
-    tell,
 )
-from guardband.live.coordinator.registry import (
+from guardband.live.coordinator.membership import (
     add_stream,
     chain_conflict,
     retracted,
     seal_stream,
 )
+from guardband.live.coordinator.operator_requests import OperatorRequests
 from guardband.live.coordinator.report_store import keep_report
-from guardband.live.coordinator.shares import share_of
 from guardband.live.coordinator.upload_checks import check_increment
 from guardband.live.messages import (
     Cut,
@@ -52,7 +52,7 @@ __all__ = ["Coordinator"]
 
 VERSION = re.compile(r"[0-9a-f]{32}")
 NOTHING = Mark(0, "")
-HEARTBEAT = 0.1  # of live_s: how exactly it is known when a stream was last heard of
+TOUCH_AFTER = 0.1  # of live_s: how exactly it is known when a stream was last heard of
 QUIET_S = 60.0  # between two notes about the same trouble with the same stream
 # How often a task may prove that the coordinator was restored: so often at once, and then again
 # after so many seconds. Each proof may give an open epoch a new number, which voids its answers.
@@ -60,8 +60,8 @@ CLAIMS, CLAIM_S = 10.0, 6.0
 LARGEST_STEP = 10_000  # changes of the rules that one restore can have undone
 
 
-class Coordinator(Administration):
-    """All that a coordinator does; several may share one store. `store`: see `Administration`."""
+class Coordinator(OperatorRequests):
+    """All that a coordinator does; several may share one store. `store`: see `OperatorRequests`."""
 
     def register(self, name: str, request: Register, *, now: float) -> Registered:
         """Make a stream known; saying it again changes nothing."""
@@ -71,7 +71,7 @@ class Coordinator(Administration):
         return Registered(
             stream=request.stream,
             task_index=task.place,
-            delta_share=share_of(space, place),
+            delta_share=delta_share_at(space, place),
             agents=space.agents,
             config=space.as_json(),
             config_version=row.config_version,
@@ -84,13 +84,13 @@ class Coordinator(Administration):
         Stored is what builds on what is stored (or on nothing, where nothing is); the same cut
         again is accepted and changes nothing; everything else is refused, with what is stored.
         """
-        name = self._home(stream)
+        name = self._space_of(stream)
         refusal: Refused | None = None
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
             held = self._stream(t, stream)
             try:
-                row, mark = self._take(t, row, space, held, request, now=now)
+                row, mark = self._apply_upload(t, row, space, held, request, now=now)
             except Refused as problem:
                 refusal = problem  # raised when the note about it is safe
                 self._note_trouble(t, held, problem, now=now)
@@ -121,29 +121,29 @@ class Coordinator(Administration):
         asked = (after, open_after, config_version)
         with self.store.reading() as t:
             row, space = self._space(t, name)
-            news = self._tell(t, row, space, stream, asked, now=now)
-            pulse = None if stream is None else t.pulse(stream)
-        if pulse is None:
+            news = self._news_for(t, row, space, stream, asked, now=now)
+            heartbeat = None if stream is None else t.heartbeat(stream)
+        if heartbeat is None:
             return news
-        age = now - pulse.last_seen
+        age = now - heartbeat.last_seen
         ahead = after >= next_number(row) or config_version > row.config_version
-        alive = 0.0 <= age < HEARTBEAT * space.sync.live_s
-        if ahead or not alive or pulse.config_version < min(config_version, row.config_version):
+        alive = 0.0 <= age < TOUCH_AFTER * space.sync.live_s
+        if ahead or not alive or heartbeat.config_version < min(config_version, row.config_version):
             with self.store.transaction(name) as t:
                 row, space = self._space(t, name)
-                row = self._note_seen(t, row, after, who=pulse.task, now=now)
+                row = self._note_seen(t, row, after, who=heartbeat.task, now=now)
                 # To ask with 0 is to ask for the settings again, not to have forgotten them.
-                pulse = t.pulse(pulse.stream) or pulse
+                heartbeat = t.heartbeat(heartbeat.stream) or heartbeat
                 # A number from before a restore says nothing about the rules of today.
                 known = config_version if config_version <= row.config_version else 0
-                t.touch(pulse.stream, now, after, max(known, pulse.config_version))
-                row = self._note_rules(t, row, config_version, who=pulse.task, now=now)
-                news = self._tell(t, row, space, stream, asked, now=now)
+                t.touch(heartbeat.stream, now, after, max(known, heartbeat.config_version))
+                row = self._note_rules(t, row, config_version, who=heartbeat.task, now=now)
+                news = self._news_for(t, row, space, stream, asked, now=now)
         return news
 
     def seal(self, stream: str, mark: Mark, *, now: float) -> None:
         """End a stream at `mark`, which must be what is stored."""
-        name = self._home(stream)
+        name = self._space_of(stream)
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
             seal_stream(t, self._stream(t, stream), mark, now=now)
@@ -169,7 +169,7 @@ class Coordinator(Administration):
                 changed |= row != before
         return changed
 
-    def _take(
+    def _apply_upload(
         self,
         t: Transaction,
         row: SpaceRow,
@@ -207,7 +207,7 @@ class Coordinator(Administration):
         ignores epochs with numbers that it has seen, and asks again.
         """
         check_seen(row, seen, now=now)
-        if seen < next_number(row) or not self._heeded(row.name, who, now=now):
+        if seen < next_number(row) or not self._claim_allowed(row.name, who, now=now):
             return row
         return note_seen(t, row, seen, who=who, now=now)
 
@@ -220,14 +220,18 @@ class Coordinator(Administration):
         that nobody has: under a number that agents know, they would never hear of a change.
         """
         possible = known <= row.config_version + LARGEST_STEP
-        if known <= row.config_version or not possible or not self._heeded(row.name, who, now=now):
+        if (
+            known <= row.config_version
+            or not possible
+            or not self._claim_allowed(row.name, who, now=now)
+        ):
             return row
         note_restore(t, row.name, {"config": row.config_version, "seen": known}, who=who, now=now)
         row = row._replace(config_version=known + 1, agents_version=known + 1)
         t.put(row)
         return row
 
-    def _heeded(self, space: str, who: str, *, now: float) -> bool:
+    def _claim_allowed(self, space: str, who: str, *, now: float) -> bool:
         """Tell whether one more claim of a task is heeded now."""
         left, at = self._claims.get((space, who), (CLAIMS, now))
         left = min(CLAIMS, left + max(0.0, now - at) / CLAIM_S)
@@ -260,7 +264,7 @@ class Coordinator(Administration):
             total=cut.total.as_bytes(),
         )
 
-    def _tell(
+    def _news_for(
         self,
         t: Transaction,
         row: SpaceRow,
@@ -282,7 +286,9 @@ class Coordinator(Administration):
         fresh = row.epoch > after or (opened is not None and opened.epoch > open_after)
         if not fresh and row.config_version == config_version:
             return None
-        return tell(t, row, space, known, after=after, config_version=config_version, opened=opened)
+        return news_for(
+            t, row, space, known, after=after, config_version=config_version, opened=opened
+        )
 
     def _note_trouble(
         self, t: Transaction, held: StreamRow, problem: Refused, *, now: float
@@ -295,7 +301,7 @@ class Coordinator(Administration):
             self._noted[key] = now
             detail = {"detail": problem.detail, **problem.more, "stream": held.stream}
             what = problem.code.replace("_", " ")
-            t.note(now, held.space, held.task, what, json.dumps(detail))
+            t.add_event(now, held.space, held.task, what, json.dumps(detail))
 
 
 def _sealed(held: StreamRow) -> Refused:

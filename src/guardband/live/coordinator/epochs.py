@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from guardband.live.coordinator.shares import skip_places
+from guardband.live.coordinator.delta_shares import skip_positions
 from guardband.live.messages import Mark, News, OpenEpoch, Refused
 from guardband.live.space import Space
 from guardband.live.store.base import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
@@ -17,11 +17,11 @@ __all__ = [
     "answer",
     "check_seen",
     "close_epoch",
+    "news_for",
     "next_number",
     "note_restore",
     "note_seen",
     "open_epoch",
-    "tell",
 ]
 
 # A client's word about epochs that were lost is believed up to a number that a space may have
@@ -63,7 +63,7 @@ def note_seen(t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float)
     opened = t.epoch(row.name, row.open) if row.open else None
     row = row._replace(floor=seen)
     if opened is not None and row.open <= seen:
-        t.forget_epoch(row.name, row.open)
+        t.delete_epoch(row.name, row.open)
         row = row._replace(open=seen + 1)
         t.put(opened._replace(epoch=seen + 1))
     t.put(row)
@@ -77,9 +77,9 @@ def note_restore(
     events = t.events(space, LATEST_EVENTS)
     last = next((event.at for event in events if event.what == "server restore"), -math.inf)
     if not 0.0 <= now - last < RESTORE_QUIET_S:
-        t.note(now, space, who, "server restore", json.dumps(detail))
+        t.add_event(now, space, who, "server restore", json.dumps(detail))
     if not 0.0 <= now - last < RESTORE_APART_S:
-        skip_places(t, space)
+        skip_positions(t, space)
 
 
 def open_epoch(
@@ -210,7 +210,7 @@ def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> S
     return row
 
 
-def tell(
+def news_for(
     t: Transaction,
     row: SpaceRow,
     space: Space,

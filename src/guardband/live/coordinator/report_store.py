@@ -39,8 +39,8 @@ def keep_report(
     would tell of single observations. `sent` is the cut that comes with the report.
     """
     stream = held.stream
-    pulse = t.pulse(stream)
-    if pulse is None or report == Report():
+    heartbeat = t.heartbeat(stream)
+    if heartbeat is None or report == Report():
         return
     if space.sync.min_batch > 1 and report.counted not in (held.n, sent):
         report = report.with_figures_of(Report())
@@ -52,11 +52,14 @@ def keep_report(
         raise Refused(
             "report_too_large", 413, f"a report has at most {MOST_CHARACTERS} characters."
         )
-    due = pulse.sampled_at is None or not 0.0 <= now - pulse.sampled_at < LEVELS[0].slot_s
-    sampled = now if due else pulse.sampled_at
+    due = heartbeat.sampled_at is None or not 0.0 <= now - heartbeat.sampled_at < LEVELS[0].slot_s
+    sampled = now if due else heartbeat.sampled_at
     t.put(
-        pulse._replace(
-            report=text, reported_at=now, last_seen=max(now, pulse.last_seen), sampled_at=sampled
+        heartbeat._replace(
+            report=text,
+            reported_at=now,
+            last_seen=max(now, heartbeat.last_seen),
+            sampled_at=sampled,
         )
     )
     if due:
@@ -64,10 +67,10 @@ def keep_report(
         body = json.dumps(numbers, allow_nan=False)
         for level, (slot_s, keep_s) in enumerate(LEVELS):
             slot = int(now // slot_s)
-            row = SampleRow(pulse.space, stream, level, slot, pulse.task, now, body)
+            row = SampleRow(heartbeat.space, stream, level, slot, heartbeat.task, now, body)
             t.put(row)
-            if pulse.sampled_at is None or slot != int(pulse.sampled_at // slot_s):
-                t.forget_samples(pulse.space, level, now - keep_s)
+            if heartbeat.sampled_at is None or slot != int(heartbeat.sampled_at // slot_s):
+                t.delete_samples(heartbeat.space, level, now - keep_s)
 
 
 def samples_since(t: Transaction, space: str, since: float, *, now: float) -> list[SampleRow]:

@@ -56,7 +56,7 @@ def rotate_token(
     store: Store, ident: str, *, within: str | None = None, who: str, now: float
 ) -> tuple[TokenRow, str]:
     """Make a token with the rights of another, which stays; `within`: see `revoke_token`."""
-    home = _home(store, ident)
+    home = _space_of(store, ident)
     with store.transaction(home) as t:
         old = _valid(t, ident, within)
         row, text = new_token(old.role, space=old.space, task=old.task, note=old.note, now=now)
@@ -71,7 +71,7 @@ def revoke_token(
 
     `within` is the space to which those who ask are bound: tokens elsewhere are unknown to them.
     """
-    home = _home(store, ident)
+    home = _space_of(store, ident)
     with store.transaction(home) as t:
         row = _valid(t, ident, within)
         admins = [
@@ -86,7 +86,7 @@ def revoke_token(
         _keep(t, row._replace(revoked_at=now), "token revoked", who=who, now=now)
 
 
-def _home(store: Store, ident: str) -> str:
+def _space_of(store: Store, ident: str) -> str:
     """Return the space whose transactions a token belongs to; it never changes."""
     with store.reading() as t:
         row = t.token(ident)
@@ -105,4 +105,4 @@ def _valid(t: Transaction, ident: str, within: str | None) -> TokenRow:
 def _keep(t: Transaction, row: TokenRow, what: str, *, who: str, now: float) -> None:
     t.put(row)
     detail = {"token": row.token, "role": row.role, "task": row.task}
-    t.note(now, row.space or "", who, what, json.dumps(detail))
+    t.add_event(now, row.space or "", who, what, json.dumps(detail))

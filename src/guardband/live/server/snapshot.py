@@ -13,9 +13,9 @@ from guardband.live.server.alerts import RECENT_S, Facts, TaskFacts
 from guardband.live.server.estimates import Estimate, estimate_of, heterogeneity
 from guardband.live.space import Space
 from guardband.live.store.base import (
-    AuditRow,
     EpochRow,
-    PulseRow,
+    EventRow,
+    HeartbeatRow,
     SpaceRow,
     Store,
     StreamRow,
@@ -67,7 +67,7 @@ class Snapshot:
     tasks: Sequence[TaskPicture]
     open: EpochRow | None
     epochs: Sequence[EpochRow]  # closed ones, oldest first
-    events: Sequence[AuditRow]  # newest first
+    events: Sequence[EventRow]  # newest first
     restores: int
     recent_restores: int
     streams: dict[str, list[str]]  # the names of each task's
@@ -142,17 +142,17 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         if row is None:
             return None
         space = Space.from_json(json.loads(row.config))
-        streams, pulses, tasks = t.streams(name), t.pulses(name), t.tasks(name)
+        streams, heartbeats, tasks = t.streams(name), t.heartbeats(name), t.tasks(name)
         recent = t.events(name, RECENT_EVENTS)
         epochs = t.epochs(name, EPOCHS + 1)
         open_ = t.epoch(name, row.open) if row.open else None
     fresh = [event for event in recent if event.at > now - RECENT_S]
     streams_of: dict[str, list[StreamRow]] = {task.task: [] for task in tasks}
-    pulses_of: dict[str, list[PulseRow]] = {task.task: [] for task in tasks}
+    heartbeats_of: dict[str, list[HeartbeatRow]] = {task.task: [] for task in tasks}
     for stream in streams:
         streams_of[stream.task].append(stream)
-    for pulse in pulses:
-        pulses_of[pulse.task].append(pulse)
+    for heartbeat in heartbeats:
+        heartbeats_of[heartbeat.task].append(heartbeat)
     parts: dict[str, list[Total]] = {task.task: [] for task in tasks if task.status == "active"}
     for stream in streams:
         if stream.task in parts and stream.entry_epoch == row.epoch and row.epoch > 0:
@@ -162,7 +162,7 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         space=space,
         row=row,
         tasks=[
-            _task(space, task, streams_of[task.task], pulses_of[task.task], fresh, now)
+            _task(space, task, streams_of[task.task], heartbeats_of[task.task], fresh, now)
             for task in tasks
         ],
         open=open_,
@@ -187,16 +187,16 @@ def _task(
     space: Space,
     row: TaskRow,
     streams: Sequence[StreamRow],
-    pulses: Sequence[PulseRow],
-    fresh: Sequence[AuditRow],
+    heartbeats: Sequence[HeartbeatRow],
+    fresh: Sequence[EventRow],
     now: float,
 ) -> TaskPicture:
     own = {stream.stream: stream for stream in streams}
-    heard = sorted(pulses, key=lambda pulse: pulse.last_seen)
-    alive = [pulse for pulse in heard if own[pulse.stream].state == "open"]
+    heard = sorted(heartbeats, key=lambda heartbeat: heartbeat.last_seen)
+    alive = [heartbeat for heartbeat in heard if own[heartbeat.stream].state == "open"]
     said = [(p, json.loads(p.report)) for p in heard if p.reported_at is not None]
     reports = [report for _, report in said]
-    current = [report for pulse, report in said if pulse in alive]
+    current = [report for heartbeat, report in said if heartbeat in alive]
     newest = (current or reports or [{}])[-1]
     gauges = dict(newest.get("gauges", {}))
     margins = [each["gauges"]["margin_min"] for each in current if "margin_min" in each["gauges"]]

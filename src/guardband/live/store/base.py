@@ -12,10 +12,10 @@ from guardband.live.total import Total
 
 __all__ = [
     "KEYS",
-    "AuditRow",
     "EntryRow",
     "EpochRow",
-    "PulseRow",
+    "EventRow",
+    "HeartbeatRow",
     "Row",
     "SampleRow",
     "SpaceRow",
@@ -97,7 +97,7 @@ class StreamRow(NamedTuple):
         return Cut(self.version, Total.from_bytes(self.total), self.round)
 
 
-class PulseRow(NamedTuple):
+class HeartbeatRow(NamedTuple):
     """When a stream was last heard of, and what it said about itself."""
 
     stream: str
@@ -143,7 +143,7 @@ class EntryRow(NamedTuple):
     version: str
 
 
-class AuditRow(NamedTuple):
+class EventRow(NamedTuple):
     """Something that people may ask about later."""
 
     seq: int
@@ -179,14 +179,14 @@ class TokenRow(NamedTuple):
     revoked_at: float | None
 
 
-Row = SpaceRow | TaskRow | StreamRow | PulseRow | EpochRow | EntryRow | SampleRow | TokenRow
+Row = SpaceRow | TaskRow | StreamRow | HeartbeatRow | EpochRow | EntryRow | SampleRow | TokenRow
 
 # By which fields a row is found.
 KEYS: dict[type[Row], tuple[str, ...]] = {
     SpaceRow: ("name",),
     TaskRow: ("space", "task"),
     StreamRow: ("stream",),
-    PulseRow: ("stream",),
+    HeartbeatRow: ("stream",),
     EpochRow: ("space", "epoch"),
     EntryRow: ("space", "epoch", "stream"),
     SampleRow: ("space", "stream", "level", "slot"),
@@ -231,10 +231,10 @@ class Transaction(Protocol):
     def contributors(self, space: str) -> set[str]:
         """Return the tasks that have stored observations, in open streams or in sealed ones."""
 
-    def pulse(self, stream: str) -> PulseRow | None:
+    def heartbeat(self, stream: str) -> HeartbeatRow | None:
         """Return when a stream was last heard of."""
 
-    def pulses(self, space: str) -> list[PulseRow]:
+    def heartbeats(self, space: str) -> list[HeartbeatRow]:
         """Return the same of all streams of a space."""
 
     def unanswered(self, space: str, epoch: int, since: float) -> int:
@@ -249,7 +249,7 @@ class Transaction(Protocol):
     def entries(self, space: str, epoch: int) -> list[EntryRow]:
         """Return the manifest of an epoch."""
 
-    def events(self, space: str | None, last: int, after: int = 0) -> list[AuditRow]:
+    def events(self, space: str | None, last: int, after: int = 0) -> list[EventRow]:
         """Return the newest events of a space, or of all, with seq > after, newest first."""
 
     def samples(self, space: str, level: int, since: float) -> list[SampleRow]:
@@ -269,13 +269,13 @@ class Transaction(Protocol):
     ) -> None:
         """Note that a stream was heard of, and what it knows; None leaves that as it was."""
 
-    def note(self, at: float, space: str, who: str, what: str, detail: str) -> None:
+    def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
         """Write down an event."""
 
-    def forget_epoch(self, space: str, epoch: int) -> None:
+    def delete_epoch(self, space: str, epoch: int) -> None:
         """Drop an open epoch that will never be closed."""
 
-    def forget_samples(self, space: str, level: int, before: float) -> None:
+    def delete_samples(self, space: str, level: int, before: float) -> None:
         """Drop old samples of one level."""
 
 

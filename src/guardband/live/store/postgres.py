@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from guardband.live.messages import Refused
 from guardband.live.store.base import (
     KEYS,
-    AuditRow,
     EntryRow,
     EpochRow,
-    PulseRow,
+    EventRow,
+    HeartbeatRow,
     Row,
     SampleRow,
     SpaceRow,
@@ -44,10 +44,10 @@ from guardband.live.total import Total
 
 __all__ = ["PostgresStore", "PostgresTransaction"]
 
-Kind = TypeVar("Kind", bound=Row | AuditRow)
+Kind = TypeVar("Kind", bound=Row | EventRow)
 
 # Of these nobody needs to hear at once, and the last ones may get lost in a crash.
-FLEETING: tuple[type[Row], ...] = (PulseRow, SampleRow)
+FLEETING: tuple[type[Row], ...] = (HeartbeatRow, SampleRow)
 QUIET: tuple[type[Row], ...] = (*FLEETING, StreamRow, EntryRow)
 
 
@@ -182,13 +182,13 @@ class PostgresTransaction:
         sql = f"select distinct task from {SCHEMA}.stream where space = %s and n > 0"
         return {task for (task,) in self._ask(sql, space)}
 
-    def pulse(self, stream: str) -> PulseRow | None:
+    def heartbeat(self, stream: str) -> HeartbeatRow | None:
         """Return when a stream was last heard of."""
-        return self._one(PulseRow, stream)
+        return self._one(HeartbeatRow, stream)
 
-    def pulses(self, space: str) -> list[PulseRow]:
+    def heartbeats(self, space: str) -> list[HeartbeatRow]:
         """Return the same of all streams of a space."""
-        return self.rows(PulseRow, "space = %s", space)
+        return self.rows(HeartbeatRow, "space = %s", space)
 
     def unanswered(self, space: str, epoch: int, since: float) -> int:
         """Return how many open streams of active tasks, heard of since, owe an answer."""
@@ -215,12 +215,12 @@ class PostgresTransaction:
         """Return the manifest of an epoch."""
         return self.rows(EntryRow, "space = %s and epoch = %s", space, epoch)
 
-    def events(self, space: str | None, last: int, after: int = 0) -> list[AuditRow]:
+    def events(self, space: str | None, last: int, after: int = 0) -> list[EventRow]:
         """Return the newest events of a space, or of all, with seq > after, newest first."""
         if space is None:
-            return self.rows(AuditRow, "seq > %s", after, order="seq desc", last=last)
+            return self.rows(EventRow, "seq > %s", after, order="seq desc", last=last)
         return self.rows(
-            AuditRow, "space = %s and seq > %s", space, after, order="seq desc", last=last
+            EventRow, "space = %s and seq > %s", space, after, order="seq desc", last=last
         )
 
     def samples(self, space: str, level: int, since: float) -> list[SampleRow]:
@@ -260,7 +260,7 @@ class PostgresTransaction:
             stream,
         )
 
-    def note(self, at: float, space: str, who: str, what: str, detail: str) -> None:
+    def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
         """Write down an event."""
         self._durable = True
         self._write(
@@ -273,13 +273,13 @@ class PostgresTransaction:
             detail,
         )
 
-    def forget_epoch(self, space: str, epoch: int) -> None:
+    def delete_epoch(self, space: str, epoch: int) -> None:
         """Drop an open epoch that will never be closed."""
         self._durable = True
         self._changed.add(space)
         self._write(f"delete from {SCHEMA}.epoch where space = %s and epoch = %s", space, epoch)
 
-    def forget_samples(self, space: str, level: int, before: float) -> None:
+    def delete_samples(self, space: str, level: int, before: float) -> None:
         """Drop old samples of one level."""
         self._fleeting = True
         self._write(

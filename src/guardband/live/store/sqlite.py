@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from guardband.live.sqlite import apsw, connect
 from guardband.live.store.base import (
     KEYS,
-    AuditRow,
     EntryRow,
     EpochRow,
-    PulseRow,
+    EventRow,
+    HeartbeatRow,
     Row,
     SampleRow,
     SpaceRow,
@@ -30,7 +30,7 @@ from guardband.live.store.statements import select, upsert
 
 __all__ = ["SqliteStore"]
 
-Kind = TypeVar("Kind", bound=Row | AuditRow)
+Kind = TypeVar("Kind", bound=Row | EventRow)
 BUSY_MS = 30_000
 WRITES = {kind: upsert(kind, "?") for kind in KEYS}
 
@@ -218,13 +218,13 @@ class SqliteTransaction:
         sql = "select distinct task from stream where space = ? and n > 0"
         return {task for (task,) in self._run(sql, (space,))}
 
-    def pulse(self, stream: str) -> PulseRow | None:
+    def heartbeat(self, stream: str) -> HeartbeatRow | None:
         """Return when a stream was last heard of."""
-        return self._one(PulseRow, "stream = ?", stream)
+        return self._one(HeartbeatRow, "stream = ?", stream)
 
-    def pulses(self, space: str) -> list[PulseRow]:
+    def heartbeats(self, space: str) -> list[HeartbeatRow]:
         """Return the same of all streams of a space."""
-        return self._all(PulseRow, "space = ? order by stream", space)
+        return self._all(HeartbeatRow, "space = ? order by stream", space)
 
     def unanswered(self, space: str, epoch: int, since: float) -> int:
         """Return how many open streams of active tasks, heard of since, owe an answer."""
@@ -248,12 +248,12 @@ class SqliteTransaction:
         """Return the manifest of an epoch."""
         return self._all(EntryRow, "space = ? and epoch = ? order by stream", space, epoch)
 
-    def events(self, space: str | None, last: int, after: int = 0) -> list[AuditRow]:
+    def events(self, space: str | None, last: int, after: int = 0) -> list[EventRow]:
         """Return the newest events of a space, or of all, with seq > after, newest first."""
         if space is None:
-            return self._all(AuditRow, "seq > ? order by seq desc limit ?", after, last)
+            return self._all(EventRow, "seq > ? order by seq desc limit ?", after, last)
         where = "space = ? and seq > ? order by seq desc limit ?"
-        return self._all(AuditRow, where, space, after, last)
+        return self._all(EventRow, where, space, after, last)
 
     def samples(self, space: str, level: int, since: float) -> list[SampleRow]:
         """Return samples of one level, by time."""
@@ -282,16 +282,16 @@ class SqliteTransaction:
         )
         self._run(sql, (at, seen_epoch, config_version, stream))
 
-    def note(self, at: float, space: str, who: str, what: str, detail: str) -> None:
+    def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
         """Write down an event."""
         sql = "insert into audit (at, space, who, what, detail) values (?, ?, ?, ?, ?)"
         self._run(sql, (at, space, who, what, detail))
 
-    def forget_epoch(self, space: str, epoch: int) -> None:
+    def delete_epoch(self, space: str, epoch: int) -> None:
         """Drop an open epoch that will never be closed."""
         self._run("delete from epoch where space = ? and epoch = ?", (space, epoch))
 
-    def forget_samples(self, space: str, level: int, before: float) -> None:
+    def delete_samples(self, space: str, level: int, before: float) -> None:
         """Drop old samples of one level."""
         sql = "delete from sample where space = ? and level = ? and at < ?"
         self._run(sql, (space, level, before))

@@ -6,10 +6,10 @@ from typing import Any
 
 from guardband.live.store.base import (
     KEYS,
-    AuditRow,
     EntryRow,
     EpochRow,
-    PulseRow,
+    EventRow,
+    HeartbeatRow,
     SampleRow,
     SpaceRow,
     StreamRow,
@@ -23,12 +23,12 @@ TABLES: dict[type[Any], str] = {
     SpaceRow: "space",
     TaskRow: "task",
     StreamRow: "stream",
-    PulseRow: "pulse",
+    HeartbeatRow: "pulse",
     EpochRow: "epoch",
     EntryRow: "entry",
     SampleRow: "sample",
     TokenRow: "token",
-    AuditRow: "audit",
+    EventRow: "audit",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from guardband.live.coordinator.epochs import close_epoch, next_number, open_epoch
-from guardband.live.coordinator.registry import (
+from guardband.live.coordinator.membership import (
     change_space,
     new_space,
     seal_stream,
@@ -24,10 +24,10 @@ from guardband.live.store.base import (
 )
 from guardband.live.total import Total
 
-__all__ = ["Administration"]
+__all__ = ["OperatorRequests"]
 
 
-class Administration:
+class OperatorRequests:
     """The part of a coordinator that answers people; `Coordinator` adds what agents ask.
 
     Parameters
@@ -40,7 +40,7 @@ class Administration:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._spaces: dict[str, tuple[str, Space]] = {}  # as read from the text
-        self._homes: dict[str, str] = {}  # the space of a stream, which never changes
+        self._space_names: dict[str, str] = {}  # the space of a stream, which never changes
         self._open_since: dict[str, tuple[int, float]] = {}
         self._noted: dict[tuple[str, str], float] = {}
         self._claims: dict[tuple[str, str], tuple[float, float]] = {}  # by task: left, at
@@ -84,7 +84,7 @@ class Administration:
 
     def report(self, stream: str, report: Report, *, now: float) -> None:
         """Keep how an agent fares, for people."""
-        with self.store.transaction(self._home(stream)) as t:
+        with self.store.transaction(self._space_of(stream)) as t:
             held = self._stream(t, stream)
             _, space = self._space(t, held.space)
             keep_report(t, space, held, report, now=now)
@@ -154,7 +154,7 @@ class Administration:
                 seal_stream(t, stream, stream.mark, now=now)
             if open_:
                 detail = json.dumps({"task": task, "streams": len(open_)})
-                t.note(now, name, who, "task ended", detail)
+                t.add_event(now, name, who, "task ended", detail)
             self._close_if_complete(t, row, space, now=now)
         return len(open_)
 
@@ -209,9 +209,9 @@ class Administration:
             )
         return row
 
-    def _home(self, stream: str) -> str:
+    def _space_of(self, stream: str) -> str:
         """Return the space of a stream."""
-        if stream not in self._homes:
+        if stream not in self._space_names:
             with self.store.reading() as t:
-                self._homes[stream] = self._stream(t, stream).space
-        return self._homes[stream]
+                self._space_names[stream] = self._stream(t, stream).space
+        return self._space_names[stream]

@@ -5,24 +5,24 @@ from __future__ import annotations
 from guardband.live.space import Space
 from guardband.live.store.base import Transaction
 
-__all__ = ["next_place", "share_of", "skip_places"]
+__all__ = ["delta_share_at", "next_position", "skip_positions"]
 
 SKIPPED = 64  # places that a coordinator leaves free after it was restored from a backup
 
 
-def next_place(t: Transaction, space: str) -> int:
+def next_position(t: Transaction, space: str) -> int:
     """Return the place of the next stream to register; no place is given twice."""
     place = _given(t, space) + 1
     t.put_meta(_key(space), str(place))
     return place
 
 
-def skip_places(t: Transaction, space: str) -> None:
+def skip_positions(t: Transaction, space: str) -> None:
     """Leave out places that may have been given away by a coordinator that is forgotten."""
     t.put_meta(_key(space), str(_given(t, space) + SKIPPED))
 
 
-def share_of(space: Space, place: int) -> float:
+def delta_share_at(space: Space, place: int) -> float:
     """Return the part of delta that belongs to the stream which registered in this place.
 
     Every stream computes with a set of data of its own, also the second one of a task. "equal" is

@@ -6,11 +6,11 @@ import json
 import re
 
 from guardband.checks import as_index_set
+from guardband.live.coordinator.delta_shares import next_position
 from guardband.live.coordinator.epochs import note_restore
-from guardband.live.coordinator.shares import next_place
 from guardband.live.messages import Mark, Refused, Register
 from guardband.live.space import NAME, Space
-from guardband.live.store.base import PulseRow, SpaceRow, StreamRow, TaskRow, Transaction
+from guardband.live.store.base import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Transaction
 from guardband.live.total import empty_total
 
 __all__ = [
@@ -50,7 +50,7 @@ def new_space(t: Transaction, space: Space, *, who: str, now: float) -> None:
             closed_at=None,
         )
     )
-    t.note(now, space.name, who, "space created", json.dumps({"profile": space.profile}))
+    t.add_event(now, space.name, who, "space created", json.dumps({"profile": space.profile}))
 
 
 def change_space(
@@ -88,7 +88,7 @@ def change_space(
     )
     before, after = old.as_json(), new.as_json()
     changed = {k: [before[k], after[k]] for k in after if after[k] != before[k]}
-    t.note(now, row.name, who, "config changed", json.dumps(changed))
+    t.add_event(now, row.name, who, "config changed", json.dumps(changed))
     return version
 
 
@@ -98,7 +98,7 @@ def set_paused(t: Transaction, row: SpaceRow, reason: str | None, *, who: str, n
         return
     t.put(row._replace(paused=reason, config_version=row.config_version + 1))
     what = "resumed" if reason is None else "paused"
-    t.note(now, row.name, who, what, json.dumps({"reason": reason or ""}))
+    t.add_event(now, row.name, who, what, json.dumps({"reason": reason or ""}))
 
 
 def set_status(
@@ -113,7 +113,7 @@ def set_status(
     if row.status == status:
         return False
     t.put(row._replace(status=status, reason=reason, since=now))
-    t.note(now, space, who, verb, json.dumps({"task": task, "reason": reason}))
+    t.add_event(now, space, who, verb, json.dumps({"task": task, "reason": reason}))
     return True
 
 
@@ -145,10 +145,10 @@ def add_stream(
         return task, known.place
     _check_number(t, row, space, request.task)
     if space.contexts == "shared":
-        _make_way(t, row, space, request.task, now=now)
+        _end_former_streams(t, row, space, request.task, now=now)
     new = _stream_row(t, request.stream, row.name, request, space.dim, now=now)
     t.put(new)
-    t.put(_pulse_row(request.stream, row, request.task, now=now))
+    t.put(_heartbeat_row(request.stream, row, request.task, now=now))
     return task, new.place
 
 
@@ -171,16 +171,18 @@ def _check_number(t: Transaction, row: SpaceRow, space: Space, task: str) -> Non
         )
 
 
-def _make_way(t: Transaction, row: SpaceRow, space: Space, task: str, *, now: float) -> None:
+def _end_former_streams(
+    t: Transaction, row: SpaceRow, space: Space, task: str, *, now: float
+) -> None:
     """End a task's former streams, or refuse a new one beside one that is alive.
 
     Where contexts are shared, weights count on one observation per task and round.
     """
     mine = {s.stream: s for s in t.streams(row.name) if (s.task, s.state) == (task, "open")}
     alive = [
-        pulse
-        for pulse in t.pulses(row.name)
-        if pulse.stream in mine and 0.0 <= now - pulse.last_seen < space.sync.live_s
+        heartbeat
+        for heartbeat in t.heartbeats(row.name)
+        if heartbeat.stream in mine and 0.0 <= now - heartbeat.last_seen < space.sync.live_s
     ]
     if alive:
         raise Refused(
@@ -224,9 +226,9 @@ def _task(t: Transaction, row: SpaceRow, space: Space, request: Register, *, now
         # Weights depend on how many share a context: all must know before one more does.
         streams = {s.stream: s.state for s in t.streams(row.name)}
         behind = [
-            pulse.task
-            for pulse in t.pulses(row.name)
-            if streams[pulse.stream] == "open" and pulse.config_version < row.agents_version
+            heartbeat.task
+            for heartbeat in t.heartbeats(row.name)
+            if streams[heartbeat.stream] == "open" and heartbeat.config_version < row.agents_version
         ]
         if behind:
             raise Refused(
@@ -237,7 +239,7 @@ def _task(t: Transaction, row: SpaceRow, space: Space, request: Register, *, now
             )
     task = TaskRow(row.name, request.task, place, json.dumps(list(uses)), "active", "", now)
     t.put(task)
-    t.note(now, row.name, request.task, "task joined", json.dumps({"place": place}))
+    t.add_event(now, row.name, request.task, "task joined", json.dumps({"place": place}))
     return task
 
 
@@ -255,7 +257,7 @@ def _hand_over(
     if old is None:
         old = _stream_row(t, name, row.name, request, space.dim, now=now)
         t.put(old)
-        t.put(_pulse_row(name, row, request.task, now=now))
+        t.put(_heartbeat_row(name, row, request.task, now=now))
     if (old.space, old.task) != (row.name, request.task):
         raise Refused("stream_taken", 409, "the stream to continue belongs to another task.")
     if old.continued_by == request.stream:
@@ -277,7 +279,7 @@ def seal_stream(t: Transaction, row: StreamRow, mark: Mark, *, now: float) -> No
     if row.state != "sealed":
         t.put(row._replace(state="sealed"))
         detail = json.dumps({"stream": row.stream, "n": row.n})
-        t.note(now, row.space, row.task, "stream sealed", detail)
+        t.add_event(now, row.space, row.task, "stream sealed", detail)
 
 
 def chain_conflict(row: StreamRow) -> Refused:
@@ -324,9 +326,9 @@ def _stream_row(
         entry_version="",
         entry_round=0,
         entry_total=zero,
-        place=next_place(t, space),
+        place=next_position(t, space),
     )
 
 
-def _pulse_row(stream: str, row: SpaceRow, task: str, *, now: float) -> PulseRow:
-    return PulseRow(stream, row.name, task, now, 0, row.config_version, "{}", None, None)
+def _heartbeat_row(stream: str, row: SpaceRow, task: str, *, now: float) -> HeartbeatRow:
+    return HeartbeatRow(stream, row.name, task, now, 0, row.config_version, "{}", None, None)
