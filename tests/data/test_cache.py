@@ -1,11 +1,10 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
 import pytest
 
 from guardband.data import NAMES, DataError, find, status
-from guardband.data.cache import replacing, root, writing_to
+from guardband.data.cache import root, writing_to
 
 
 def test_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,20 +38,6 @@ def test_altered_file_is_told(cache, tiny) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(tiny.content[:-1])
     assert status()[-1].state == "altered"
-
-
-def test_replacing_keeps_the_old_file_on_failure(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-
-    def interrupted() -> Iterator[bytes]:
-        yield b"half"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.writelines(interrupted())
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_unwritable_folder_is_told(tmp_path: Path) -> None:

@@ -223,7 +223,9 @@ def test_files_of_others_are_never_forgotten(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     shelf.put("old", PARCEL)
     (entry,) = entries(shelf)
-    draft = entry.parent / ".abc_12.tmp"  # of a process that was killed while it wrote
+    draft = (
+        entry.parent / f".{entry.name}.0123abcd.part"
+    )  # of a process that was killed while it wrote
     others = [
         tmp_path / "gb" / "coordinator.db",
         tmp_path / "ab" / "data.npz",

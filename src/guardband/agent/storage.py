@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +20,7 @@ from guardband.algorithms import (
     GuardUCB,
     LinUCB,
 )
+from guardband.files import write_atomically
 
 __all__ = ["load_team", "save_team"]
 
@@ -68,26 +66,11 @@ def save_team(team: Team, path: str | Path) -> Path:
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
     try:
-        _write(place, text, arrays)
+        with write_atomically(place, private=True) as file:
+            np.savez(file, about=np.array(text), **arrays)
     except OSError as error:
         raise OSError(error.errno, f"it cannot be saved ({error.strerror})", str(place)) from error
     return place
-
-
-def _write(place: Path, text: str, arrays: dict[str, Any]) -> None:
-    """Write the file under another name, and give it its own when it is complete."""
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f"{place.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, about=np.array(text), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(place)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def load_team(path: str | Path) -> Team:

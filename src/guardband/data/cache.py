@@ -10,13 +10,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import platformdirs
 
 from guardband.data.catalogue import CATALOGUE, DataError, Dataset, dataset
 
-__all__ = ["Status", "find", "home", "is_original", "replacing", "root", "status", "writing_to"]
+__all__ = ["Status", "find", "home", "is_original", "root", "status", "writing_to"]
 
 
 def root() -> Path:
@@ -82,29 +82,6 @@ def is_original(path: Path, entry: Dataset) -> bool:
     """Tell whether a file is, byte for byte, the one in the catalogue."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that appears under its name only when complete.
-
-    Parameters
-    ----------
-    path
-        The file to make or replace; its folder is made if needed.
-
-    Yields
-    ------
-    A binary file to write to. If the block fails, nothing stays of it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -19,8 +19,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from guardband.data.cache import find, home, is_original, replacing, writing_to
+from guardband.data.cache import find, home, is_original, writing_to
 from guardband.data.catalogue import DataError, Dataset, dataset
+from guardband.files import write_atomically
 
 __all__ = ["BUSY", "CHUNK", "PAUSE", "TIMEOUT", "TRIES", "UNREACHED", "fetch", "import_file"]
 
@@ -143,7 +144,7 @@ def _keep(content: bytes, entry: Dataset, where: str | Path) -> Path:
             "The file is cut short or altered. " + entry.remedy,
         )
     target = home(entry)
-    with replacing(target) as file:
+    with write_atomically(target) as file:
         file.write(content)
     return target
 

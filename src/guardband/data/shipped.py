@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.data.cache import find, home, is_original, replacing, writing_to
+from guardband.data.cache import find, home, is_original, writing_to
 from guardband.data.catalogue import DataError, Dataset, dataset
 from guardband.data.factorise import factorise, held_out
 from guardband.data.tables import Entries, FloatArray, read_lastfm, read_movielens
+from guardband.files import write_atomically
 
 __all__ = [
     "DECIMALS",
@@ -136,9 +137,9 @@ def build(name: str, out: str | PathLike[str]) -> Factors:
     folder = Path(out)
     text = json.dumps(made.provenance, indent=2) + "\n"
     with writing_to(folder):
-        with replacing(folder / f"{name}.npz") as file:
+        with write_atomically(folder / f"{name}.npz") as file:
             file.write(_npz(users=made.users, items=made.items))
-        with replacing(folder / f"{name}.json") as file:
+        with write_atomically(folder / f"{name}.json") as file:
             file.write(text.encode())
     return made
 

@@ -6,22 +6,23 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from guardband.files import DRAFT, write_atomically
 
 __all__ = ["FORMAT", "Parcel", "Shelf"]
 
 FORMAT = 1
-OWN = re.compile(r"[0-9a-f]{38}\.npz|\.\w+\.tmp")  # entries, and drafts of killed processes
+OWN = re.compile(rf"[0-9a-f]{{38}}\.npz|{DRAFT}")  # entries, and drafts of killed processes
 ABOUT = "about"  # the name under which an entry describes itself
 
 # What reading a damaged file may raise, from the zip archive to the JSON text inside.
@@ -89,7 +90,7 @@ class Shelf:
         about = {"format": FORMAT, "key": key, "notes": dict(parcel.notes)}
         about["checksum"] = _checksum(about, arrays)
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        with _appearing(self._path(key)) as file:
+        with write_atomically(self._path(key)) as file:
             np.savez_compressed(file, allow_pickle=False, **{ABOUT: text}, **arrays)
 
     def forget(self, days: float) -> int:
@@ -133,16 +134,3 @@ def _checksum(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.data)
     return digest.hexdigest()
-
-
-@contextmanager
-def _appearing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that appears under its name only when complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        Path(draft).replace(path)
-    finally:
-        Path(draft).unlink(missing_ok=True)

@@ -6,12 +6,13 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import apsw
 
+from guardband.files import write_atomically
 from guardband.live.coordinator.epochs import note_restore
 from guardband.live.store.base import StoreError
 from guardband.live.store.sqlite import SqliteStore
@@ -100,26 +101,16 @@ def restore(file: Path, store: Path, *, force: bool = False) -> tuple[Backup, Pa
     """
     holds = examine(file)
     store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = store.with_name(store.name + ".part")
-    part.unlink(missing_ok=True)
-    old = None
     if store.exists() and not force:
         raise FileExistsError(
             f"{store} exists: restoring replaces it. Say --force if that is meant; it is kept "
             "under another name."
         )
-    try:
-        _copy(file, part)
-        _mark_restored(part)
-        if store.exists():
-            with _alone(store):
-                old = _set_aside(store)
-                part.replace(store)
-        else:
-            part.replace(store)
-        _sync_folder(store.parent)
-    finally:
-        part.unlink(missing_ok=True)
+    alone = _alone(store) if store.exists() else nullcontext()
+    with alone, write_atomically(store, private=True) as draft:
+        _copy(file, draft)
+        _mark_restored(Path(draft.name))
+        old = _set_aside(store) if store.exists() else None
     return holds, old
 
 
@@ -181,24 +172,14 @@ def _set_aside(store: Path) -> Path:
     return old
 
 
-def _copy(file: Path, part: Path) -> None:
-    """Copy a file to a new one that only the owner can read, and see it onto the disk."""
+def _copy(file: Path, target: BinaryIO) -> None:
+    """Copy a store that nobody has open."""
     for suffix in BESIDE[:1]:
         if Path(f"{file}{suffix}").exists():
             raise StoreError(
                 f"{file} has a log beside it, {file.name}{suffix}: it is a store in use and no "
                 "copy; make one with `guardband backup`."
             )
-    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(handle, "wb") as target, file.open("rb") as source:
+    with file.open("rb") as source:
         shutil.copyfileobj(source, target)
-        target.flush()
-        os.fsync(target.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    target.flush()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from guardband.files import write_atomically
 from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
@@ -142,7 +143,7 @@ def export_parquet(journals: list[Path], out: Path) -> Counter[str]:
     about["columns"] = json.dumps({column.name: column.about for column in COLUMNS})
     schema = pa.schema(fields, metadata=about)
     counts: Counter[str] = Counter()
-    with _new_file(out) as part, parquet.ParquetWriter(part, schema, compression="zstd") as writer:
+    with _new_file(out) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for rows in _pages(journals, counts):
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     return counts
@@ -152,8 +153,8 @@ def export_csv(journals: list[Path], out: Path) -> Counter[str]:
     """Write the same as text; lists are JSON, times ISO 8601, what is unknown is empty."""
     counts: Counter[str] = Counter()
     names = [column.name for column in COLUMNS]
-    with _new_file(out) as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+    with _new_file(out) as file:
+        writer = csv.writer(codecs.getwriter("utf-8")(file))
         writer.writerow(names)
         for rows in _pages(journals, counts):
             for row in rows:
@@ -162,18 +163,12 @@ def export_csv(journals: list[Path], out: Path) -> Counter[str]:
 
 
 @contextmanager
-def _new_file(out: Path) -> Iterator[Path]:
-    """Give a place to write to, which becomes `out` when all went well."""
+def _new_file(out: Path) -> Iterator[BinaryIO]:
+    """Write a new file that only its owner can read; `out` must not exist."""
     if out.exists():
         raise FileExistsError(f"{out} exists already: name a new file.")
-    part = out.with_name(out.name + ".part")
-    part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_CREAT | os.O_WRONLY, 0o600))  # it may hold patients
-    try:
-        yield part
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
+    with write_atomically(out, private=True) as file:
+        yield file
 
 
 def _pages(journals: list[Path], counts: Counter[str]) -> Iterator[list[dict[str, Any]]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from guardband.files import write_atomically
 from guardband.live.coordinator.tokens import new_token
 from guardband.live.filelock import FileLock
 from guardband.live.store.base import Store
@@ -69,6 +69,5 @@ def first_tokens(store: Store, data: Path, *, now: float) -> bool:
 
 
 def _write_secret(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write(text + "\n")
+    with write_atomically(path, private=True) as file:
+        file.write(f"{text}\n".encode())

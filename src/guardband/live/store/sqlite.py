@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from guardband.files import write_atomically
 from guardband.live.sqlite import apsw, connect
 from guardband.live.store.base import (
     KEYS,
@@ -146,21 +147,9 @@ class SqliteStore(Store):
         place = Path(path)
         if place.exists():
             raise FileExistsError(f"{place} exists already: name a new file for the copy.")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(place.name + ".part")
-        part.unlink(missing_ok=True)
-        with self._lock:
+        with write_atomically(place, private=True) as file, self._lock:
             self._renew()
-            self._connection.execute("vacuum into ?", (str(part),))
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.chmod(0o600)
-        part.replace(place)
-        folder = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            self._connection.execute("vacuum into ?", (file.name,))
 
     def close(self) -> None:
         """Close the file."""
