@@ -41,10 +41,14 @@ def cache_folder() -> Path:
     given = os.environ.get("NUMBA_CACHE_DIR")
     root = Path(given) if given else user_cache_path("guardband") / "kernels"
     name = digest.hexdigest()[:20]
-    for place in (root, Path(tempfile.gettempdir()) / f"guardband-{os.getuid()}"):
+    for place in (root, Path(tempfile.gettempdir()) / f"guardband-{_user()}"):
         if _usable(place / name):
             return place / name
     return Path(tempfile.mkdtemp(prefix="guardband-"))
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0  # Windows says 0 of every file's owner
 
 
 def _usable(folder: Path) -> bool:
@@ -58,7 +62,7 @@ def _usable(folder: Path) -> bool:
             pass
     except OSError:
         return False
-    return folder.stat().st_uid == os.getuid()
+    return folder.stat().st_uid == _user()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
