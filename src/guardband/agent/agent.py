@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from guardband.agent.decision import Decision, UnknownDecisionError
-from guardband.agent.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Awaited, Request
-from guardband.agent.inputs import as_id, as_number, as_plain_array, as_reward
+from guardband.agent.engine import Awaited, Request
+from guardband.agent.inputs import as_id, as_reward
+from guardband.agent.requests import SLACK, RequestReader
 from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_team, save_team
 from guardband.agent.team import Team
 from guardband.algorithms import Algorithm
-from guardband.checks import as_array, check_whole
-from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
+from guardband.checks import check_whole
 from guardband.kernels.types import Floats
 
 __all__ = ["Agent"]
-
-SLACK = 1.0 + 1e-9  # bounds are met up to rounding
 
 
 class Agent:
@@ -106,9 +100,8 @@ class Agent:
     def _join(self, team: Team, number: int) -> None:
         self._team, self._number = team, number
         self._theta, self._pending = team.states[number].estimate.theta, team.pending[number]
-        self._index = team.coords[number]
+        self._reader = RequestReader(team, number)
         self._prefix = f"{team.names[number]}-"
-        self._feature_limit = team.feature_bound * SLACK
         self._reward_limit = team.engine.reward_limit * SLACK
 
     def __repr__(self) -> str:
@@ -117,7 +110,7 @@ class Agent:
             fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
         except ValueError:  # a live agent that was closed
             fares = "closed"
-        kind, used = type(self).__name__, f"{self._index.size} of {team.dim} features"
+        kind, used = type(self).__name__, f"{team.coords[self._number].size} of {team.dim} features"
         return f"<{kind} {self.name!r}: {team.algorithm.name}, {used}, {fares}>"
 
     @property
@@ -175,7 +168,9 @@ class Agent:
         Decision
             The action to play, what is promised about it, and the id for `observe`.
         """
-        request = self._request(features, baseline, baseline_reward, support, weights, covariance)
+        request = self._reader.read(
+            features, baseline, baseline_reward, support, weights, covariance
+        )
         with self._team.lock:
             return self._decide(request)
 
@@ -204,29 +199,11 @@ class Agent:
         supports, weights, covariances
             What `decide` takes beside them, one for each request; None: for none.
         """
-        requests = self._requests(
+        requests = self._reader.read_many(
             features, baselines, baseline_rewards, supports, weights, covariances
         )
         with self._team.lock:
             return [self._decide(request) for request in requests]
-
-    def _requests(
-        self,
-        features: Sequence[Any],
-        baselines: Sequence[int],
-        *columns_given: Any,
-    ) -> list[Request]:
-        """Check a batch; nothing is changed before all of it is found good."""
-        count = len(features)
-        columns = [[None] * count if column is None else list(column) for column in columns_given]
-        lengths = [count, len(baselines), *(len(column) for column in columns)]
-        if len(set(lengths)) > 1:
-            raise ValueError(
-                f"{count} tables of features, {len(baselines)} baselines and {lengths[2:]} of what "
-                "goes with them do not fit together."
-            )
-        rows = zip(features, baselines, *columns, strict=True)
-        return [self._request(*row) for row in rows]
 
     def observe(self, decision_id: str | Decision, reward: float) -> None:
         """Learn the reward of a decision; once for each, in any order.
@@ -263,115 +240,6 @@ class Agent:
         if team.names != ("agent",):
             raise ValueError(f"{path} holds the tasks {list(team.names)}: use gb.Fleet.load.")
         return cls._of(team, 0)
-
-    def _request(
-        self,
-        features: Any,
-        baseline: int,
-        baseline_reward: float | None,
-        support: Any = None,
-        weights: Any = None,
-        covariance: Any = None,
-    ) -> Request:
-        """Check a request; nothing is changed before all of it is found good."""
-        table = self._table(features)
-        try:
-            row = operator.index(baseline)
-        except TypeError:
-            raise TypeError(f"baseline must be the row of an action, not {baseline!r}.") from None
-        if isinstance(baseline, bool):
-            raise TypeError(f"baseline must be the row of an action, not {baseline!r}.")
-        if not 0 <= row < table.shape[0]:
-            raise ValueError(f"baseline {row} is not one of the {table.shape[0]} actions.")
-        if baseline_reward is not None:
-            baseline_reward = self._as_baseline_reward(baseline_reward)
-        menu = self._menu(table)
-        pages, chances, spread = NO_PAGES, NO_WEIGHTS, NO_COVARIANCE
-        if support is not None or weights is not None:
-            pages, chances = self._support(support, weights, menu)
-        if covariance is not None:
-            spread = self._covariance(covariance, menu.shape[1])
-        request = Request(menu, row, baseline_reward, pages, chances, spread)
-        self._team.engine.check(request)
-        return request
-
-    def _table(self, features: Any) -> Floats:
-        table = features if type(features) is np.ndarray else as_plain_array(features)
-        if table.dtype != np.float64 or not table.flags.c_contiguous:
-            if table.dtype.kind not in "fiu":
-                raise ValueError(
-                    f"features must be a table of numbers, one row per action, not {table.dtype}."
-                )
-            table = np.ascontiguousarray(table, dtype=np.float64)
-        dim, size = self._team.dim, self._index.size
-        if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
-            wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
-            one = "; for one action: features[None, :]" if table.shape in ((dim,), (size,)) else ""
-            raise ValueError(
-                f"features must have shape {wanted} with K > 0, not {table.shape}: one row per "
-                f"action{one}."
-            )
-        return table if table.flags.writeable else table.copy()
-
-    def _menu(self, table: Floats) -> Floats:
-        menu = np.empty((self._team.dim, table.shape[0]))
-        code, k = load_menu(table, self._index, self._feature_limit, menu)
-        if code == NOT_FINITE:
-            raise ValueError(f"features of action {k} are not finite: {table[k].tolist()}.")
-        if code == TOO_LONG:
-            index = list(self._index) if table.shape[1] == self._team.dim else slice(None)
-            raise ValueError(
-                f"features of action {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
-                f"than feature_bound={self._team.feature_bound:g}: scale the features, or state a "
-                "larger bound."
-            )
-        return menu
-
-    def _support(self, support: Any, weights: Any, menu: Floats) -> tuple[Floats, Floats]:
-        if support is None or weights is None:
-            raise ValueError("support and weights go together: give both, or neither.")
-        chances = as_array("weights", weights, (None,))
-        if (chances < 0).any() or abs(chances.sum() - 1.0) > 1e-9:
-            raise ValueError(
-                f"weights must be probabilities that sum to 1, not to {chances.sum():.12g}."
-            )
-        pages = np.array([self._menu(self._table(page)) for page in support])
-        if pages.shape != (chances.size, *menu.shape):
-            raise ValueError(
-                f"support has shape {np.shape(support)}, but there are {chances.size} weights and "
-                f"{menu.shape[1]} actions."
-            )
-        worst = float(np.abs(np.einsum("n,ndk->dk", chances, pages) - menu).max())
-        if worst > 1e-6:
-            raise ValueError(
-                f"features are not the mean of support under weights (off by {worst:.3g}): "
-                "compute both from one distribution."
-            )
-        return pages, chances
-
-    def _covariance(self, covariance: Any, actions: int) -> Floats:
-        dim = self._team.dim
-        array = as_array("covariance", covariance, (None, dim, dim))
-        if len(array) not in (1, actions):
-            raise ValueError(f"covariance has {len(array)} matrices for {actions} actions.")
-        scale = max(float(np.abs(array).max()), 1e-300)
-        if np.abs(array - array.transpose(0, 2, 1)).max() > 1e-9 * scale:
-            raise ValueError("covariance is not symmetric.")
-        least = float(np.linalg.eigvalsh(array).min())
-        if least < -1e-9 * scale:
-            raise ValueError(f"covariance has a negative eigenvalue, {least:.3g}.")
-        return array
-
-    def _as_baseline_reward(self, value: float) -> float:
-        reward = as_number("baseline_reward", value)
-        bound = getattr(self._team.algorithm, "theta_bound", math.inf)
-        limit = bound * self._team.feature_bound * SLACK
-        if not math.isfinite(reward) or abs(reward) > limit:
-            raise ValueError(
-                f"baseline_reward must be finite and at most theta_bound * feature_bound = "
-                f"{limit:.6g} in size, not {reward:g}: it is an expected reward."
-            )
-        return reward
 
     def _decide(self, request: Request) -> Decision:
         team, m = self._team, self._number

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from guardband.agent.agent import SLACK, Agent
+from guardband.agent.agent import Agent
 from guardband.agent.decision import Decision
 from guardband.agent.inputs import as_id, as_number
+from guardband.agent.requests import RequestReader
 from guardband.checks import check_whole
 from guardband.kernels.types import Floats
 from guardband.live.client.forking import survive_forks
@@ -122,8 +123,7 @@ class LiveAgent(Agent):
     def _know_rules(self) -> None:
         """Check requests against the rules in use; until they are told, those are a guess."""
         self._team = self._desk.learner.team
-        self._index = self._team.coords[0]
-        self._feature_limit = self._team.feature_bound * SLACK
+        self._number, self._reader = 0, RequestReader(self._team)
 
     def _first_contact(self, trouble: str | None) -> None:
         """Register and hear what is new; where nobody answers, go on without."""
@@ -213,7 +213,9 @@ class LiveAgent(Agent):
         self._come_to()
         if self._team is not self._desk.learner.team:
             self._know_rules()
-        request = self._request(features, baseline, baseline_reward, support, weights, covariance)
+        request = self._reader.read(
+            features, baseline, baseline_reward, support, weights, covariance
+        )
         return self._desk.decide([request], self._round(round))[0]
 
     def decide_many(
@@ -239,7 +241,7 @@ class LiveAgent(Agent):
         self._come_to()
         if self._team is not self._desk.learner.team:
             self._know_rules()
-        requests = self._requests(
+        requests = self._reader.read_many(
             features, baselines, baseline_rewards, supports, weights, covariances
         )
         return self._desk.decide(requests, self._round(round))

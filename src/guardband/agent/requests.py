@@ -1,0 +1,166 @@
+"""What an agent is asked to decide about: checked, and as the arrays that the kernels take."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from guardband.agent.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Request
+from guardband.agent.inputs import as_number, as_plain_array
+from guardband.agent.team import Team
+from guardband.checks import as_array
+from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
+from guardband.kernels.types import Floats
+
+__all__ = ["SLACK", "RequestReader"]
+
+SLACK = 1.0 + 1e-9  # bounds are met up to rounding
+
+
+class RequestReader:
+    """Checks what `decide` is given for one task; an error names what is wrong.
+
+    Parameters
+    ----------
+    team
+        The agents, for the dimension, the stated bounds and what the algorithm needs to be given.
+    number
+        Which of them decides.
+    """
+
+    def __init__(self, team: Team, number: int = 0) -> None:
+        self._dim, self._index = team.dim, team.coords[number]
+        self._feature_bound = team.feature_bound
+        theta_bound = getattr(team.algorithm, "theta_bound", math.inf)
+        self._reward_limit = theta_bound * team.feature_bound * SLACK
+        self._check = team.engine.check
+
+    def read(
+        self,
+        features: Any,
+        baseline: int,
+        baseline_reward: float | None,
+        support: Any = None,
+        weights: Any = None,
+        covariance: Any = None,
+    ) -> Request:
+        """Return one round's request; the parameters are those of `Agent.decide`."""
+        table = self._table(features)
+        row = _as_row(baseline, table.shape[0])
+        if baseline_reward is not None:
+            baseline_reward = self._as_baseline_reward(baseline_reward)
+        menu = self._menu(table)
+        pages, chances, covariances = NO_PAGES, NO_WEIGHTS, NO_COVARIANCE
+        if support is not None or weights is not None:
+            pages, chances = self._support(support, weights, menu)
+        if covariance is not None:
+            covariances = self._covariance(covariance, menu.shape[1])
+        request = Request(menu, row, baseline_reward, pages, chances, covariances)
+        self._check(request)
+        return request
+
+    def read_many(
+        self, features: Sequence[Any], baselines: Sequence[int], *columns_given: Any
+    ) -> list[Request]:
+        """Return the requests of a batch; the parameters are those of `Agent.decide_many`."""
+        count = len(features)
+        columns = [[None] * count if column is None else list(column) for column in columns_given]
+        lengths = [count, len(baselines), *(len(column) for column in columns)]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                f"{count} tables of features, {len(baselines)} baselines and {lengths[2:]} of what "
+                "goes with them do not fit together."
+            )
+        return [self.read(*row) for row in zip(features, baselines, *columns, strict=True)]
+
+    def _table(self, features: Any) -> Floats:
+        table = features if type(features) is np.ndarray else as_plain_array(features)
+        if table.dtype != np.float64 or not table.flags.c_contiguous:
+            if table.dtype.kind not in "fiu":
+                raise ValueError(
+                    f"features must be a table of numbers, one row per action, not {table.dtype}."
+                )
+            table = np.ascontiguousarray(table, dtype=np.float64)
+        dim, size = self._dim, self._index.size
+        if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
+            wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
+            one = "; for one action: features[None, :]" if table.shape in ((dim,), (size,)) else ""
+            raise ValueError(
+                f"features must have shape {wanted} with K > 0, not {table.shape}: one row per "
+                f"action{one}."
+            )
+        return table if table.flags.writeable else table.copy()
+
+    def _menu(self, table: Floats) -> Floats:
+        menu = np.empty((self._dim, table.shape[0]))
+        code, k = load_menu(table, self._index, self._feature_bound * SLACK, menu)
+        if code == NOT_FINITE:
+            raise ValueError(f"features of action {k} are not finite: {table[k].tolist()}.")
+        if code == TOO_LONG:
+            index = list(self._index) if table.shape[1] == self._dim else slice(None)
+            raise ValueError(
+                f"features of action {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
+                f"than feature_bound={self._feature_bound:g}: scale the features, or state a "
+                "larger bound."
+            )
+        return menu
+
+    def _support(self, support: Any, weights: Any, menu: Floats) -> tuple[Floats, Floats]:
+        if support is None or weights is None:
+            raise ValueError("support and weights go together: give both, or neither.")
+        chances = as_array("weights", weights, (None,))
+        if (chances < 0).any() or abs(chances.sum() - 1.0) > 1e-9:
+            raise ValueError(
+                f"weights must be probabilities that sum to 1, not to {chances.sum():.12g}."
+            )
+        pages = np.array([self._menu(self._table(page)) for page in support])
+        if pages.shape != (chances.size, *menu.shape):
+            raise ValueError(
+                f"support has shape {np.shape(support)}, but there are {chances.size} weights and "
+                f"{menu.shape[1]} actions."
+            )
+        worst = float(np.abs(np.einsum("n,ndk->dk", chances, pages) - menu).max())
+        if worst > 1e-6:
+            raise ValueError(
+                f"features are not the mean of support under weights (off by {worst:.3g}): "
+                "compute both from one distribution."
+            )
+        return pages, chances
+
+    def _covariance(self, covariance: Any, actions: int) -> Floats:
+        array = as_array("covariance", covariance, (None, self._dim, self._dim))
+        if len(array) not in (1, actions):
+            raise ValueError(f"covariance has {len(array)} matrices for {actions} actions.")
+        scale = max(float(np.abs(array).max()), 1e-300)
+        if np.abs(array - array.transpose(0, 2, 1)).max() > 1e-9 * scale:
+            raise ValueError("covariance is not symmetric.")
+        least = float(np.linalg.eigvalsh(array).min())
+        if least < -1e-9 * scale:
+            raise ValueError(f"covariance has a negative eigenvalue, {least:.3g}.")
+        return array
+
+    def _as_baseline_reward(self, value: float) -> float:
+        reward, limit = as_number("baseline_reward", value), self._reward_limit
+        if not math.isfinite(reward) or abs(reward) > limit:
+            raise ValueError(
+                f"baseline_reward must be finite and at most theta_bound * feature_bound = "
+                f"{limit:.6g} in size, not {reward:g}: it is an expected reward."
+            )
+        return reward
+
+
+def _as_row(baseline: Any, actions: int) -> int:
+    """Return the row of the baseline's action, one of `actions`."""
+    try:
+        row = operator.index(baseline)
+    except TypeError:
+        row = None
+    if row is None or isinstance(baseline, bool):
+        raise TypeError(f"baseline must be the row of an action, not {baseline!r}.")
+    if not 0 <= row < actions:
+        raise ValueError(f"baseline {row} is not one of the {actions} actions.")
+    return row
