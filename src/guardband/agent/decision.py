@@ -7,40 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.kernels.types import Reason
-
-__all__ = ["GUARD_REASONS", "REASONS", "Decision", "UnknownDecisionError"]
-
-REASONS = {
-    Reason.LEARNED: "the most promising of the actions that are certified to clear the floor",
-    Reason.GATE: (
-        "too little is known yet: lambda_min(V) has not reached what the gate asks for; "
-        "it opens as rewards come in (gate='none' does without it)"
-    ),
-    Reason.EMPTY: "no action is certified to clear the floor yet",
-    Reason.NO_BASELINE_REWARD: (
-        "the baseline's reward is not above zero, so no fraction of it can be promised"
-    ),
-    Reason.NO_REWARD_FLOOR: (
-        "the unknown baseline's gate needs a positive lower bound on its reward: "
-        "pass reward_floor=..., or baseline_reward=... in each round"
-    ),
-    Reason.FREE: "the most promising action; there is no constraint",
-    Reason.ALWAYS: "always the baseline",
-}
-
-
-GUARD_REASONS = {
-    "certified": "the most promising action of all is certified to clear the floor",
-    "itself": "the most promising action of all is the baseline",
-    "careful": "the most promising action is not certified yet: learning about it safely",
-    "stuck": (
-        "too little is known yet to certify the most promising action, and no certified action "
-        "teaches enough about it in this round: playing it safe; if that lasts, only others' data, "
-        "new actions or mode='policy' help"
-    ),
-    "alarm": "; the reported baseline rewards contradict the observations and are no longer used",
-}
+__all__ = ["Decision", "UnknownDecisionError"]
 
 
 class UnknownDecisionError(LookupError):

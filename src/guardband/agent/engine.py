@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.agent.decision import GUARD_REASONS, REASONS, Decision
+from guardband.agent.decision import Decision
 from guardband.algorithms import DiscUCB, DiscUCBUnknown, GuardUCB
 from guardband.facts import Facts
 from guardband.kernels.guarded import DESK_ROWS
@@ -22,11 +22,13 @@ from guardband.kernels.types import (
     Floats,
     GuardTerms,
     Ints,
+    Reason,
     State,
     Statistic,
     Terms,
     state_of,
 )
+from guardband.reasons import sentence
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict", "make_engine"]
 
@@ -42,7 +44,7 @@ PAPER_CERTIFICATES = {
 KINDS = ("learned", "baseline", "explored")
 GUARD_CONFIDENCE = GuardTerms._fields.index("confidence")
 PAPER_CONFIDENCE = Terms._fields.index("confidence")
-SENTENCES = [REASONS[reason] for reason in sorted(REASONS)]
+PAPER_REASONS = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 NO_PAGES, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
 
 
@@ -71,7 +73,7 @@ class Verdict(NamedTuple):
 
     action: int
     kind: str
-    reason: str
+    reason: str  # a code of guardband.reasons
     mean: float
     width: float
     floor: float
@@ -82,8 +84,8 @@ class Verdict(NamedTuple):
     kept: NDArray[np.bool_]
     awaited: Awaited
 
-    def named(self, name: str) -> Decision:
-        """Return the decision that the user sees, with its id.
+    def named(self, name: str, reason: str | None = None) -> Decision:
+        """Return the decision that the user sees, with its id and its reason as a sentence.
 
         The baseline needs no certificate: that it is the baseline is what is promised about it.
         """
@@ -92,7 +94,7 @@ class Verdict(NamedTuple):
             name,
             self.action,
             self.kind,
-            self.reason,
+            sentence(self.reason) if reason is None else reason,
             self.mean,
             self.mean - self.width,
             self.mean + self.width,
@@ -180,7 +182,7 @@ class PaperEngine:
         return Verdict(
             int(action),
             KINDS[int(kind)],
-            SENTENCES[int(reason)],
+            PAPER_REASONS[int(reason)],
             mean,
             upper - mean,
             floor,
@@ -299,15 +301,15 @@ class GuardEngine:
         else:
             kind = "baseline" if chosen == baseline else "explored"
         if conservative:
-            reason = GUARD_REASONS["stuck" if stuck else "careful"]
+            reason = "stuck" if stuck else "careful"
             promise = "play" if kept[chosen] or sure else "baseline"
             if not self.terms.strict and not sure:
                 promise = "policy"
         else:
-            reason = GUARD_REASONS["certified" if kept[chosen] else "itself"]
+            reason = "certified" if kept[chosen] else "itself"
             promise = "play" if kept[chosen] else "baseline"
         if alarm:
-            reason += GUARD_REASONS["alarm"]
+            reason += "+alarm"
         worth = ceiling if reward is None else reward
         return Verdict(
             chosen,

@@ -12,12 +12,11 @@ from guardband.agent.engine import Awaited, Request
 from guardband.live.client.decision_id import DecisionId, make_id, parse_id, stamp
 from guardband.live.client.exchange import Exchange
 from guardband.live.client.journal import Kept
-from guardband.live.client.learner import short
 from guardband.live.client.ledger import ENDS
 from guardband.live.client.windows import End, ending
 from guardband.live.messages import KINDS
 
-__all__ = ["WHY", "Desk", "OtherRewardError"]
+__all__ = ["Desk", "OtherRewardError"]
 
 BATCH = 64  # decisions that end while the lock is held once
 FRESH = 512  # decisions that need not be read again for their reward
@@ -28,12 +27,6 @@ PLACES = {
     for j, end in enumerate(ENDS)
 }
 HEARD, OBSERVED, VOID = int(End.HEARD), int(End.OBSERVED), int(End.VOID)  # quicker to compare
-WHY = {
-    "no-config": "the coordinator has not told the rules of this space yet: playing the baseline",
-    "paused": "learning is paused",
-    "lease": "the coordinator was not reached for too long: the exploration lease has expired",
-    "shadow": "shadow mode plays the baseline",
-}
 
 
 class OtherRewardError(ValueError):
@@ -65,14 +58,12 @@ class Desk(Exchange):
         seq = self.last + 1
         team = self.learner.team
         coin = team.next_coin[0]
-        key, wish = None if self.free else self.held_back(), None
+        key, wish, why = None if self.free else self.held_back(), None, None
         if key is None:
             v = self.learner.decide(request, seq, coin)
-            reason = short(v.reason)
         else:
-            why = f"{WHY[key]}: {self.paused}" if key == "paused" else WHY[key]
-            v, wish = self.learner.stand_back(request, seq, coin, key, why)
-            reason = key
+            more = self.paused if key == "paused" else None
+            v, wish, why = self.learner.stand_back(request, seq, coin, key, more)
         awaited = v.awaited
         x, now, careful = awaited.x.tobytes(), self.clock.now(), int(awaited.conservative)
         self.journal.add(
@@ -86,7 +77,7 @@ class Desk(Exchange):
                 self.n,
                 v.action,
                 v.kind,
-                reason,
+                v.reason,
                 wish,
                 request.baseline,
                 request.reward,
@@ -128,7 +119,7 @@ class Desk(Exchange):
             None,
         )
         self.fresh[seq] = kept, awaited
-        return v.named(make_id(self.setup.task, self.chain.stream, now, seq))
+        return v.named(make_id(self.setup.task, self.chain.stream, now, seq), why)
 
     def close(self, decision_id: str, reward: float | None) -> None:
         """Take in a reward; None excludes the decision."""

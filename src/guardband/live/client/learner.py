@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent.decision import GUARD_REASONS, REASONS
 from guardband.agent.engine import Awaited, Request, Verdict
 from guardband.agent.team import Team
 from guardband.algorithms import GuardUCB
@@ -16,14 +15,9 @@ from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Statistic
 from guardband.live.space import Space
 from guardband.live.total import Total, empty_total, statistic_of
+from guardband.reasons import sentence
 
-__all__ = ["CONSERVATIVE", "Learner", "Ruled"]
-
-# Sentences of decisions by the short keys that journals and reports have for them.
-KEYS = {sentence: key for key, sentence in GUARD_REASONS.items()} | {
-    REASONS[reason]: reason.name.lower().replace("_", "-") for reason in REASONS
-}
-CONSERVATIVE = ("careful", "stuck", "gate", "empty", "no-baseline-reward", "no-reward-floor")
+__all__ = ["Learner", "Ruled"]
 
 
 class Ruled(NamedTuple):
@@ -31,11 +25,7 @@ class Ruled(NamedTuple):
 
     played: Verdict
     wish: int | None
-
-
-def short(reason: str) -> str:
-    """Return the short key of a decision's reason."""
-    return KEYS.get(reason, reason)
+    why: str | None  # in a sentence, where the reason's own does not say all
 
 
 def delta_share(space: Space, share: float, epoch: int, excluded: int = 0) -> float:
@@ -143,28 +133,32 @@ class Learner:
         """Return what the algorithm plays."""
         return self.team.engine.decide(0, request, 1, turn, coin)
 
-    def stand_back(self, request: Request, turn: int, coin: float, key: str, why: str) -> Ruled:
-        """Return the baseline's action, whatever the algorithm would play; `why` says so.
+    def stand_back(
+        self, request: Request, turn: int, coin: float, key: str, more: str | None = None
+    ) -> Ruled:
+        """Return the baseline's action, whatever the algorithm would play.
 
+        `key` is the reason, and `more` is said beside its sentence.
         What is learned from it is what the baseline's own features teach.
         """
         wished = self.decide(request, turn, coin) if key == "shadow" else None
         plain = self.decide(only_baseline(request), turn, coin)
         kept = np.zeros(request.menu.shape[1], np.bool_)
         kept[request.baseline] = True
+        why = sentence(key) if more is None else f"{sentence(key)}: {more}"
         if wished is not None:
             kept = wished.kept
-            why += f"; it would have played action {wished.action}: {wished.reason}"
+            why += f"; it would have played action {wished.action}: {sentence(wished.reason)}"
         played = plain._replace(
             action=request.baseline,
             kind="baseline",
-            reason=why,
+            reason=key,
             propensity=1.0,
             promise="baseline",
             certificate="baseline",
             kept=kept,
         )
-        return Ruled(played, None if wished is None else wished.action)
+        return Ruled(played, None if wished is None else wished.action, why)
 
     def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
         """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""

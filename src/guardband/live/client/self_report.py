@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from guardband.agent.decision import GUARD_REASONS, REASONS
 from guardband.kernels.types import Floats
-from guardband.live.client.desk import WHY, Desk
-from guardband.live.client.learner import CONSERVATIVE, short
+from guardband.live.client.desk import Desk
 from guardband.live.client.ledger import ENDS, SUMS
 from guardband.live.client.windows import End
 from guardband.live.messages import KINDS, Report
+from guardband.reasons import CONSERVATIVE, HELD_BACK, sentence
 
 __all__ = ["make_report"]
 
 RECENT = 1000  # decisions over which margins and shares are taken
 MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-config": "offline"}
-SENTENCES = {short(text): text for text in (*GUARD_REASONS.values(), *REASONS.values())}
+HELD = {*CONSERVATIVE, *HELD_BACK}
 TALLY_SQL = """
     SELECT kind, reason, count(*), sum(floor IS NOT NULL AND baseline_reward IS NULL)
     FROM decision WHERE seq > ? AND seq <= ? GROUP BY 1, 2
@@ -78,7 +77,7 @@ def make_report(desk: Desk) -> Report:
     reasons = {
         key.removeprefix("why:"): count
         for key, count in counts.items()
-        if key.startswith("why:") and key.removeprefix("why:") in (*CONSERVATIVE, *WHY)
+        if key.startswith("why:") and key.removeprefix("why:") in HELD
     }
     theta, halfwidth = _theta(desk, picture.get("beta", math.nan))
     why = _why(held_back, paused, recent)
@@ -158,7 +157,7 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
         found["margin_min"] = margins[0]
         found["margin_p05"] = margins[int(0.05 * (len(margins) - 1))]
     if rows:
-        careful = sum(reason in (*CONSERVATIVE, *WHY) for _, reason, _, _ in rows)
+        careful = sum(reason in HELD for _, reason, _, _ in rows)
         found["conservative_recent"] = careful / len(rows)
         found["baseline_recent"] = sum(kind == "baseline" for kind, *_ in rows) / len(rows)
     return found
@@ -177,10 +176,9 @@ def _gate(desk: Desk, picture: dict[str, float], rows: list[tuple[Any, ...]]) ->
 def _why(held_back: str | None, paused: str | None, rows: list[tuple[Any, ...]]) -> str:
     """Return in a sentence what the agent is at."""
     if held_back == "paused":
-        return f"{WHY['paused']}: {paused}"
+        return f"{sentence('paused')}: {paused}"
     if held_back is not None:
-        return WHY[held_back]
+        return sentence(held_back)
     if not rows:
         return "no decisions yet"
-    key = str(rows[0][1])
-    return SENTENCES.get(key, key)
+    return sentence(str(rows[0][1]))

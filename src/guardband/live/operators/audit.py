@@ -17,9 +17,8 @@ import apsw
 import numpy as np
 
 from guardband.live.client.decision_id import DecisionId, parse_id, stamp
-from guardband.live.client.desk import WHY
 from guardband.live.client.journal import Journal, JournalError
-from guardband.live.client.learner import KEYS, Ruled, short
+from guardband.live.client.learner import Ruled
 from guardband.live.client.windows import End
 from guardband.live.operators.explanation import Choice, weigh
 from guardband.live.operators.export import journals_under
@@ -27,6 +26,7 @@ from guardband.live.operators.replay import Rebuilt, rebuild
 from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
 from guardband.live.total import Total
+from guardband.reasons import HELD_BACK, sentence
 
 __all__ = ["Finding", "Place", "audit", "compared", "find_decision"]
 
@@ -35,7 +35,6 @@ EXACT = ("action", "kind", "promise", "certificate")
 CLOSE = ("propensity", "margin", "floor", "mean", "width")
 BY_LEVEL = ("margin", "floor", "width")  # what depends on the confidence
 BLOBS = ("x", "features", "extras")
-SENTENCES = {key: sentence for sentence, key in KEYS.items()} | WHY
 
 
 class Place(NamedTuple):
@@ -212,7 +211,7 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
         task=about["task"],
         space=about["space"],
         decision={name: value for name, value in row.items() if name not in BLOBS},
-        because=SENTENCES.get(row["reason"], row["reason"]),
+        because=sentence(row["reason"]),
         outcome=_outcome(journal, seq),
         names=names,
         features=table.tolist(),
@@ -265,10 +264,10 @@ def _outcome(journal: Journal, seq: int) -> dict[str, Any] | None:
 def _compare(rebuilt: Rebuilt, ruled: Ruled, choices: tuple[Choice, ...]) -> list[str]:
     """Return what is not as it was written down."""
     row, verdict = rebuilt.row, ruled.played
-    held_back = row["reason"] in WHY
+    held_back = row["reason"] in HELD_BACK
     awaited = verdict.awaited
     exact = {name: getattr(verdict, name) for name in EXACT} | {
-        "reason": row["reason"] if held_back else short(verdict.reason),
+        "reason": verdict.reason,
         "wish": ruled.wish,
         "careful": int(awaited.conservative),
     }

@@ -13,8 +13,8 @@ import numpy as np
 
 from guardband.agent.engine import Request, Verdict
 from guardband.kernels.types import Floats, Rule
-from guardband.live.client.desk import WHY
 from guardband.live.operators.replay import Rebuilt
+from guardband.reasons import HELD_BACK
 
 __all__ = ["Choice", "weigh"]
 
@@ -165,7 +165,7 @@ class _Words:
         row, played = self.row, self.verdict.action
         if k == played:
             return "played"
-        if row["reason"] in WHY:
+        if row["reason"] in HELD_BACK:
             wish = ": it is what would have been played" if row["wish"] == k else ""
             return f"only the baseline was allowed ({row['reason']}){wish}"
         name = "the baseline: " if k == self.request.baseline else ""

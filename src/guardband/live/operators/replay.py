@@ -11,11 +11,11 @@ import numpy as np
 from guardband.agent.engine import Request, Verdict
 from guardband.kernels.sync import add_statistic
 from guardband.kernels.types import Statistic, new_statistic
-from guardband.live.client.desk import WHY
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import Learner, Ruled
 from guardband.live.space import Space
 from guardband.live.total import Total, empty_total, total_of
+from guardband.reasons import HELD_BACK
 
 __all__ = ["Rebuilt", "counted_sums", "rebuild"]
 
@@ -36,11 +36,9 @@ class Rebuilt(NamedTuple):
     def again(self) -> Ruled:
         """Make the decision again; also return what would have been played, in shadow mode."""
         row = self.row
-        if row["reason"] in WHY:
-            return self.learner.stand_back(
-                self.request, row["seq"], row["coin"], row["reason"], WHY[row["reason"]]
-            )
-        return Ruled(self.learner.decide(self.request, row["seq"], row["coin"]), None)
+        if row["reason"] in HELD_BACK:
+            return self.learner.stand_back(self.request, row["seq"], row["coin"], row["reason"])
+        return Ruled(self.learner.decide(self.request, row["seq"], row["coin"]), None, None)
 
 
 def rebuild(journal: Journal, seq: int) -> Rebuilt:

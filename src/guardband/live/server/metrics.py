@@ -9,16 +9,15 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from guardband.live.client.desk import WHY
-from guardband.live.client.learner import CONSERVATIVE
 from guardband.live.messages import KINDS
 from guardband.live.server.alerts import RECENT_S, alerts_of
 from guardband.live.server.snapshot import Snapshot, TaskPicture
+from guardband.reasons import CONSERVATIVE, HELD_BACK
 
 __all__ = ["OUTCOMES", "Counts", "exposition"]
 
 OUTCOMES = ("observed", "defaulted", "void", "late", "orphan", "duplicate")
-REASONS = (*CONSERVATIVE, *WHY)  # what agents report; whatever else somebody sends is "other"
+REASONS = (*CONSERVATIVE, *HELD_BACK)  # what agents report; whatever else somebody sends is "other"
 TASK = ("space", "agent")
 COMMIT_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 EPOCH_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)

@@ -1,0 +1,55 @@
+"""Why an agent decided as it did: the codes that are stored and sent, and their sentences."""
+
+from __future__ import annotations
+
+__all__ = ["CONSERVATIVE", "HELD_BACK", "REASONS", "sentence"]
+
+# The agent played what it found best.
+CHOSEN = {
+    "learned": "the most promising of the actions that are certified to clear the floor",
+    "certified": "the most promising action of all is certified to clear the floor",
+    "itself": "the most promising action of all is the baseline",
+    "free": "the most promising action; there is no constraint",
+    "always": "always the baseline",
+}
+# The agent was careful, because of what is not known yet.
+CONSERVATIVE = {
+    "careful": "the most promising action is not certified yet: learning about it safely",
+    "stuck": (
+        "too little is known yet to certify the most promising action, and no certified action "
+        "teaches enough about it in this round: playing it safe; if that lasts, only others' data, "
+        "new actions or mode='policy' help"
+    ),
+    "gate": (
+        "too little is known yet: lambda_min(V) has not reached what the gate asks for; "
+        "it opens as rewards come in (gate='none' does without it)"
+    ),
+    "empty": "no action is certified to clear the floor yet",
+    "no-baseline-reward": (
+        "the baseline's reward is not above zero, so no fraction of it can be promised"
+    ),
+    "no-reward-floor": (
+        "the unknown baseline's gate needs a positive lower bound on its reward: "
+        "pass reward_floor=..., or baseline_reward=... in each round"
+    ),
+}
+# A live agent was allowed nothing but the baseline.
+HELD_BACK = {
+    "no-config": "the coordinator has not told the rules of this space yet: playing the baseline",
+    "paused": "learning is paused",
+    "lease": "the coordinator was not reached for too long: the exploration lease has expired",
+    "shadow": "shadow mode plays the baseline",
+}
+# What can be added to any of them, as in "certified+alarm".
+ADDED = {
+    "alarm": "the reported baseline rewards contradict the observations and are no longer used",
+}
+REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED
+
+
+def sentence(code: str) -> str:
+    """Return the sentence for a code, or for several joined by a plus sign.
+
+    A code that this version does not know, as in the journal of a newer one, is shown as it is.
+    """
+    return "; ".join(REASONS.get(part, part) for part in code.split("+"))
