@@ -39,7 +39,7 @@ class Facts:
     context_spread
         The true standard deviation of (phi - psi)'theta, or half its range where it is bounded;
         knowledge about the problem, for constant="tight" only.
-    company
+    size
         How many agents there are, where `tasks` has only those of this process; None: no others.
     """
 
@@ -53,9 +53,9 @@ class Facts:
     contexts: int | None = None
     frozen: bool = False
     context_spread: float | None = None
-    company: int | None = None
+    size: int | None = None
 
     @property
     def agents(self) -> int:
         """The number of agents, M."""
-        return len(self.tasks) if self.company is None else self.company
+        return len(self.tasks) if self.size is None else self.size

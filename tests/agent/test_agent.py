@@ -118,16 +118,16 @@ def test_a_missing_reward_blocks_nothing() -> None:
 
 
 def fingerprint(agent: gb.Agent) -> list[object]:
-    team = agent._team
-    arrays = [a.copy() for a in (*team.fleet.own, *team.fleet.estimate, *team.pooled)]
-    coins = [repr(c.bit_generator.state) for c in team.coins]
+    group = agent._group
+    arrays = [a.copy() for a in (*group.fleet.own, *group.fleet.estimate, *group.pooled)]
+    coins = [repr(c.bit_generator.state) for c in group.coins]
     more = [
-        team.rounds,
-        team.poolings,
-        team.due_round,
-        team.next_coin,
+        group.rounds,
+        group.poolings,
+        group.due_round,
+        group.next_coin,
         coins,
-        team.pending[0].keys(),
+        group.pending[0].keys(),
     ]
     return [a.tobytes() for a in arrays] + [repr(m) for m in more]
 
@@ -259,7 +259,7 @@ def test_several_threads_lose_nothing() -> None:
     assert not failures
     assert agent.rounds == per_thread * threads
     assert agent.pending == 0
-    counted = agent._team.fleet.own.scalars[0, 0] + agent._team.pooled.scalars[0]
+    counted = agent._group.fleet.own.scalars[0, 0] + agent._group.pooled.scalars[0]
     assert counted == per_thread * threads
 
 

@@ -104,7 +104,7 @@ def test_a_wrong_task_name_gets_the_nearest() -> None:
 
 def test_a_horizon_sets_the_paper_s_budget() -> None:
     fleet = make(horizon=100)
-    terms = fleet._team.engine.terms
+    terms = fleet._group.engine.terms
     assert terms.budget == pytest.approx(100 * np.log(200) / (3 * 2))
 
 
@@ -114,7 +114,7 @@ def test_saved_and_loaded_it_goes_on_identically(tmp_path: Path) -> None:
     path = fleet.save(tmp_path / "deep" / "fleet.npz")
     twin = gb.Fleet.load(path)
     assert play(fleet, 500, seed=1) == play(twin, 500, seed=1)  # 1,000 decisions
-    waiting = next(iter(fleet._team.pending[0]))
+    waiting = next(iter(fleet._group.pending[0]))
     fleet["movies"].observe(waiting, 0.3)
     twin["movies"].observe(waiting, 0.3)
     assert play(fleet, 5, seed=2) == play(twin, 5, seed=2)
@@ -159,8 +159,8 @@ def test_guard_ucb_is_saved_with_its_anchors(tmp_path: Path) -> None:
     play(fleet, 60, lose=0.1)
     twin = gb.Fleet.load(fleet.save(tmp_path / "guard.npz"))
     assert play(fleet, 200, seed=1) == play(twin, 200, seed=1)
-    for name, array in fleet._team.engine.arrays().items():
-        assert_allclose(array, twin._team.engine.arrays()[name], rtol=0)
+    for name, array in fleet._group.engine.arrays().items():
+        assert_allclose(array, twin._group.engine.arrays()[name], rtol=0)
 
 
 def test_a_file_is_one_moment_even_while_agents_work(tmp_path: Path) -> None:
@@ -181,10 +181,10 @@ def test_a_file_is_one_moment_even_while_agents_work(tmp_path: Path) -> None:
         worker.start()
     try:
         for _ in range(30):
-            team = gb.Fleet.load(fleet.save(tmp_path / "busy.npz"))._team
-            learned = team.pooled.scalars[0] + team.fleet.own.scalars[:, 0].sum()
-            waiting = sum(len(entries) for entries in team.pending)
-            assert learned + waiting == sum(team.rounds)
+            group = gb.Fleet.load(fleet.save(tmp_path / "busy.npz"))._group
+            learned = group.pooled.scalars[0] + group.fleet.own.scalars[:, 0].sum()
+            waiting = sum(len(entries) for entries in group.pending)
+            assert learned + waiting == sum(group.rounds)
     finally:
         stop.set()
         for worker in workers:

@@ -61,9 +61,9 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         horizon=rounds,
         reward_floor=floor,
     )
-    team = fleet._team
-    rho = team.engine.known[0][serving.RHO]
-    for each in (*team.engine.known, *team.engine.unknown):
+    group = fleet._group
+    rho = group.engine.known[0][serving.RHO]
+    for each in (*group.engine.known, *group.engine.unknown):
         each[serving.RHO] = rho
     results, seat = simulated(case, algorithm, rho)
     trace = results.trace
@@ -74,7 +74,7 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
 
         def act(m: int, t: int = t, c: int = c, decisions: dict = decisions) -> None:
             baseline = int(case.baseline[m, c])
-            team.next_coin[m] = case.draws["coin"][t, m]
+            group.next_coin[m] = case.draws["coin"][t, m]
             reward = seat.scene.realised[c, seat.scene.group[m], baseline] if known else None
             decisions[m] = fleet[f"task {m}"].decide(case.psi[c], baseline, reward)
 
@@ -92,16 +92,16 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         for m in range(agents if together else 0):
             hear(m)
     # The simulator pools at the end of a round, the fleet when the next one starts.
-    team.settle(0)
-    for fleet_arrays in (seat.fleet, team.fleet):
+    group.settle(0)
+    for fleet_arrays in (seat.fleet, group.fleet):
         # When lambda_min was last computed is a note to oneself: describing a decision needs it
         # more often than making one.
         fleet_arrays.estimate.scalars[:, 2:] = 0.0
     for one, other in zip(
-        seat.fleet.own + seat.fleet.estimate, team.fleet.own + team.fleet.estimate, strict=True
+        seat.fleet.own + seat.fleet.estimate, group.fleet.own + group.fleet.estimate, strict=True
     ):
         assert_array_equal(one, other)
-    for one, other in zip(seat.pooled, team.pooled, strict=True):
+    for one, other in zip(seat.pooled, group.pooled, strict=True):
         assert_array_equal(one, other)
     assert fleet.poolings == len(trace.sync_rounds)
     assert trace.conservative.any()

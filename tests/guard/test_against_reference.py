@@ -316,7 +316,7 @@ def test_library_agents_replay_the_simulator(name: str) -> None:
     rounds = len(case["coin"])
     tasks = {f"task {m}": task for m, task in enumerate(case["tasks"])}
     fleet = gb.Fleet(tasks, dim=case["theta"].size, algorithm=algorithm_of(settings))
-    team = fleet._team
+    group = fleet._group
     for t in range(rounds):
         support, weights = case["phi"][case["support"][t]], case["weights"][t]
         decisions = []
@@ -330,17 +330,17 @@ def test_library_agents_replay_the_simulator(name: str) -> None:
             for i in range(case["theta"].size):
                 if i in case["tasks"][m]:
                     told += case["theta"][i] * psi[baseline, i]
-            team.next_coin[m] = case["coin"][t, m]
+            group.next_coin[m] = case["coin"][t, m]
             decisions.append(agent.decide(psi, baseline, told, support=support, weights=weights))
         for m, (agent, decision) in enumerate(zip(fleet.values(), decisions, strict=True)):
             assert decision.action == trace.actions[t, m]
             noise = case["reward_noise"][t, m]
             agent.observe(decision.id, trace.rewards[t, m] + noise)
-    team.settle(0)
+    group.settle(0)
     assert fleet.poolings == len(trace.sync_rounds)
     for one, other in zip(
-        seat.fleet.own + seat.fleet.estimate, team.fleet.own + team.fleet.estimate, strict=True
+        seat.fleet.own + seat.fleet.estimate, group.fleet.own + group.fleet.estimate, strict=True
     ):
         assert_array_equal(one, other)
-    for one, other in zip(seat.pooled, team.pooled, strict=True):
+    for one, other in zip(seat.pooled, group.pooled, strict=True):
         assert_array_equal(one, other)

@@ -10,11 +10,11 @@ from guardband.kernels.ridge import radius
 
 def covers(fleet: gb.Fleet, theta: np.ndarray) -> bool:
     """Tell whether theta lies in every agent's set, from the sums themselves."""
-    team = fleet._team
-    for state in team.states:
-        V = team.engine.terms.ridge * np.eye(team.dim) + team.pooled.gram + state.own.gram
+    group = fleet._group
+    for state in group.states:
+        V = group.engine.terms.ridge * np.eye(group.dim) + group.pooled.gram + state.own.gram
         off = state.estimate.theta - theta
-        if off @ V @ off > radius(state.estimate, team.engine.terms) ** 2:
+        if off @ V @ off > radius(state.estimate, group.engine.terms) ** 2:
             return False
     return True
 

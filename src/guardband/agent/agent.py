@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from guardband.agent.decision import Decision, UnknownDecisionError
 from guardband.agent.engine import Awaited, Request
+from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_id, as_reward
 from guardband.agent.requests import SLACK, RequestReader
 from guardband.agent.settings import settle_algorithm
-from guardband.agent.storage import load_team, save_team
-from guardband.agent.team import Team
+from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import check_whole
 from guardband.kernels.types import Floats
@@ -80,7 +80,7 @@ class Agent:
         if bounds.get("coordinator", "") is None:
             del bounds["coordinator"]
         settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
-        team = Team(
+        group = AgentGroup(
             {"agent": range(check_whole("dim", dim))},
             dim=dim,
             algorithm=settled,
@@ -89,34 +89,37 @@ class Agent:
             reward_floor=reward_floor,
             seed=seed,
         )
-        self._join(team, 0)
+        self._join(group, 0)
 
     @classmethod
-    def _of(cls, team: Team, number: int) -> Agent:
+    def _of(cls, group: AgentGroup, number: int) -> Agent:
         agent = cls.__new__(cls)
-        agent._join(team, number)
+        agent._join(group, number)
         return agent
 
-    def _join(self, team: Team, number: int) -> None:
-        self._team, self._number = team, number
-        self._theta, self._pending = team.states[number].estimate.theta, team.pending[number]
-        self._reader = RequestReader(team, number)
-        self._prefix = f"{team.names[number]}-"
-        self._reward_limit = team.engine.reward_limit * SLACK
+    def _join(self, group: AgentGroup, number: int) -> None:
+        self._group, self._number = group, number
+        self._theta, self._pending = group.states[number].estimate.theta, group.pending[number]
+        self._reader = RequestReader(group, number)
+        self._prefix = f"{group.names[number]}-"
+        self._reward_limit = group.engine.reward_limit * SLACK
 
     def __repr__(self) -> str:
-        team = self._team
+        group = self._group
         try:
             fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
         except ValueError:  # a live agent that was closed
             fares = "closed"
-        kind, used = type(self).__name__, f"{team.coords[self._number].size} of {team.dim} features"
-        return f"<{kind} {self.name!r}: {team.algorithm.name}, {used}, {fares}>"
+        kind, used = (
+            type(self).__name__,
+            f"{group.coords[self._number].size} of {group.dim} features",
+        )
+        return f"<{kind} {self.name!r}: {group.algorithm.name}, {used}, {fares}>"
 
     @property
     def name(self) -> str:
         """The task's name."""
-        return self._team.names[self._number]
+        return self._group.names[self._number]
 
     @property
     def pending(self) -> int:
@@ -126,12 +129,12 @@ class Agent:
     @property
     def rounds(self) -> int:
         """How many decisions this agent has made."""
-        return self._team.rounds[self._number]
+        return self._group.rounds[self._number]
 
     @property
     def theta(self) -> Floats:
         """(d,): the estimate of the parameter, from the agent's own and the pooled data."""
-        with self._team.lock:
+        with self._group.lock:
             return self._theta.copy()
 
     def decide(
@@ -171,7 +174,7 @@ class Agent:
         request = self._reader.read(
             features, baseline, baseline_reward, support, weights, covariance
         )
-        with self._team.lock:
+        with self._group.lock:
             return self._decide(request)
 
     def decide_many(
@@ -202,7 +205,7 @@ class Agent:
         requests = self._reader.read_many(
             features, baselines, baseline_rewards, supports, weights, covariances
         )
-        with self._team.lock:
+        with self._group.lock:
             return [self._decide(request) for request in requests]
 
     def observe(self, decision_id: str | Decision, reward: float) -> None:
@@ -217,37 +220,37 @@ class Agent:
         """
         value = as_reward(reward, self._reward_limit)
         name = as_id(decision_id)
-        with self._team.lock:
+        with self._group.lock:
             awaited = self._awaited(name)
             del self._pending[name]
-            self._team.learn(self._number, awaited, value)
+            self._group.learn(self._number, awaited, value)
 
     def void(self, decision_id: str | Decision) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
         name = as_id(decision_id)
-        with self._team.lock:
+        with self._group.lock:
             self._awaited(name)
             del self._pending[name]
 
     def save(self, path: str | Path) -> Path:
         """Write everything the agent knows, pending decisions included, to one file."""
-        return save_team(self._team, path)
+        return save_group(self._group, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Agent:
         """Return the agent that was saved; its decisions go on as if nothing had happened."""
-        team = load_team(path)
-        if team.names != ("agent",):
-            raise ValueError(f"{path} holds the tasks {list(team.names)}: use gb.Fleet.load.")
-        return cls._of(team, 0)
+        group = load_group(path)
+        if group.names != ("agent",):
+            raise ValueError(f"{path} holds the tasks {list(group.names)}: use gb.Fleet.load.")
+        return cls._of(group, 0)
 
     def _decide(self, request: Request) -> Decision:
-        team, m = self._team, self._number
-        team.settle(m)
-        turn = team.rounds[m] + 1
-        v = team.engine.decide(m, request, team.poolings + 1, turn, team.next_coin[m])
-        team.next_coin[m] = team.coins[m].random()
-        team.rounds[m] = turn
+        group, m = self._group, self._number
+        group.settle(m)
+        turn = group.rounds[m] + 1
+        v = group.engine.decide(m, request, group.poolings + 1, turn, group.next_coin[m])
+        group.next_coin[m] = group.coins[m].random()
+        group.rounds[m] = turn
         name = f"{self._prefix}{turn}"
         self._pending[name] = v.awaited
         return v.named(name)

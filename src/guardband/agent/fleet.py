@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent.agent import Agent
+from guardband.agent.group import AgentGroup
 from guardband.agent.settings import settle_algorithm
-from guardband.agent.storage import load_team, save_team
-from guardband.agent.team import Team
+from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import nearest
 
@@ -63,7 +63,7 @@ class Fleet(Mapping[str, Agent]):
             alpha = tuple(alpha[name] for name in tasks)
         settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
         self._start(
-            Team(
+            AgentGroup(
                 tasks,
                 dim=dim,
                 algorithm=settled,
@@ -74,9 +74,9 @@ class Fleet(Mapping[str, Agent]):
             )
         )
 
-    def _start(self, team: Team) -> None:
-        self._team = team
-        self._agents = {name: Agent._of(team, m) for m, name in enumerate(team.names)}
+    def _start(self, group: AgentGroup) -> None:
+        self._group = group
+        self._agents = {name: Agent._of(group, m) for m, name in enumerate(group.names)}
 
     def __getitem__(self, name: str) -> Agent:
         try:
@@ -94,25 +94,25 @@ class Fleet(Mapping[str, Agent]):
         return len(self._agents)
 
     def __repr__(self) -> str:
-        team = self._team
-        names = ", ".join(team.names)
+        group = self._group
+        names = ", ".join(group.names)
         return (
-            f"<Fleet of {names}: {team.algorithm.name}, {team.dim} features, "
-            f"{sum(team.rounds):,} decisions, {team.poolings:,} poolings>"
+            f"<Fleet of {names}: {group.algorithm.name}, {group.dim} features, "
+            f"{sum(group.rounds):,} decisions, {group.poolings:,} poolings>"
         )
 
     @property
     def poolings(self) -> int:
         """How often the agents have pooled what they learned."""
-        return self._team.poolings
+        return self._group.poolings
 
     def save(self, path: str | Path) -> Path:
         """Write everything the fleet knows, pending decisions included, to one file."""
-        return save_team(self._team, path)
+        return save_group(self._group, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Fleet:
         """Return the fleet that was saved; its decisions go on as if nothing had happened."""
         fleet = cls.__new__(cls)
-        fleet._start(load_team(path))
+        fleet._start(load_group(path))
         return fleet

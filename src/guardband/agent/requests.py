@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from guardband.agent.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Request
+from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_number, as_plain_array
-from guardband.agent.team import Team
 from guardband.checks import as_array
 from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.kernels.types import Floats
@@ -26,18 +26,18 @@ class RequestReader:
 
     Parameters
     ----------
-    team
+    group
         The agents, for the dimension, the stated bounds and what the algorithm needs to be given.
     number
         Which of them decides.
     """
 
-    def __init__(self, team: Team, number: int = 0) -> None:
-        self._dim, self._index = team.dim, team.coords[number]
-        self._feature_bound = team.feature_bound
-        theta_bound = getattr(team.algorithm, "theta_bound", math.inf)
-        self._reward_limit = theta_bound * team.feature_bound * SLACK
-        self._check = team.engine.check
+    def __init__(self, group: AgentGroup, number: int = 0) -> None:
+        self._dim, self._index = group.dim, group.coords[number]
+        self._feature_bound = group.feature_bound
+        theta_bound = getattr(group.algorithm, "theta_bound", math.inf)
+        self._reward_limit = theta_bound * group.feature_bound * SLACK
+        self._check = group.engine.check
 
     def read(
         self,

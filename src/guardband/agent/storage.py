@@ -1,4 +1,4 @@
-"""A team in one file: arrays as npz, the rest as JSON inside, with a format version; no pickle."""
+"""A group of agents in one file: arrays as npz and the rest as JSON, without pickle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from guardband.agent.engine import Awaited
-from guardband.agent.team import Team
+from guardband.agent.group import AgentGroup
 from guardband.algorithms import (
     Baseline,
     DiscUCB,
@@ -22,7 +22,7 @@ from guardband.algorithms import (
 )
 from guardband.files import write_atomically
 
-__all__ = ["load_team", "save_team"]
+__all__ = ["load_group", "save_group"]
 
 FORMAT = "guardband fleet"
 VERSION = 1
@@ -32,37 +32,37 @@ KINDS: dict[str, Any] = {
 FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}  # of format 1
 
 
-def save_team(team: Team, path: str | Path) -> Path:
-    """Write the team to `path`, all or nothing."""
+def save_group(group: AgentGroup, path: str | Path) -> Path:
+    """Write the group to `path`, all or nothing."""
     place = Path(path)
-    kind = type(team.algorithm).__name__
-    if KINDS.get(kind) is not type(team.algorithm):
+    kind = type(group.algorithm).__name__
+    if KINDS.get(kind) is not type(group.algorithm):
         raise TypeError(f"{kind} cannot be saved; the algorithms that can are {', '.join(KINDS)}.")
-    with team.lock:
+    with group.lock:
         about = {
             "format": FORMAT,
             "version": VERSION,
-            "tasks": dict(zip(team.names, team.tasks, strict=True)),
-            "dim": team.dim,
-            "algorithm": {"kind": type(team.algorithm).__name__, **_plain(team.algorithm)},
-            "feature_bound": team.feature_bound,
-            "horizon": team.horizon,
-            "reward_floor": team.reward_floor,
-            "seed": team.seed,
-            "rounds": team.rounds,
-            "rounds_pooled": team.rounds_pooled,
-            "logdet_pooled": team.logdet_pooled,
-            "poolings": team.poolings,
-            "due_round": team.due_round,
-            "next_coin": team.next_coin,
-            "coins": [_plain_state(coins.bit_generator.state) for coins in team.coins],
-            "pending": [list(waiting) for waiting in team.pending],
+            "tasks": dict(zip(group.names, group.tasks, strict=True)),
+            "dim": group.dim,
+            "algorithm": {"kind": type(group.algorithm).__name__, **_plain(group.algorithm)},
+            "feature_bound": group.feature_bound,
+            "horizon": group.horizon,
+            "reward_floor": group.reward_floor,
+            "seed": group.seed,
+            "rounds": group.rounds,
+            "rounds_pooled": group.rounds_pooled,
+            "logdet_pooled": group.logdet_pooled,
+            "poolings": group.poolings,
+            "due_round": group.due_round,
+            "next_coin": group.next_coin,
+            "coins": [_plain_state(coins.bit_generator.state) for coins in group.coins],
+            "pending": [list(waiting) for waiting in group.pending],
         }
-        waiting = [entry for entries in team.pending for entry in entries.values()]
+        waiting = [entry for entries in group.pending for entry in entries.values()]
         # Copies and text are made under the lock: what is written belongs to one moment.
         text = json.dumps(about)
-        arrays = {name: array.copy() for name, array in _arrays(team).items()} | {
-            "pending_x": np.array([each.x for each in waiting]).reshape(-1, team.dim),
+        arrays = {name: array.copy() for name, array in _arrays(group).items()} | {
+            "pending_x": np.array([each.x for each in waiting]).reshape(-1, group.dim),
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
     try:
@@ -73,8 +73,8 @@ def save_team(team: Team, path: str | Path) -> Path:
     return place
 
 
-def load_team(path: str | Path) -> Team:
-    """Return the team that was written to `path`."""
+def load_group(path: str | Path) -> AgentGroup:
+    """Return the group that was written to `path`."""
     place = Path(path)
     try:
         with place.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
@@ -107,10 +107,10 @@ def load_team(path: str | Path) -> Team:
     )
 
 
-def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Team:
-    """Return the team that a file describes; anything that does not fit raises."""
+def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
+    """Return the group that a file describes; anything that does not fit raises."""
     settings = dict(about["algorithm"])
-    team = Team(
+    group = AgentGroup(
         about["tasks"],
         dim=about["dim"],
         algorithm=(KINDS | FIRST_NAMES)[settings.pop("kind")](**settings),
@@ -119,30 +119,35 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Team:
         reward_floor=about["reward_floor"],
         seed=about["seed"],
     )
-    for name, array in _arrays(team).items():
+    for name, array in _arrays(group).items():
         saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
         if saved.shape != array.shape or not np.isfinite(saved).all():
             raise ValueError(f"{name} does not fit")
         array[...] = saved
     for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
-        setattr(team, name, about[name])
-    if not len(team.rounds) == len(team.rounds_pooled) == len(team.next_coin) == len(team.names):
+        setattr(group, name, about[name])
+    if (
+        not len(group.rounds)
+        == len(group.rounds_pooled)
+        == len(group.next_coin)
+        == len(group.names)
+    ):
         raise ValueError("the counters do not fit")
-    for coins, state in zip(team.coins, about["coins"], strict=True):
+    for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
     waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)
-    for entries, names in zip(team.pending, about["pending"], strict=True):
+    for entries, names in zip(group.pending, about["pending"], strict=True):
         for name in names:
             x, (guess, weight, conservative) = next(waiting)
             entries[name] = Awaited(x.copy(), guess, weight, bool(conservative))
-    return team
+    return group
 
 
-def _arrays(team: Team) -> dict[str, Any]:
-    own, estimate, work = team.fleet
-    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": team.pooled}
+def _arrays(group: AgentGroup) -> dict[str, Any]:
+    own, estimate, work = group.fleet
+    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": group.pooled}
     return (
-        team.engine.arrays()
+        group.engine.arrays()
         | {"work": work}
         | {
             f"{part}_{field}": array

@@ -168,7 +168,7 @@ def test_the_sum_in_use_never_counts_an_observation_twice(tmp_path: Path) -> Non
             upload(each)
         for each in (one, other):
             desk = each._desk
-            own, pooled = desk.learner.state.own.scalars[0], desk.learner.team.pooled.scalars[0]
+            own, pooled = desk.learner.state.own.scalars[0], desk.learner.group.pooled.scalars[0]
             assert own + pooled <= one.counted + other.counted
             assert own + pooled >= each.counted
     assert one.epoch == other.epoch > 0

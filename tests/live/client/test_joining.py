@@ -152,11 +152,11 @@ def test_a_conflict_begins_a_set_of_data_of_its_own(tmp_path: Path) -> None:
     """Delta is used up by it as by an epoch: the radius grows."""
     one = agent(tmp_path)
     live_on(one, 3)
-    before = float(one._desk.learner.team.engine.settings[0][16])
+    before = float(one._desk.learner.group.engine.settings[0][16])
     with one._desk as desk:
         desk._go_on(Step(desk.whole_chain().anew(str(uuid.uuid4())), Verdict.CONFLICT))
     one.sync()  # registers: the second stream, with 1 / (2 * 3) for 1 / 2
-    after = float(one._desk.learner.team.engine.settings[0][16])
+    after = float(one._desk.learner.group.engine.settings[0][16])
     p = one.epoch + 2
     grown = 2.0 * math.log(p * (p + 1) / ((p - 1) * p)) + 2.0 * math.log(3.0)
     assert after - before == pytest.approx(grown, abs=1e-9)

@@ -64,8 +64,8 @@ def play(tape: Tape, agents: list[Any], between: Any) -> np.ndarray:
         made = []
         for m, agent in enumerate(agents):
             # A live agent's coin is its own business, except here.
-            team = agent._desk.learner.team if hasattr(agent, "_desk") else agent._team
-            team.next_coin[0 if hasattr(agent, "_desk") else m] = tape.coin[t, m]
+            group = agent._desk.learner.group if hasattr(agent, "_desk") else agent._group
+            group.next_coin[0 if hasattr(agent, "_desk") else m] = tape.coin[t, m]
             told = {"round": t + 1} if hasattr(agent, "_desk") else {}
             made.append(agent.decide(tape.psi[tape.contexts[t]], 2, **told))
             actions[t, m] = made[m].action
@@ -109,7 +109,7 @@ def fleet_actions(tape: Tape, mode: str, shared: bool) -> tuple[np.ndarray, gb.F
     algorithm = gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared)
     tasks = {f"task{m}": task for m, task in enumerate(TASKS)}
     fleet = gb.Fleet(tasks, dim=DIM, algorithm=algorithm)
-    return play(tape, list(fleet.values()), lambda: fleet._team.settle(0)), fleet
+    return play(tape, list(fleet.values()), lambda: fleet._group.settle(0)), fleet
 
 
 @pytest.mark.parametrize(

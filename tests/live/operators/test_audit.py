@@ -143,7 +143,7 @@ def test_every_reason_by_hand(tmp_path: Path) -> None:
     journal.close()
     theta = float(learner.state.estimate.theta[0])
     spread = finding.beta * float(np.sqrt(learner.state.estimate.inverse[0, 0]))
-    optimism = learner.team.engine.terms.optimism
+    optimism = learner.group.engine.terms.optimism
 
     def sure(size: float) -> float:
         return size * theta - abs(size) * spread

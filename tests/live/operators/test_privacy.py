@@ -258,11 +258,11 @@ def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
         work(one, 25, seed=i)
     pool(*agents)
     one = agents[0]
-    plain = float(one._desk.learner.team.engine.settings[0][16])
+    plain = float(one._desk.learner.group.engine.settings[0][16])
     run("space", "quarantine", "home", "ward-3", "--data", server.data)
     work(one, 1, seed=9)
     pool(*agents[:2])
-    wider = float(one._desk.learner.team.engine.settings[0][16])
+    wider = float(one._desk.learner.group.engine.settings[0][16])
     p = one.epoch + one._desk.chain.conflicts + 1
     grown = 2.0 * np.log(p * (p + 1) / ((p - 1) * p))
     price = (np.e - 1.0) * (4 + 1)  # one of four tasks is out

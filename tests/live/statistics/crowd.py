@@ -233,7 +233,7 @@ class Crowd:
         before = replace(agent.chain, open=total_of(agent.learner.state.own))
         after = before.cut(self.rng.bytes(16).hex(), round=agent.round, for_epoch=number)
         if after.newest is not before.newest:
-            agent.learner.team.hand_in()
+            agent.learner.group.hand_in()
         agent.chain = after
         request = after.upload(trigger=trigger)
         agent.chain = after.stored(self.coordinator.upload(after.stream, request, now=self.now))

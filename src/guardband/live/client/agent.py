@@ -122,8 +122,8 @@ class LiveAgent(Agent):
 
     def _know_rules(self) -> None:
         """Check requests against the rules in use; until they are told, those are a guess."""
-        self._team = self._desk.learner.team
-        self._number, self._reader = 0, RequestReader(self._team)
+        self._group = self._desk.learner.group
+        self._number, self._reader = 0, RequestReader(self._group)
 
     def _first_contact(self, trouble: str | None) -> None:
         """Register and hear what is new; where nobody answers, go on without."""
@@ -211,7 +211,7 @@ class LiveAgent(Agent):
             The action to play, what is promised about it, and the id for `observe`.
         """
         self._come_to()
-        if self._team is not self._desk.learner.team:
+        if self._group is not self._desk.learner.group:
             self._know_rules()
         request = self._reader.read(
             features, baseline, baseline_reward, support, weights, covariance
@@ -239,7 +239,7 @@ class LiveAgent(Agent):
             Where tasks share contexts, every request is a round: the number of the first.
         """
         self._come_to()
-        if self._team is not self._desk.learner.team:
+        if self._group is not self._desk.learner.group:
             self._know_rules()
         requests = self._reader.read_many(
             features, baselines, baseline_rewards, supports, weights, covariances

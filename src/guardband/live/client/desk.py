@@ -56,8 +56,8 @@ class Desk(Exchange):
 
     def _decide(self, request: Request, round: int) -> Decision:
         seq = self.last + 1
-        team = self.learner.team
-        coin = team.next_coin[0]
+        group = self.learner.group
+        coin = group.next_coin[0]
         key, wish, why = None if self.free else self.held_back(), None, None
         if key is None:
             v = self.learner.decide(request, seq, coin)
@@ -97,7 +97,7 @@ class Desk(Exchange):
                 pack_extras(request),
             )
         )
-        team.next_coin[0] = team.coins[0].random()
+        group.next_coin[0] = group.coins[0].random()
         self.last, self.last_round = seq, round
         if len(self.fresh) >= FRESH:
             self.fresh.clear()

@@ -36,7 +36,7 @@ class Exchange(Ledger):
             )
             if after is not before:
                 if after.newest is not before.newest:
-                    self.learner.team.hand_in()
+                    self.learner.group.hand_in()
                 self.keep_chain(before, after)
             return after
 

@@ -1,4 +1,4 @@
-"""One task's algorithm in a space: the library's team of one, told what the space says."""
+"""One task's algorithm in a space: the library's group of one, told what the space says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent.engine import Awaited, Request, Verdict
-from guardband.agent.team import Team
+from guardband.agent.group import AgentGroup
 from guardband.algorithms import GuardUCB
 from guardband.facts import Facts
 from guardband.kernels.sync import due_anytime
@@ -99,7 +99,7 @@ class Learner:
         seed: int,
     ) -> None:
         self.space = space
-        self.team = Team(
+        self.group = AgentGroup(
             {task: uses},
             dim=space.dim,
             algorithm=space.learner(task),
@@ -107,22 +107,22 @@ class Learner:
             horizon=None,
             reward_floor=reward_floor,
             seed=seed,
-            company=space.agents,
+            size=space.agents,
         )
-        self.state = self.team.states[0]
-        self._base = float(self.team.engine.terms.confidence)
+        self.state = self.group.states[0]
+        self._base = float(self.group.engine.terms.confidence)
         self._kernel_decides = space.sync.trigger == "anytime" and space.algorithm == "guard-ucb"
 
     def load(self, pooled: Total | None, handed_in: Total, own: bytes) -> None:
         """Compute with these sums from now on."""
         dim = self.space.dim
         everybody = empty_total(dim) if pooled is None else pooled
-        self.team.adopt(statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
+        self.group.adopt(statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
 
     def set_level(self, share: float, epoch: int, excluded: int) -> None:
         """Use the confidence that is due in this epoch."""
         level = level_of(self.space, self._base, share, epoch, excluded)
-        self.team.engine.set_confidence(level)
+        self.group.engine.set_confidence(level)
 
     def own(self) -> bytes:
         """Return what was learned since the last cut, for the journal."""
@@ -131,7 +131,7 @@ class Learner:
 
     def decide(self, request: Request, turn: int, coin: float) -> Verdict:
         """Return what the algorithm plays."""
-        return self.team.engine.decide(0, request, 1, turn, coin)
+        return self.group.engine.decide(0, request, 1, turn, coin)
 
     def stand_back(
         self, request: Request, turn: int, coin: float, key: str, more: str | None = None
@@ -162,24 +162,24 @@ class Learner:
 
     def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
         """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""
-        team, sync = self.team, self.space.sync
-        due = team.engine.learn(0, awaited, reward, team.logdet_pooled, since, n)
+        group, sync = self.group, self.space.sync
+        due = group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n)
         if self._kernel_decides:
             return bool(due)
         now = float(self.state.estimate.scalars[0])
         if sync.trigger == "anytime":
             agents = self.space.agents
             return agents > 1 and bool(
-                due_anytime(now, team.logdet_pooled, since, n, agents, self.space.dim)
+                due_anytime(now, group.logdet_pooled, since, n, agents, self.space.dim)
             )
-        growth = now - team.logdet_pooled
+        growth = now - group.logdet_pooled
         if sync.trigger == "paper":
             return growth * since >= sync.budget
         return sync.trigger == "ratio" and growth >= math.log1p(sync.growth)
 
     def radius(self) -> float:
         """Return beta, for people: from the width that a decision on one feature would have."""
-        task = self.team.coords[0]
+        task = self.group.coords[0]
         menu = np.zeros((self.space.dim, 1))
         menu[task[0], 0] = 1.0
         empty: Any = np.zeros((0, 0, 0))

@@ -114,12 +114,12 @@ def _counters(counts: dict[str, int], tally: list[float]) -> dict[str, int]:
 def _picture(desk: Desk) -> dict[str, float]:
     """Return what is known of the estimate."""
     learner = desk.learner
-    own, estimate, pooled = learner.state.own, learner.state.estimate, learner.team.pooled
+    own, estimate, pooled = learner.state.own, learner.state.estimate, learner.group.pooled
     gram = own.gram + pooled.gram
     moment = own.moment + pooled.moment
     n, squares = (own.scalars + pooled.scalars)[:2].tolist()
     uses = np.ix_(desk.setup.uses, desk.setup.uses)
-    ridge = learner.team.engine.ridge
+    ridge = learner.group.engine.ridge
     found = {
         "beta": learner.radius(),
         "logdet": float(estimate.scalars[0]),
@@ -136,7 +136,7 @@ def _picture(desk: Desk) -> dict[str, float]:
 
 def _variance(desk: Desk) -> float:
     """Return the variance of a reward that the paper's algorithms assume."""
-    return float(desk.learner.team.engine.terms.deviation) ** 2
+    return float(desk.learner.group.engine.terms.deviation) ** 2
 
 
 def _theta(desk: Desk, beta: float) -> tuple[list[float], list[float]]:

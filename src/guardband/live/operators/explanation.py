@@ -76,9 +76,9 @@ def _norms(rows: Floats, inverse: Floats) -> Floats:
 def _of_guard(rebuilt: Rebuilt) -> Weights:
     """Guard-UCB: the largest of the certificates by difference, by lead and by reported reward."""
     psi, inverse, beta = _estimates(rebuilt)
-    team, request = rebuilt.learner.team, rebuilt.request
-    theta, terms = rebuilt.learner.state.estimate.theta, team.engine.terms
-    alpha = rebuilt.space.alphas.get(team.names[0], rebuilt.space.alpha)
+    group, request = rebuilt.learner.group, rebuilt.request
+    theta, terms = rebuilt.learner.state.estimate.theta, group.engine.terms
+    alpha = rebuilt.space.alphas.get(group.names[0], rebuilt.space.alpha)
     b, keep = request.baseline, 1.0 - alpha
     mean, width = psi @ theta, beta * _norms(psi, inverse)
     share, lead = psi - keep * psi[b], psi - psi[b]
@@ -99,13 +99,13 @@ def _of_guard(rebuilt: Rebuilt) -> Weights:
 def _of_paper(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
     """DiSC-UCB and its kin: means against L beta / sqrt(lambda_min(V)) and the floor."""
     psi, inverse, beta = _estimates(rebuilt)
-    learner, team = rebuilt.learner, rebuilt.learner.team
-    terms = team.engine.terms
+    learner, group = rebuilt.learner, rebuilt.learner.group
+    terms = group.engine.terms
     mean, width = psi @ learner.state.estimate.theta, beta * _norms(psi, inverse)
     if math.isnan(verdict.floor):
         unknown = np.full(mean.size, math.nan)
         return Weights(mean, width, unknown, mean + width, unknown)
-    gram = terms.ridge * np.eye(team.dim) + learner.state.own.gram + team.pooled.gram
+    gram = terms.ridge * np.eye(group.dim) + learner.state.own.gram + group.pooled.gram
     least = float(np.linalg.eigvalsh(gram)[0])
     reach = terms.feature_bound * beta / math.sqrt(least) if least > 0.0 else math.inf
     slack = mean - reach - verdict.floor
@@ -118,8 +118,8 @@ def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
     Strict: the most promising one, and the one that teaches most about the most promising of all.
     Policy: the partner with which that one is mixed, twice.
     """
-    team, request = rebuilt.learner.team, rebuilt.request
-    terms, b, target = team.engine.terms, request.baseline, int(np.argmax(weights.score))
+    group, request = rebuilt.learner.group, rebuilt.request
+    terms, b, target = group.engine.terms, request.baseline, int(np.argmax(weights.score))
     told = None
     if request.reward is not None and terms.tolerance >= 0.0:
         told = request.reward + terms.tolerance
@@ -131,7 +131,7 @@ def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
             value[b] = min(value[b], told)
         best = int(np.argmax(np.where(certified, value, -math.inf)))
         return best, int(np.argmax(np.where(certified, weights.lesson, -math.inf)))
-    alpha = rebuilt.space.alphas.get(team.names[0], rebuilt.space.alpha)
+    alpha = rebuilt.space.alphas.get(group.names[0], rebuilt.space.alpha)
     partner = b
     if told is not None:
         safest = int(np.argmax(weights.slack))
@@ -154,7 +154,7 @@ class _Words:
         self.request: Request = rebuilt.request
         self.verdict, self.weights = verdict, weights
         self.guard = rebuilt.space.algorithm == "guard-ucb"
-        terms: Any = rebuilt.learner.team.engine.terms
+        terms: Any = rebuilt.learner.group.engine.terms
         self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
         self.target = int(np.argmax(weights.score))
         self.strict = self.guard and bool(terms.strict)

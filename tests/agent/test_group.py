@@ -1,4 +1,4 @@
-"""A team that is part of a larger company: sums from elsewhere take the place of pooling."""
+"""Agents that belong to a larger group: sums from elsewhere take the place of pooling."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
 from guardband.agent.engine import Awaited, Request
-from guardband.agent.team import Team
+from guardband.agent.group import AgentGroup
 from guardband.kernels.types import Statistic, new_statistic
 
 DIM = 3
 
 
-def team(algorithm: Any, company: int | None = None) -> Team:
-    return Team(
+def group(algorithm: Any, size: int | None = None) -> AgentGroup:
+    return AgentGroup(
         {"only": range(DIM)},
         dim=DIM,
         algorithm=algorithm,
@@ -25,7 +25,7 @@ def team(algorithm: Any, company: int | None = None) -> Team:
         horizon=None,
         reward_floor=None,
         seed=0,
-        company=company,
+        size=size,
     )
 
 
@@ -47,7 +47,7 @@ def sums(count: int, seed: int) -> Statistic:
 
 
 def test_the_estimate_follows_from_all_sums_together() -> None:
-    one = team(gb.GuardUCB(noise=0.5), company=4)
+    one = group(gb.GuardUCB(noise=0.5), size=4)
     pooled, handed_in, own = sums(30, 1), sums(7, 2), sums(5, 3)
     one.adopt(pooled, handed_in, own)
     V = np.eye(DIM) + pooled.gram + handed_in.gram + own.gram
@@ -66,7 +66,7 @@ def test_the_estimate_follows_from_all_sums_together() -> None:
 
 
 def test_handing_in_changes_no_estimate() -> None:
-    one = team(gb.GuardUCB(noise=0.5), company=4)
+    one = group(gb.GuardUCB(noise=0.5), size=4)
     one.adopt(sums(30, 1), new_statistic(DIM), sums(5, 3))
     before = [array.copy() for array in one.states[0].estimate]
     whole = one.pooled.gram + one.states[0].own.gram
@@ -78,7 +78,7 @@ def test_handing_in_changes_no_estimate() -> None:
 
 
 def test_company_sets_m_but_not_the_number_of_seats() -> None:
-    alone, among = team(gb.GuardUCB()), team(gb.GuardUCB(), company=4)
+    alone, among = group(gb.GuardUCB()), group(gb.GuardUCB(), size=4)
     assert (alone.engine.terms.agents, among.engine.terms.agents) == (1.0, 4.0)
     assert (alone.engine.terms.sharing, among.engine.terms.sharing) == (1.0, 4.0)
     assert len(among.states) == 1
@@ -87,7 +87,7 @@ def test_company_sets_m_but_not_the_number_of_seats() -> None:
 @pytest.mark.parametrize("algorithm", [gb.GuardUCB(radius="logdet"), gb.DisLinUCB()])
 def test_the_level_can_be_set(algorithm: Any) -> None:
     """The width at the start is sigma sqrt(level) + sqrt(ridge) S, or its like without a bias."""
-    one = team(algorithm, company=2)
+    one = group(algorithm, size=2)
     empty = np.zeros((0, 0, 0))
     menu = np.zeros((DIM, 1))
     menu[0, 0] = 1.0

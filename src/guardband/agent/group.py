@@ -1,4 +1,4 @@
-"""The shared ground of agents that learn together in one process."""
+"""Agents of one process that learn together: their states, and when they pool."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from guardband.kernels.sync import add_statistic, clear_statistic, pool
 from guardband.kernels.types import Statistic, new_fleet, new_statistic, state_of
 from guardband.seeds import stream
 
-__all__ = ["Team"]
+__all__ = ["AgentGroup"]
 
 
-class Team:
+class AgentGroup:
     """Agents in one process: their states, the pooled data, and when to pool.
 
     A pooling that fell due in an agent's n-th round is carried out when an agent that has n rounds
@@ -28,7 +28,7 @@ class Team:
     context. Agents whose counts differ are not in step, and no count can tell their rounds apart:
     let them have contexts of their own (shared_context=False).
 
-    With `company` the team is a part of so many agents, whose data come from elsewhere: `adopt`
+    With `size` these are some of so many agents, whose data come from elsewhere: `adopt`
     and `hand_in` take the place of `settle`.
     """
 
@@ -42,7 +42,7 @@ class Team:
         horizon: int | None,
         reward_floor: float | None,
         seed: int,
-        company: int | None = None,
+        size: int | None = None,
     ) -> None:
         self.dim = check_whole("dim", dim)
         if not tasks:
@@ -61,7 +61,7 @@ class Team:
         self.seed = check_whole("seed", seed, 0)
 
         agents = len(self.names)
-        facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, company=company)
+        facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, size=size)
         self.coords = [np.array(task, np.int64) for task in self.tasks]
         self.fleet = new_fleet(agents, self.dim, algorithm.plan(facts).terms.ridge)
         self.states = [state_of(self.fleet, m) for m in range(agents)]
@@ -98,7 +98,7 @@ class Team:
             self.due_round = now if self.due_round is None else min(self.due_round, now)
 
     def adopt(self, pooled: Statistic, handed_in: Statistic, own: Statistic) -> None:
-        """Take over sums from elsewhere; for a team of one.
+        """Take over sums from elsewhere; for a group of one.
 
         Parameters
         ----------
