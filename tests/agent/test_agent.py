@@ -112,7 +112,7 @@ def test_a_missing_reward_blocks_nothing() -> None:
     other.decide(MENU, 0, 0.4)
     e = other.decide(MENU, 0, 0.4)
     agent.observe(d.id, 0.3)
-    other.void("agent-1")
+    other.discard("agent-1")
     other.observe(e.id, 0.3)
     assert_array_equal(agent.theta, other.theta)
 

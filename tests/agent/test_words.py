@@ -35,7 +35,7 @@ def test_a_decision_stands_for_its_id() -> None:
         by_itself.observe(by_itself.decide(MENU, 0), 0.5)
     np.testing.assert_array_equal(by_id.theta, by_itself.theta)
     given_up = by_itself.decide(MENU, 0)
-    by_itself.void(given_up)
+    by_itself.discard(given_up)
     assert by_itself.pending == 0
     with pytest.raises(gb.UnknownDecisionError, match="was observed or given up before"):
         by_itself.observe(given_up, 0.5)

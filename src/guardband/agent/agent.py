@@ -225,7 +225,7 @@ class Agent:
             del self._pending[name]
             self._group.learn(self._number, awaited, value)
 
-    def void(self, decision_id: str | Decision) -> None:
+    def discard(self, decision_id: str | Decision) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
         name = as_id(decision_id)
         with self._group.lock:
