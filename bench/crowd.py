@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 import httpx
 
 from bench.replicas import SPACE, Answer, Client
-from guardband.live.space import Sync
+from guardband.live.protocol.space import SyncSettings
 
 __all__ = ["Crowded", "coordinator", "crowded", "free_port", "process"]
 
 EVERY_S = 10.0  # an epoch
 LONG_S, QUICK_S = 30.0, 10.0
 RETRY_S = 0.5
-RULES = SPACE.changed(sync=Sync())  # deadlines as users have them
+RULES = SPACE.changed(sync=SyncSettings())  # deadlines as users have them
 
 
 @contextlib.contextmanager

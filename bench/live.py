@@ -27,8 +27,8 @@ from bench.crowd import LONG_S, QUICK_S, RULES, coordinator, crowded, free_port,
 from bench.replicas import SPACE
 from bench.workloads import features
 from guardband.live.link.http import HttpLink
-from guardband.live.messages import Cut, Mark, Register, Upload
-from guardband.live.total import Total, difference, empty_total, packed_size
+from guardband.live.protocol.messages import Checkpoint, Register, Revision, Upload
+from guardband.live.protocol.sums import Sums, difference, empty_sums, packed_size
 
 __all__ = ["HEADINGS", "Row", "main", "measure"]
 
@@ -188,22 +188,22 @@ def uploading(folder: Path, *, quiet: bool) -> Row:
             library="bench",
         )
         link.register(SPACE.name, register)
-        total, base = empty_total(dim), Mark(0, "")
+        total, base = empty_sums(dim), Revision(0, "")
         raw = bytes(8 * (packed_size(dim) + 3))
         for k in range(UPLOADS):
             z = np.column_stack([rng.uniform(0.0, 0.3, (10, dim)), rng.uniform(0.0, 1.0, 10)])
             gram = (z.T @ z)[np.triu_indices(dim + 1)]
-            total = difference(total, Total(-10, -gram, 0.0, -10.0))
-            cut = Cut(uuid.uuid4().hex, total, 0)
+            total = difference(total, Sums(-10, -gram, 0.0, -10.0))
+            cut = Checkpoint(uuid.uuid4().hex, total, 0)
             body = {**total.as_json(), "base": base._asdict(), "version": cut.version}
             marks = [time.perf_counter()]
             db.execute("INSERT INTO total VALUES (?, ?)", (k, raw))
             marks.append(time.perf_counter())
             echo.put("/total", json=body).raise_for_status()
             marks.append(time.perf_counter())
-            link.upload(stream, Upload(base=base, cut=cut))
+            link.upload(stream, Upload(base=base, checkpoint=cut))
             marks.append(time.perf_counter())
-            times[k], base = np.diff(marks), cut.mark
+            times[k], base = np.diff(marks), cut.revision
         link.close()
     db.close()
     commit, trip, upload = 1e3 * np.median(times[5:], axis=0)

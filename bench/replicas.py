@@ -21,8 +21,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from guardband.live.space import Space, Sync
-from guardband.live.total import Total, difference
+from guardband.live.protocol.space import SpaceSettings, SyncSettings
+from guardband.live.protocol.sums import Sums, difference
 
 # The tests' own server and replicas.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -38,12 +38,12 @@ UPLOADS = 24  # per agent
 EPOCHS = 7
 LIMIT_MS = 1_000.0  # for an epoch
 HEADINGS = ["store", "replicas", "uploads/s", "upload p50 ms", "epoch ms", "bare commit ms"]
-SPACE = Space(
+SPACE = SpaceSettings(
     name="bench",
     features=tuple(f"x{k}" for k in range(DIM)),
     agents=AGENTS,
     contexts="per-request",
-    sync=Sync(deadline_s=20.0, live_s=600.0),
+    sync=SyncSettings(deadline_s=20.0, live_s=600.0),
 )
 
 
@@ -63,7 +63,7 @@ class Client:
         self.stream = str(uuid.uuid4())
         self.epoch = 0
         self._base = {"n": 0, "version": ""}
-        self._seed, self._total = seed, Total(0, np.zeros((DIM + 1) * (DIM + 2) // 2), 0.0, 0.0)
+        self._seed, self._total = seed, Sums(0, np.zeros((DIM + 1) * (DIM + 2) // 2), 0.0, 0.0)
 
     async def open(self) -> None:
         self._in, self._out = await asyncio.open_connection(self.host, self.port)
@@ -96,7 +96,7 @@ class Client:
         rng = np.random.default_rng(self._seed + self._total.n)
         z = np.column_stack([rng.uniform(0.0, 0.3, (10, DIM)), rng.uniform(0.0, 1.0, 10)])
         gram = (z.T @ z)[np.triu_indices(DIM + 1)]
-        self._total = difference(self._total, Total(-10, -gram, 0.0, -10.0))
+        self._total = difference(self._total, Sums(-10, -gram, 0.0, -10.0))
         self._mark = {"n": self._total.n, "version": uuid.uuid4().hex}
         own = {**self._total.as_json(), "base": self._base, "version": self._mark["version"]}
         return {**own, "seen_epoch": self.epoch, **more}

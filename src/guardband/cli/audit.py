@@ -17,8 +17,8 @@ from rich.table import Table
 from guardband.cli.operator import Target, plainly
 
 if TYPE_CHECKING:
-    from guardband.live.messages import EpochRecord
     from guardband.live.operators.audit import Finding
+    from guardband.live.protocol.messages import EpochRecord
 
 __all__ = ["audit", "searched"]
 

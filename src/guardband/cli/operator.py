@@ -114,7 +114,7 @@ def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., N
 @contextmanager
 def plainly() -> Iterator[None]:
     """Turn a missing extra, a refusal and a broken store into errors with a sentence."""
-    from guardband.live.messages import Refused  # noqa: PLC0415
+    from guardband.live.protocol.messages import Refused  # noqa: PLC0415
     from guardband.live.store.base import StoreError  # noqa: PLC0415
 
     try:

@@ -113,13 +113,13 @@ def _check_address(host: str, *, tls: bool, insecure: bool) -> None:
 def _create_spaces(store: Store, files: list[Path]) -> None:
     """Create the spaces that files describe, where they do not exist yet."""
     from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
-    from guardband.live.space import Space  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     coordinator = Coordinator(store)
     known = {row.name for row in coordinator.spaces()}
     for file in files:
         try:
-            space = Space.from_json(json.loads(file.read_text()))
+            space = SpaceSettings.from_json(json.loads(file.read_text()))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file}: {error}") from None
         if space.name not in known:

@@ -14,7 +14,7 @@ from guardband.cli.operator import WHO, Target, print_table, targeted
 
 if TYPE_CHECKING:
     from guardband.live.coordinator.coordinator import Coordinator
-    from guardband.live.space import Space
+    from guardband.live.protocol.space import SpaceSettings
 
 __all__ = ["space_app"]
 
@@ -57,7 +57,7 @@ def create(
 
     For example: guardband space create home --features price,fresh,rating --agents 3
     """
-    from guardband.live.space import Space  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     given: dict[str, Any] = {} if file is None else json.loads(file.read_text())
     own = {
@@ -79,7 +79,7 @@ def create(
     for needed in ("features", "agents"):
         if needed not in given:
             raise ValueError(f"a space needs --{needed}.")
-    space = Space.from_json(given)
+    space = SpaceSettings.from_json(given)
     _create(target, space)
     typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, alpha {space.alpha:g}.")
     typer.echo(f"next: guardband token create --space {name} --task TASK")
@@ -135,13 +135,13 @@ def set_(
     ],
 ) -> None:
     """Change settings while agents run; what data mean (features, bounds) cannot change."""
-    from guardband.live.space import Space  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     old, read = _read(target, name)
     given = asdict(old)
     for setting in settings:
         _put(given, setting)
-    version = _configure(target, Space.from_json(given), read)
+    version = _configure(target, SpaceSettings.from_json(given), read)
     typer.echo(f"space {name}: {', '.join(settings)}, config_version {version}.")
 
 
@@ -165,7 +165,7 @@ def revise(
 
     For example: guardband space revise home home-2 noise=0.2
     """
-    from guardband.live.space import Space  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     old, _ = _read(target, name)
     given = asdict(old) | {"name": new_name}
@@ -173,7 +173,7 @@ def revise(
         given["features"] = list(_names(features))
     for setting in settings or ():
         _put(given, setting)
-    space = Space.from_json(given)
+    space = SpaceSettings.from_json(given)
     _create(target, space)
     typer.echo(f"space {new_name}: {space.dim} features, no data yet; {name} stays as it is.")
     typer.echo(f"next: guardband token create --space {new_name} --task TASK, for every task")
@@ -246,7 +246,7 @@ def remove(target: Target, name: Name, task: Task) -> None:
     typer.echo(f"task {task}: {ended} stream(s) ended; what they counted stays in the sum.")
 
 
-def _create(target: Target, space: Space) -> None:
+def _create(target: Target, space: SpaceSettings) -> None:
     target.do(
         lambda c: c.create_space(space, who=WHO, now=time.time()),
         "POST",
@@ -256,19 +256,22 @@ def _create(target: Target, space: Space) -> None:
     )
 
 
-def _read(target: Target, name: str) -> tuple[Space, int]:
+def _read(target: Target, name: str) -> tuple[SpaceSettings, int]:
     """Return a space and its config_version."""
-    from guardband.live.space import Space  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     return target.do(
         lambda c: c.space(name),
         "GET",
         f"/v1/spaces/{name}",
-        read=lambda answer: (Space.from_json(answer["config"]), int(answer["config_version"])),
+        read=lambda answer: (
+            SpaceSettings.from_json(answer["config"]),
+            int(answer["config_version"]),
+        ),
     )
 
 
-def _configure(target: Target, space: Space, version: int) -> int:
+def _configure(target: Target, space: SpaceSettings, version: int) -> int:
     """Give a space that was read at a version other settings; return the new config_version."""
     return target.do(
         lambda c: c.configure(space.name, space, version=version, who=WHO, now=time.time()),

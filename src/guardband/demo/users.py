@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from guardband.kernels.types import Floats
-from guardband.live.space import Rewards, Space, Sync
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 from guardband.problems import MovieLens
 from guardband.seeds import stream
 
@@ -33,7 +33,7 @@ def problem() -> MovieLens:
     return MovieLens(agents=len(SURFACES), noise=NOISE, nature="fresh", seed=SEED)
 
 
-def film_space(name: str = SPACE) -> Space:
+def film_space(name: str = SPACE) -> SpaceSettings:
     """Return the space of the demo; its bounds are those that hold in the problem.
 
     Every request comes from a user of its own, so contexts are not shared. Rewards arrive after a
@@ -41,7 +41,7 @@ def film_space(name: str = SPACE) -> Space:
     """
     films = problem()
     stated = films.assumptions()
-    return Space(
+    return SpaceSettings(
         name=name,
         features=tuple(f"taste {u} × film {f}" for u in "123" for f in "123"),
         agents=len(SURFACES),
@@ -52,9 +52,9 @@ def film_space(name: str = SPACE) -> Space:
         feature_bound=stated["feature_bound"],
         spread=films.spread,
         baseline="rank-40",
-        sync=Sync(live_s=15.0),
+        sync=SyncSettings(live_s=15.0),
         # Expected rewards lie in [0, 1]; six deviations of the noise on either side.
-        rewards=Rewards(low=-2.0, high=3.0, window_s=60.0, order="prompt"),
+        rewards=RewardSettings(low=-2.0, high=3.0, window_s=60.0, order="prompt"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from guardband.live.client.agent import LiveAgent
 from guardband.live.link.base import Unreachable
-from guardband.live.messages import Refused
-from guardband.live.space import Rewards, Space, Sync
+from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 
-__all__ = ["LiveAgent", "Refused", "Rewards", "Space", "Sync", "Unreachable"]
+__all__ = ["LiveAgent", "Refused", "RewardSettings", "SpaceSettings", "SyncSettings", "Unreachable"]

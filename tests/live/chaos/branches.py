@@ -10,8 +10,8 @@ import apsw
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.live.messages import Mark
-from guardband.live.total import Total, upper_places
+from guardband.live.protocol.messages import Revision
+from guardband.live.protocol.sums import Sums, upper_places
 
 __all__ = ["Branch", "Counted", "Made", "Prefix"]
 
@@ -47,7 +47,7 @@ class Prefix(NamedTuple):
     """The first observations of a stream."""
 
     names: list[bytes]
-    total: Total
+    total: Sums
 
 
 class Branch:
@@ -68,15 +68,15 @@ class Branch:
         self.streams = dict(db.execute("SELECT id, name FROM stream ORDER BY id").fetchall())
         self.numbers = {name: number for number, name in self.streams.items()}
         self.cuts = {
-            (self.streams[stream], Mark(n, version))
+            (self.streams[stream], Revision(n, version))
             for stream, n, version in db.execute("SELECT stream, n, version FROM cut")
         }
         self.bases = {
-            name: Mark(*json.loads(chain)["base"])
+            name: Revision(*json.loads(chain)["base"])
             for name, chain in db.execute("SELECT name, chain FROM stream")
         }
         self.adopted = {
-            (stream, epoch): (total, Mark(n, version), heard)
+            (stream, epoch): (total, Revision(n, version), heard)
             for epoch, stream, total, n, version, heard in db.execute(
                 "SELECT epoch, stream, total, own_n, own_version, heard_at FROM epoch "
                 "WHERE adopted_at IS NOT NULL"
@@ -117,7 +117,7 @@ class Branch:
         counted = self._counted[self.numbers[stream]]
         if n > len(counted.names):
             return None
-        total = Total(n, counted.sums[n], float(counted.surprise[n]), float(counted.weight[n]))
+        total = Sums(n, counted.sums[n], float(counted.surprise[n]), float(counted.weight[n]))
         return Prefix(counted.names[:n], total)
 
     def between(self, stream: int, after: int, upto: int) -> list[bytes]:

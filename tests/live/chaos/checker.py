@@ -18,17 +18,17 @@ from live.chaos.world import LEASE_S, TASKS, reward_of
 
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
-from guardband.live.messages import Mark
 from guardband.live.operators.replay import rebuild
 from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
-from guardband.live.space import Space
+from guardband.live.protocol.messages import Revision
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, add_sums, matrix_of
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.total import Total, matrix_of, total_sum
 
 __all__ = ["Checker", "Findings"]
 
-NOTHING = Mark(0, "")
+NOTHING = Revision(0, "")
 SLACK_S = 3.0  # from a message's arrival until the agent has dealt with it, on a busy machine
 REPLAYED = 40  # learned decisions of each journal that are made again
 
@@ -62,7 +62,7 @@ class Checker:
     """
 
     def __init__(
-        self, space: Space, store: Path, branches: list[Branch], evidence: Evidence
+        self, space: SpaceSettings, store: Path, branches: list[Branch], evidence: Evidence
     ) -> None:
         self.space, self.branches, self.evidence = space, branches, evidence
         kept = SqliteStore(store)
@@ -72,15 +72,15 @@ class Checker:
             self.epochs = {row.epoch: row for row in t.epochs(space.name, 10**6)}
             self.events = t.events(space.name, 10**6)
             self.manifests = {
-                epoch: {e.stream: Mark(e.n, e.version) for e in t.entries(space.name, epoch)}
+                epoch: {e.stream: Revision(e.n, e.version) for e in t.entries(space.name, epoch)}
                 for epoch in self.epochs
             }
         kept.close()
         self.closed = sorted(e for e, row in self.epochs.items() if row.state == "closed")
-        self._prefixes: dict[tuple[str, Mark], Prefix | None] = {}
+        self._prefixes: dict[tuple[str, Revision], Prefix | None] = {}
         self.error = 0.0
 
-    def prefix(self, stream: str, mark: Mark) -> Prefix:
+    def prefix(self, stream: str, mark: Revision) -> Prefix:
         """Return the observations in a cut, from a journal that made it, or from several."""
         key = (stream, mark)
         if key not in self._prefixes:
@@ -119,12 +119,12 @@ class Checker:
         times: Counter[bytes] = Counter()
         for row in self.streams.values():
             if row.n:
-                times.update(self.prefix(row.stream, row.mark).names)
+                times.update(self.prefix(row.stream, row.revision).names)
         assert max(times.values(), default=0) <= 1, f"I1: {times.most_common(3)}"
 
     def i2_what_was_acknowledged_is_there(self) -> int:
         """What the coordinator acknowledged, it has, on the same chain."""
-        said = {(a.stream, a.mark) for a in self.evidence.acknowledged}
+        said = {(a.stream, a.revision) for a in self.evidence.acknowledged}
         for branch in self.branches:
             said |= {(s, mark) for s, mark in branch.bases.items() if mark != NOTHING}
         lost = []
@@ -133,7 +133,7 @@ class Checker:
             if row is None or row.n < mark.n or (row.n == mark.n and row.version != mark.version):
                 lost.append((stream, mark))
                 continue
-            now, then = self.prefix(stream, row.mark), self.prefix(stream, mark)
+            now, then = self.prefix(stream, row.revision), self.prefix(stream, mark)
             if now.names[: mark.n] != then.names:
                 lost.append((stream, mark))
         assert not lost, f"I2: {lost}"
@@ -170,14 +170,12 @@ class Checker:
         wrong = []
         for stream, row in self.streams.items():
             cuts = {
-                row.mark: row.total,
-                Mark(row.answer_n, row.answer_version): row.answer_total,
-                Mark(row.entry_n, row.entry_version): row.entry_total,
+                row.revision: row.total,
+                Revision(row.answer_n, row.answer_version): row.answer_total,
+                Revision(row.entry_n, row.entry_version): row.entry_total,
             }
             for mark, raw in cuts.items():
-                if mark.n and not self._same(
-                    Total.from_bytes(raw), self.prefix(stream, mark).total
-                ):
+                if mark.n and not self._same(Sums.from_bytes(raw), self.prefix(stream, mark).total):
                     wrong.append((stream, mark))
         for epoch in self.closed:
             parts = []
@@ -186,10 +184,10 @@ class Checker:
                 parts.append(self.evidence.sent[stream, mark])
                 if not self._same(parts[-1], self.prefix(stream, mark).total):
                     wrong.append((stream, mark))
-            whole = total_sum(self.space.dim, parts)
+            whole = add_sums(self.space.dim, parts)
             row = self.epochs[epoch]
             if row.total != whole.as_bytes() or row.sha256 != whole.sha256 or row.n != whole.n:
-                wrong.append(("epoch", Mark(epoch, "")))
+                wrong.append(("epoch", Revision(epoch, "")))
         for branch in self.branches:
             for made in branch.made:
                 if made.k is not None and made.ended == End.OBSERVED:
@@ -200,7 +198,7 @@ class Checker:
         assert not wrong, f"I4: {wrong}"
         return len(wrong)
 
-    def _same(self, one: Total, other: Total) -> bool:
+    def _same(self, one: Sums, other: Sums) -> bool:
         """Tell whether two totals agree: bit for bit where sums are exact, else to 1e-9."""
         exact = (
             one.n == other.n and one.weight == other.weight and np.array_equal(one.gram, other.gram)
@@ -240,7 +238,7 @@ class Checker:
         for row in self.streams.values():
             if not row.n:
                 continue
-            total = Total.from_bytes(row.total)
+            total = Sums.from_bytes(row.total)
             matrix = matrix_of(total)
             top = float(np.abs(matrix).max())
             assert np.linalg.eigvalsh(matrix)[0] >= -1e-12 * top, "I7: not semi-definite"

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.messages import Mark
-from guardband.live.total import Total
+from guardband.live.protocol.messages import Revision
+from guardband.live.protocol.sums import Sums
 
 __all__ = ["Acknowledged", "Evidence", "FaultProxy", "Told"]
 
@@ -44,7 +44,7 @@ class Acknowledged(NamedTuple):
     """An upload that the coordinator said is stored."""
 
     stream: str
-    mark: Mark
+    revision: Revision
 
 
 class Told(NamedTuple):
@@ -52,19 +52,19 @@ class Told(NamedTuple):
 
     connection: int
     epoch: int
-    total: Total | None
+    total: Sums | None
 
 
 @dataclass
 class Evidence:
     """What passed."""
 
-    sent: dict[tuple[str, Mark], Total] = field(default_factory=dict)
+    sent: dict[tuple[str, Revision], Sums] = field(default_factory=dict)
     acknowledged: list[Acknowledged] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     reached: dict[str, list[float]] = field(default_factory=dict)  # news that came, by task
     statuses: dict[int, int] = field(default_factory=dict)
-    changed: list[tuple[str, Mark]] = field(default_factory=list)  # sent with two contents
+    changed: list[tuple[str, Revision]] = field(default_factory=list)  # sent with two contents
     faults: dict[str, int] = field(default_factory=dict)
 
 
@@ -252,7 +252,7 @@ class FaultProxy:
         if not asked.first.startswith("PUT"):
             return
         body = json.loads(asked.body)
-        key = (_stream(asked), Mark(body["n"], body["version"]))
+        key = (_stream(asked), Revision(body["n"], body["version"]))
         total = _total(body)
         before = self.evidence.sent.setdefault(key, total)
         if before.as_bytes() != total.as_bytes():
@@ -265,7 +265,7 @@ class FaultProxy:
             return
         body: Any = json.loads(reply.body)
         if asked.first.startswith("PUT"):
-            mark = Mark(body["n"], body["version"])
+            mark = Revision(body["n"], body["version"])
             self.evidence.acknowledged.append(Acknowledged(_stream(asked), mark))
         elif "/epochs/next" in asked.first:
             total = None if body["gram"] is None else _total(body)
@@ -296,6 +296,6 @@ def _stream(asked: Message) -> str:
     return asked.first.split("/")[3]
 
 
-def _total(body: dict[str, Any]) -> Total:
+def _total(body: dict[str, Any]) -> Sums:
     gram = np.array(body["gram"], np.float64)
-    return Total(body["n"], gram, float(body["surprise"]), float(body["weight"]))
+    return Sums(body["n"], gram, float(body["surprise"]), float(body["weight"]))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.live.space import Rewards, Space, Sync
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 
 __all__ = [
     "DEADLINE_S",
@@ -44,9 +44,9 @@ DEADLINE_S = 1.0
 FINE, REWARD_FINE = 4096.0, 65536.0
 
 
-def space_for(seed: int) -> Space:
+def space_for(seed: int) -> SpaceSettings:
     """Return the rules of a run: seeds take turns in how rewards count."""
-    return Space(
+    return SpaceSettings(
         name=SPACE,
         features=tuple(f"x{k}" for k in range(DIM)),
         agents=len(TASKS),
@@ -54,8 +54,8 @@ def space_for(seed: int) -> Space:
         alpha=0.5,
         noise=0.5,
         lease_s=LEASE_S,
-        sync=Sync(trigger="interval", interval_s=0.7, deadline_s=DEADLINE_S, live_s=30.0),
-        rewards=Rewards(window_s=2.0, default=0.25, order=("window", "prompt")[seed % 2]),
+        sync=SyncSettings(trigger="interval", interval_s=0.7, deadline_s=DEADLINE_S, live_s=30.0),
+        rewards=RewardSettings(window_s=2.0, default=0.25, order=("window", "prompt")[seed % 2]),
     )
 
 

@@ -15,11 +15,11 @@ import pytest
 from live.client.world import agent, check_journal, coordinator_process, journal_of, live_on
 
 import guardband as gb
-from guardband.live import Refused, Space, Unreachable
+from guardband.live import Refused, SpaceSettings, Unreachable
 from guardband.live.client.chain import Chain
 from guardband.live.client.courier import Courier
 from guardband.live.link.http import HttpLink
-from guardband.live.messages import Mark, Report
+from guardband.live.protocol.messages import Report, Revision
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -59,9 +59,9 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
     agents: list[Any] = []
     with coordinator_process(tmp_path / "gb") as (address, token):
         admin = HttpLink(address, token)
-        admin.create_space(Space.from_json(space))
+        admin.create_space(SpaceSettings.from_json(space))
         with pytest.raises(Refused) as refused:
-            admin.create_space(Space.from_json(space))
+            admin.create_space(SpaceSettings.from_json(space))
         assert refused.value.code == "space_exists"
         with pytest.raises(LookupError, match="no space 'away'"):
             gb.Agent(
@@ -216,7 +216,7 @@ def test_what_http_answers_becomes_what_it_means() -> None:
     with pytest.raises(Refused) as refused:
         problem(
             409, code="chain_conflict", detail="no", stored={"n": 3, "version": "v"}, title="t"
-        ).seal("s", Mark(1, "v"))
+        ).seal("s", Revision(1, "v"))
     assert (refused.value.code, refused.value.status) == ("chain_conflict", 409)
     assert refused.value.more == {"stored": {"n": 3, "version": "v"}}
     for status in (429, 500, 502, 503):
@@ -253,7 +253,7 @@ def test_http_carries_a_token_and_whole_messages() -> None:
     chain = Chain.start("3f2b8a34-0000-4000-8000-000000000000", 2)
     chain = chain.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).cut("a" * 32, for_epoch=5)
     said = served(answer).upload(chain.stream, chain.upload(trigger=True))
-    assert (said.mark, said.epoch) == (Mark(1, "a" * 32), 4)
+    assert (said.revision, said.epoch) == (Revision(1, "a" * 32), 4)
     (request,) = seen
     assert request.headers["Authorization"] == "Bearer gb_a_b"
     body = json.loads(request.content)

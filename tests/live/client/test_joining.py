@@ -11,7 +11,7 @@ import pytest
 from live.client.world import agent, live_on, menus
 
 import guardband as gb
-from guardband.live import Refused, Space
+from guardband.live import Refused, SpaceSettings
 from guardband.live.client.chain import Step, Verdict
 from guardband.live.client.learner import delta_share
 from guardband.live.link import link_to
@@ -138,7 +138,7 @@ def test_library_agents_are_what_they_were() -> None:
 def test_delta_is_never_overspent() -> None:
     """The shares of all streams, sets of data and choices of tasks add up to delta at most."""
     for shares, most in (("registered", 5), ("equal", 0)):
-        space = Space(name="s", features=("a",), agents=5, shares=shares, delta=0.01)
+        space = SpaceSettings(name="s", features=("a",), agents=5, shares=shares, delta=0.01)
         total = sum(
             math.comb(5, out) * delta_share(space, 1.0 / (i * (i + 1)), epoch, out)
             for i in range(1, 6)

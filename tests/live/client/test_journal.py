@@ -253,7 +253,7 @@ def test_an_upload_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     def send(stream: str, request: Any) -> Any:
         assert synced, "sent before it was on disk"
         kept = journal_of(one).query("SELECT version FROM cut")
-        assert (request.cut.version,) in kept
+        assert (request.checkpoint.version,) in kept
         return upload(stream, request)
 
     link.upload = send

@@ -10,7 +10,7 @@ import pytest
 from live.client.world import coordinator_process
 
 import guardband as gb
-from guardband.live import Space
+from guardband.live import SpaceSettings
 from guardband.live.link.http import HttpLink
 
 AGENTS, DIM, CONTEXTS, ACTIONS = 3, 4, 8, 6
@@ -154,7 +154,7 @@ def test_with_a_coordinator_process_too(tmp_path: Path) -> None:
         link = HttpLink(address, token)
         given = settings("strict", True)
         features = [f"x{i}" for i in range(DIM)]
-        link.create_space(Space.from_json({"name": "home", "features": features, **given}))
+        link.create_space(SpaceSettings.from_json({"name": "home", "features": features, **given}))
         link.close()
         agents = [
             gb.Agent(

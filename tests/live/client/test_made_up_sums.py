@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from guardband.live.client.learner import Learner, pack
-from guardband.live.space import Space
-from guardband.live.total import Total, empty_total
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, empty_sums
 
-SPACE = Space(name="home", features=("a", "b", "c"), agents=2)
+SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=2)
 
 
-def radius(pooled: Total | None) -> float:
+def radius(pooled: Sums | None) -> float:
     learner = Learner(SPACE, "tv", (0, 1, 2), reward_floor=None, seed=0)
-    learner.load(pooled, empty_total(3), pack(empty_total(3)))
+    learner.load(pooled, empty_sums(3), pack(empty_sums(3)))
     learner.set_level(0.25, 1, 0)
     return learner.radius()
 
@@ -23,5 +23,5 @@ def radius(pooled: Total | None) -> float:
 def test_no_made_up_surprise_takes_the_radius_from_others(surprise: float) -> None:
     """H enters the radius that all share: below zero it must not make it smaller than at first."""
     matrix = np.diag([5.0, 5.0, 5.0, 1.0])
-    made_up = Total(20, matrix[np.triu_indices(4)], surprise, 20.0)
+    made_up = Sums(20, matrix[np.triu_indices(4)], surprise, 20.0)
     assert radius(made_up) >= radius(None) * (1.0 - 1e-9)

@@ -16,7 +16,7 @@ from guardband.live.client.exchange import HELD
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
 from guardband.live.link.local import LocalLink
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 from guardband.live.store.sqlite import SqliteStore
 
 MENU = menus(1)[0]

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from guardband.live.link.http import HttpLink
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 
 
 def refused(token: str | None) -> Refused:

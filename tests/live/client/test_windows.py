@@ -14,7 +14,7 @@ from live.client.world import Hands, agent, check_journal, journal_of, live_on, 
 
 import guardband as gb
 from guardband.live.client.windows import Clock, End, Ending, ending
-from guardband.live.space import Rewards
+from guardband.live.protocol.space import RewardSettings
 
 WINDOW = {"window_s": 10.0, "default": 0.25, "order": "window"}
 MENU = menus(1)[0]
@@ -182,7 +182,7 @@ def test_the_clock_notices_when_it_is_set() -> None:
 def test_how_a_decision_ends_in_a_window_does_not_depend_on_its_reward(
     order: str, age: float, heard: float | None, void: bool
 ) -> None:
-    rules = Rewards(order=order, window_s=10.0, default=0.5)
+    rules = RewardSettings(order=order, window_s=10.0, default=0.5)
     got = ending(rules, 100.0, heard, void, 100.0 + age)
     over = 100.0 + age >= 110.0
     if void:

@@ -27,9 +27,9 @@ from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.delta_shares import next_position
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.operators.backup import examine
+from guardband.live.protocol.sums import Sums
 from guardband.live.store.base import StoreError
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.total import Total
 
 TASKS = ("movies", "tv", "books")
 
@@ -96,7 +96,7 @@ def test_after_a_restore_nothing_is_lost_and_nothing_counts_twice(tmp_path: Path
     assert len(rows) == 3, "nobody had to begin a new stream"
     for one in agents:
         row = rows[one._desk.chain.stream]
-        held, mine = Total.from_bytes(row.total), journal_total(one)
+        held, mine = Sums.from_bytes(row.total), journal_total(one)
         assert row.n == one.counted == mine.n
         np.testing.assert_allclose(held.gram, mine.gram, rtol=0, atol=1e-9)
         assert held.surprise == pytest.approx(mine.surprise, abs=1e-9)
@@ -169,7 +169,7 @@ def test_agents_that_never_stop(tmp_path: Path) -> None:
         row = rows[one._desk.chain.stream]
         assert row.n == 90
         mine = journal_total(one)
-        np.testing.assert_allclose(Total.from_bytes(row.total).gram, mine.gram, atol=1e-9)
+        np.testing.assert_allclose(Sums.from_bytes(row.total).gram, mine.gram, atol=1e-9)
         one.close()
 
 

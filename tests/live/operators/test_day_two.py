@@ -27,8 +27,8 @@ from live.operators.world import (
 import guardband as gb
 from guardband.cli import spaces
 from guardband.live.client.journal import Journal
-from guardband.live.messages import Refused
 from guardband.live.operators.audit import audit, find_decision
+from guardband.live.protocol.messages import Refused
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from live.operators.world import (
     work,
 )
 
-from guardband.live.messages import FIGURES
 from guardband.live.operators.audit import audit, find_decision
+from guardband.live.protocol.messages import FIGURES
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.first_start import DATABASE
-from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 
 WARDS = ("ward-1", "ward-2", "ward-3")
@@ -39,7 +39,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
         close_agents()
 
 
-def hospital(server: Running, **settings: Any) -> Space:
+def hospital(server: Running, **settings: Any) -> SpaceSettings:
     space = a_space(profile="hospital", **settings)
     server.post("/v1/spaces", space.as_json())
     return space
@@ -52,7 +52,7 @@ def uploads(one: Any) -> list[int]:
     upload = link.upload
 
     def watched(stream: str, request: Any) -> Any:
-        seen.append(request.cut.total.n - request.base.n)
+        seen.append(request.checkpoint.total.n - request.base.n)
         return upload(stream, request)
 
     link.upload = watched

@@ -18,9 +18,9 @@ from guardband.live.client import journal_schema
 from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
 from guardband.live.operators.audit import audit, find_decision
+from guardband.live.protocol.sums import Sums, add_sums
 from guardband.live.store import sqlite_schema
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.total import Total, total_sum
 
 FIRST = Path(__file__).parents[1] / "fixtures" / "v1"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FIRST / "expected.json").read_text())
@@ -58,7 +58,7 @@ def test_the_store_opens_and_its_sums_are_the_journals(folder: Path) -> None:
     store.close()
     assert newest is not None
     assert newest.total is not None
-    total = Total.from_bytes(newest.total)
+    total = Sums.from_bytes(newest.total)
     assert total.sha256 == newest.sha256
     assert total.n == sum(entry.n for entry in entries) == 72
     parts = {}
@@ -66,10 +66,10 @@ def test_the_store_opens_and_its_sums_are_the_journals(folder: Path) -> None:
         one = opened(folder, task)
         row = rows[told["stream"]]
         mine = journal_total(one, row.n)
-        np.testing.assert_allclose(Total.from_bytes(row.total).gram, mine.gram, atol=1e-12)
+        np.testing.assert_allclose(Sums.from_bytes(row.total).gram, mine.gram, atol=1e-12)
         entry = next(entry for entry in entries if entry.stream == told["stream"])
         parts[told["stream"]] = journal_total(one, entry.n)
-    pooled = total_sum(3, [parts[stream] for stream in sorted(parts)])
+    pooled = add_sums(3, [parts[stream] for stream in sorted(parts)])
     np.testing.assert_allclose(total.gram, pooled.gram, atol=1e-12)
 
 

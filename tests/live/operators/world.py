@@ -20,12 +20,12 @@ import guardband as gb
 from guardband.cli.app import app
 from guardband.live.client.journal import Journal
 from guardband.live.operators.replay import counted_sums
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, sums_of
 from guardband.live.server import Settings, make_app
 from guardband.live.server.first_start import DATABASE, first_tokens, read_token
 from guardband.live.server.run import bind, server_for
-from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.total import Total, total_of
 
 RUN = CliRunner()
 MADE: list[Any] = []  # agents, so that none is forgotten before it is closed
@@ -45,7 +45,7 @@ def refusal(*words: object) -> str:
     return str(result.exception)
 
 
-def a_space(name: str = "home", **settings: Any) -> Space:
+def a_space(name: str = "home", **settings: Any) -> SpaceSettings:
     given: dict[str, Any] = {
         "name": name,
         "features": [f"x{i}" for i in range(DIM)],
@@ -55,7 +55,7 @@ def a_space(name: str = "home", **settings: Any) -> Space:
         "contexts": "per-request",
         "rewards": {"order": "prompt"},
     }
-    return Space.from_json({**given, **settings})
+    return SpaceSettings.from_json({**given, **settings})
 
 
 @dataclass
@@ -175,13 +175,13 @@ def pool(*agents: Any) -> None:
             return
 
 
-def journal_total(one: Any, n: int | None = None) -> Total:
+def journal_total(one: Any, n: int | None = None) -> Sums:
     """What the observations in an agent's journal add up to, row by row."""
     journal = Journal(one.state_dir / "journal.db")
     try:
         head = journal.head()
         assert head is not None
         upto = head.n if n is None else n
-        return total_of(counted_sums(journal, head.stream, 0, upto, DIM))
+        return sums_of(counted_sums(journal, head.stream, 0, upto, DIM))
     finally:
         journal.close()

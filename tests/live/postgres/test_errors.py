@@ -17,7 +17,7 @@ from live.postgres.cluster import Cluster
 from live.postgres.replicas import Replica, admin_token
 from live.postgres.writers import SPACE, USES, Writer, check, in_process, reconnect
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 from guardband.live.store import postgres_connections, postgres_schema
 from guardband.live.store.base import SpaceRow, StoreError, StreamRow
 from guardband.live.store.postgres import PostgresStore

@@ -186,7 +186,7 @@ def test_t6_restore_from_an_older_backup(own_cluster: Cluster, how: str) -> None
         stores = [PostgresStore(url) for _ in range(2)]
         link.links[:] = in_process(*stores).links
     with stores[0].reading() as t:
-        stored = {row.task: row.mark for row in t.streams("home")}
+        stored = {row.task: row.revision for row in t.streams("home")}
     assert stored == at_backup  # it did go back
 
     reconnect(writers)

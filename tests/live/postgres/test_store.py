@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from live.postgres.writers import SPACE, Writer, in_process
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 from guardband.live.store import postgres_connections, postgres_schema
 from guardband.live.store.base import KEYS, HeartbeatRow, SpaceRow, StoreError, StreamRow, TokenRow
 from guardband.live.store.postgres import PostgresStore

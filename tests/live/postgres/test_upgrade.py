@@ -13,12 +13,12 @@ import pytest
 from live.postgres.cluster import Cluster
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import Cut, Upload
+from guardband.live.protocol.messages import Checkpoint, Upload
+from guardband.live.protocol.sums import Sums, add_sums
 from guardband.live.store.base import Store
 from guardband.live.store.postgres import PostgresStore
 from guardband.live.store.postgres_schema import FORMAT, MIGRATIONS
 from guardband.live.store.sqlite import SqliteStore
-from guardband.live.total import Total, total_sum
 
 pytestmark = pytest.mark.slow
 
@@ -98,26 +98,30 @@ def test_its_streams_go_on(connect) -> None:
     cuts = []
     for k, row in enumerate(rows):
         total = row.stored.total
-        more = Total(total.n + 1, total.gram + _one_more(total), total.surprise, total.weight + 1.0)
-        cuts.append(Cut(f"{k:032x}", more, row.round + 1))
+        more = Sums(total.n + 1, total.gram + _one_more(total), total.surprise, total.weight + 1.0)
+        cuts.append(Checkpoint(f"{k:032x}", more, row.round + 1))
         request = Upload(
-            base=row.mark, cut=cuts[-1], for_epoch=4, trigger=k == 0, seen_epoch=row.entry_epoch
+            base=row.revision,
+            checkpoint=cuts[-1],
+            for_epoch=4,
+            trigger=k == 0,
+            seen_epoch=row.entry_epoch,
         )
         said = coordinator.upload(row.stream, request, now=now)
-        assert said.mark.n == row.n + 1
+        assert said.revision.n == row.n + 1
     coordinator.tick(now=now + 3600.0)
     with store.reading() as t:
         newest, entries = t.epoch("home", 4), t.entries("home", 4)
     assert newest is not None
     assert newest.state == "closed"
-    assert newest.total == total_sum(3, [cut.total for cut in cuts]).as_bytes()
+    assert newest.total == add_sums(3, [cut.total for cut in cuts]).as_bytes()
     assert [entry.n for entry in entries] == [37, 37]
     coordinator.pause("home", "a note", who="test", now=now)
     with store.reading() as t:
         assert t.events("home", 1)[0].seq > 3  # the audit log goes on after its last
 
 
-def _one_more(total: Total) -> np.ndarray:
+def _one_more(total: Sums) -> np.ndarray:
     """Return what an observation adds: feature 0, which both tasks use, and a reward."""
     z = np.array([0.25, 0.0, 0.0, 0.5])
     assert len(total.gram) == 10

@@ -20,25 +20,25 @@ import numpy as np
 from guardband.live.client.chain import Chain, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link import Link, Unreachable
-from guardband.live.messages import Mark, News, Refused, Uploaded
-from guardband.live.space import Rewards, Space, Sync
+from guardband.live.protocol.messages import News, Refused, Revision, Uploaded
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
+from guardband.live.protocol.sums import Sums, add_sums, matrix_of
 from guardband.live.store.base import Store
-from guardband.live.total import Total, matrix_of, total_sum
 
 __all__ = ["SPACE", "USES", "Balancer", "Direct", "Writer", "check", "in_process", "reconnect"]
 
 DIM = 3
 USES = {"a": (0, 1, 2), "b": (0, 1), "c": (1, 2), "d": (0, 2)}
-SPACE = Space(
+SPACE = SpaceSettings(
     name="home",
     features=("x", "y", "z"),
     agents=len(USES),
     contexts="per-request",
-    sync=Sync(deadline_s=1.0, live_s=30.0),
-    rewards=Rewards(low=0.0, high=1.0),
+    sync=SyncSettings(deadline_s=1.0, live_s=30.0),
+    rewards=RewardSettings(low=0.0, high=1.0),
 )
 TRIES = 12
-NOTHING = Mark(0, "")
+NOTHING = Revision(0, "")
 
 
 class Direct:
@@ -57,7 +57,7 @@ class Direct:
                 raise Unreachable(problem.detail) from problem
             raise
 
-    def create_space(self, space: Space) -> int:
+    def create_space(self, space: SpaceSettings) -> int:
         return int(self._do("create_space", space, who="test"))
 
     def register(self, name: str, request: Any) -> Any:
@@ -103,7 +103,7 @@ class Writer:
         self._rng = np.random.default_rng(seed)
         self.rows: dict[str, list[np.ndarray]] = defaultdict(list)  # by stream: psi, y, yhat
         self.names: dict[str, dict[int, str]] = defaultdict(lambda: {0: ""})  # n: version
-        self.acked: dict[str, Mark] = {}
+        self.acked: dict[str, Revision] = {}
         self.views: dict[int, bytes] = {}  # by adopted epoch
         self.epochs: list[int] = []  # in the order of adoption
         self.verdicts: list[str] = []
@@ -146,8 +146,8 @@ class Writer:
                 self._refused(problem)
                 continue
             self.uploads += 1
-            if answer.mark.n > self.acked.get(chain.stream, NOTHING).n:
-                self.acked[chain.stream] = answer.mark
+            if answer.revision.n > self.acked.get(chain.stream, NOTHING).n:
+                self.acked[chain.stream] = answer.revision
             self.chain = chain.stored(answer)
             return answer
         raise AssertionError(f"{self.task}: an upload does not come to an end: {self.verdicts}")
@@ -229,16 +229,16 @@ def reconnect(writers: Sequence[Writer], patience_s: float = 60.0) -> None:
         assert writer.chain.open.n == 0
 
 
-def sums(rows: Sequence[np.ndarray]) -> Total:
+def sums(rows: Sequence[np.ndarray]) -> Sums:
     """Return the exact total of some rows of a ledger."""
     table = np.array(rows, np.float64).reshape(len(rows), DIM + 2)
     z, y, guess = table[:, : DIM + 1], table[:, DIM], table[:, DIM + 1]
     gram = (z.T @ z)[np.triu_indices(DIM + 1)]
     surprise = float((guess * guess - 2.0 * y * guess).sum())
-    return Total(len(rows), gram, surprise, float(len(rows)))
+    return Sums(len(rows), gram, surprise, float(len(rows)))
 
 
-def same(one: Total, other: Total) -> bool:
+def same(one: Sums, other: Sums) -> bool:
     return one.as_bytes() == other.as_bytes()
 
 
@@ -253,7 +253,7 @@ def check(store: Store, writers: Sequence[Writer], *, restored: bool = False) ->
         entries = {row.epoch: t.entries(SPACE.name, row.epoch) for row in epochs}
         restores = [e for e in t.events(SPACE.name, 100_000) if e.what == "server restore"]
     for stream, row in streams.items():
-        total = Total.from_bytes(row.total)
+        total = Sums.from_bytes(row.total)
         assert row.n == total.n
         assert same(total, sums(rows[stream][: row.n])), f"I1, I4: {row.task} is counted wrongly"
         assert row.version == names[stream][row.n], f"I2: {row.task} is on another chain"
@@ -275,7 +275,7 @@ def check(store: Store, writers: Sequence[Writer], *, restored: bool = False) ->
             back = entry.n < latest.get(entry.stream, 0)
             assert not back or restored, "I6: an entry goes back"
             latest[entry.stream] = entry.n
-        total = total_sum(DIM, parts)
+        total = add_sums(DIM, parts)
         assert epoch.total == total.as_bytes(), "I4: an epoch is not the sum of its entries"
         assert epoch.sha256 == total.sha256
         for writer in writers:

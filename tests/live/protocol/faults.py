@@ -10,8 +10,8 @@ from live.protocol.shelf import Shelf
 from live.protocol.traffic import Traffic
 from live.protocol.world import DIM, USES, Player
 
-from guardband.live.messages import Cut, Refused, Upload
-from guardband.live.total import Total, matrix_of
+from guardband.live.protocol.messages import Checkpoint, Refused, Upload
+from guardband.live.protocol.sums import Sums, matrix_of
 
 
 class Faults(Traffic):
@@ -133,10 +133,14 @@ class Faults(Traffic):
         else:
             gram[1, 1] += 1.0
             n = 2**60
-        total = Total(n, gram[np.triu_indices(DIM + 1)], row.stored.total.surprise, 3.0)
-        cut = Cut(self.fresh("version"), total._replace(weight=row.stored.total.weight + 1), 2**20)
+        total = Sums(n, gram[np.triu_indices(DIM + 1)], row.stored.total.surprise, 3.0)
+        cut = Checkpoint(
+            self.fresh("version"), total._replace(weight=row.stored.total.weight + 1), 2**20
+        )
         try:
-            self.coordinator.upload(row.stream, Upload(base=row.mark, cut=cut), now=self.now)
+            self.coordinator.upload(
+                row.stream, Upload(base=row.revision, checkpoint=cut), now=self.now
+            )
         except Refused as problem:
             self.expect(problem, "invalid_increment")
             self.expect_same(row)

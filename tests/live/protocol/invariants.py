@@ -7,7 +7,7 @@ from hypothesis.stateful import invariant
 from live.protocol.model import Model
 from live.protocol.world import DIM, USES
 
-from guardband.live.total import Total, matrix_of
+from guardband.live.protocol.sums import Sums, matrix_of
 
 
 class Invariants(Model):
@@ -63,7 +63,7 @@ class Invariants(Model):
             for row in t.epochs("home", 1000):
                 if row.state == "closed":
                     assert self.closed.get(row.epoch) == row.sha256, "I5: an epoch changed"
-                    assert Total.from_bytes(row.total or b"").sha256 == row.sha256
+                    assert Sums.from_bytes(row.total or b"").sha256 == row.sha256
 
     def I7_stored_is_possible(self) -> None:
         with self.store.reading() as t:

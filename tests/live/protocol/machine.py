@@ -8,7 +8,7 @@ from live.protocol.faults import Faults
 from live.protocol.invariants import Invariants
 from live.protocol.world import USES
 
-from guardband.live.messages import Uploaded
+from guardband.live.protocol.messages import Uploaded
 
 
 class Machine(Faults, Invariants):

@@ -11,9 +11,9 @@ from live.protocol.shelf import clean
 from live.protocol.world import DIM, NOTHING, USES, Book, Made, Player, make_space, name_of
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import Mark, Refused, Upload
+from guardband.live.protocol.messages import Refused, Revision, Upload
+from guardband.live.protocol.sums import Sums, add_sums
 from guardband.live.store.base import StreamRow
-from guardband.live.total import Total, total_sum
 
 TASKS = st.sampled_from(sorted(USES))
 PICK = st.integers(0, 2**16)
@@ -33,13 +33,13 @@ class Model(RuleBasedStateMachine):
         self.replies: list[tuple[int, int, str, Any]] = []
         self.copies: list[Any] = []  # of the coordinator's store, with the model's side of it
         self.made: dict[str, Made] = {"": Made(frozenset(), b"")}
-        self.acked: dict[str, Mark] = {}  # by stream, since the last restore
+        self.acked: dict[str, Revision] = {}  # by stream, since the last restore
         self.promised: dict[str, frozenset[Any]] = {}  # tags acknowledged to untainted players
         self.open = 0
-        self.answers: dict[str, Mark] = {}  # to the open epoch
-        self.entries: dict[str, Mark] = {}  # what each stream was last entered with
+        self.answers: dict[str, Revision] = {}  # to the open epoch
+        self.entries: dict[str, Revision] = {}  # what each stream was last entered with
         self.closed: dict[int, str] = {}
-        self.manifest: dict[str, Mark] = {}
+        self.manifest: dict[str, Revision] = {}
         self.checked: dict[str, str] = {}
         self.told = 0  # the newest epoch that a client has named to the coordinator
         self.now = 1000.0
@@ -98,7 +98,7 @@ class Model(RuleBasedStateMachine):
         if number != self.open:
             self.answers = {}  # opened just now, or opened again under another number
         if upload is not None and number and upload.for_epoch == number:
-            self.answers.setdefault(stream, upload.cut.mark)
+            self.answers.setdefault(stream, upload.checkpoint.revision)
         self.open = row.open
         if closed:
             self.compare_epoch(row)
@@ -109,28 +109,28 @@ class Model(RuleBasedStateMachine):
         with self.store.reading() as t:
             streams = {each.stream: each for each in t.streams("home")}
             active = {each.task for each in t.tasks("home") if each.status == "active"}
-            total = Total.from_bytes(t.epoch("home", row.epoch).total)  # type: ignore[union-attr, arg-type]
-        expected: dict[str, Mark] = {}
+            total = Sums.from_bytes(t.epoch("home", row.epoch).total)  # type: ignore[union-attr, arg-type]
+        expected: dict[str, Revision] = {}
         for name, stream in sorted(streams.items()):
             if stream.task not in active:
                 continue
             if name in self.answers:
                 mark = self.answers[name]
             elif stream.state == "sealed":
-                mark = stream.mark
+                mark = stream.revision
             else:
                 mark = self.entries.get(name, NOTHING)  # late: as in the epoch before
             if mark.n:
                 expected[name] = mark
-        found = {line.stream: Mark(line.n, line.version) for line in record.manifest}
+        found = {line.stream: Revision(line.n, line.version) for line in record.manifest}
         assert found == expected, "the epoch-cut rule: an entry is the answer, or the one before"
         for name, mark in self.manifest.items():  # of the epoch before
             if name not in found:
                 assert streams[name].task not in active, "I6: a stream left an epoch by itself"
             else:
                 assert found[name].n >= mark.n, "I6: an entry went back"
-        parts = [Total.from_bytes(self.made[mark.version].raw) for mark in found.values()]
-        exact = total_sum(DIM, parts)
+        parts = [Sums.from_bytes(self.made[mark.version].raw) for mark in found.values()]
+        exact = add_sums(DIM, parts)
         assert total.as_bytes() == exact.as_bytes(), "I4: an epoch is not the sum of its manifest"
         assert record.sha256 == exact.sha256
         often = self.book.read(total, what="I1")

@@ -48,7 +48,7 @@ def resend_on_conflict(patch: Patch) -> None:
     right = Chain.anew
 
     def anew(self: Chain, stream: str) -> Chain:
-        kept = any(cut.mark == self.base for cut in self.cuts)
+        kept = any(cut.revision == self.base for cut in self.cuts)
         rest = self._after(self.base) if kept else self.open
         return replace(right(self, stream), open=rest)
 
@@ -64,7 +64,7 @@ def subtract_acknowledged(patch: Patch) -> None:
         step = right(self, news, next_round=next_round)
         if step.verdict != Verdict.ADOPTED:
             return step
-        known = step.chain.base.n > 0 and step.chain.base in {c.mark for c in step.chain.cuts}
+        known = step.chain.base.n > 0 and step.chain.base in {c.revision for c in step.chain.cuts}
         since = step.chain.base if known else None
         return Step(replace(step.chain, since=since), step.verdict)
 
@@ -92,7 +92,7 @@ def any_entry_is_mine(patch: Patch) -> None:
     def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
         own = news.own
         if own is not None and not self._knows(own):
-            below = [cut.mark for cut in self.cuts if cut.mark.n <= own.n]
+            below = [cut.revision for cut in self.cuts if cut.revision.n <= own.n]
             news = replace(news, own=below[-1] if below else None)
         return right(self, news, next_round=next_round)
 
@@ -149,12 +149,15 @@ def w_without_u(patch: Patch) -> None:
         request = right(self, **rest)
         if len(self.cuts) < 2:
             return request
-        gram = request.cut.total.gram.copy()
+        gram = request.checkpoint.total.gram.copy()
         for row, place in enumerate((4, 8, 11, 13)):  # the last column, by rows
             gram[place] = self.cuts[-2].total.gram[place]
             assert row < 4
         return replace(
-            request, cut=request.cut._replace(total=request.cut.total._replace(gram=gram))
+            request,
+            checkpoint=request.checkpoint._replace(
+                total=request.checkpoint.total._replace(gram=gram)
+            ),
         )
 
     patch.setattr(Chain, "upload", upload)
@@ -198,10 +201,10 @@ def no_version_check(patch: Patch) -> None:
     right = Coordinator._compare_and_set
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
-        if request.cut.total.n == held.n:
+        if request.checkpoint.total.n == held.n:
             return held
         if request.base.n == held.n:
-            request = replace(request, base=held.mark)
+            request = replace(request, base=held.revision)
         return right(self, space, task, held, request)
 
     patch.setattr(Coordinator, "_compare_and_set", compare)
@@ -213,8 +216,8 @@ def newest_wins(patch: Patch) -> None:
     right = Coordinator._compare_and_set
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
-        if request.cut.total.n > held.n:
-            request = replace(request, base=held.mark)
+        if request.checkpoint.total.n > held.n:
+            request = replace(request, base=held.revision)
         return right(self, space, task, held, request)
 
     patch.setattr(Coordinator, "_compare_and_set", compare)
@@ -226,7 +229,7 @@ def smaller_n_accepted(patch: Patch) -> None:
     right = Coordinator._compare_and_set
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
-        cut = request.cut
+        cut = request.checkpoint
         if held.state == "open" and 0 < cut.total.n < held.n:
             total = cut.total.as_bytes()
             return held._replace(n=cut.total.n, version=cut.version, total=total)

@@ -13,15 +13,15 @@ from live.protocol.world import DIM, USES, Book, make_space, name_of
 
 from guardband.live.client.chain import Chain, Step, Verdict
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import News, Refused, Registered, Uploaded
-from guardband.live.space import Space
+from guardband.live.protocol.messages import News, Refused, Registered, Uploaded
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import Store
 
 
 class Scene:
     """A coordinator and agents that talk to it without faults, unless a test makes them."""
 
-    def __init__(self, store: Store | None = None, space: Space | None = None) -> None:
+    def __init__(self, store: Store | None = None, space: SpaceSettings | None = None) -> None:
         self.store = MemoryStore() if store is None else store
         self.space = make_space() if space is None else space
         self.coordinator = Coordinator(self.store)

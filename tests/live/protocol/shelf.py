@@ -15,7 +15,7 @@ from guardband.live.client.chain import Chain
 from guardband.live.client.chain_rows import load_chain, save_chain
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import pack, unpack
-from guardband.live.total import total_of
+from guardband.live.protocol.sums import sums_of
 
 
 class Shelf:
@@ -56,7 +56,7 @@ class Shelf:
         """Return the chain as a process finds it that starts now."""
         if self._kept is None:
             self.keep(chain)
-        own = total_of(unpack(pack(chain.open), chain.dim))
+        own = sums_of(unpack(pack(chain.open), chain.dim))
         found = load_chain(self.journal, self._number, own)
         self._kept = replace(found, stream=chain.stream)
         return self._kept

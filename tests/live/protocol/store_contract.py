@@ -9,7 +9,8 @@ import pytest
 from live.protocol.world import make_space
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import Mark
+from guardband.live.protocol.messages import Revision
+from guardband.live.protocol.sums import empty_sums
 from guardband.live.store.base import (
     EntryRow,
     EpochRow,
@@ -21,9 +22,8 @@ from guardband.live.store.base import (
     TaskRow,
     TokenRow,
 )
-from guardband.live.total import empty_total
 
-ZERO = empty_total(2).as_bytes()
+ZERO = empty_sums(2).as_bytes()
 SPACE = SpaceRow("home", '{"a": "ü"}', 3, 2, 7, 9, 8, "s1", "because", 1.5, 2.5)
 BARE = SpaceRow("bare", "{}", 1, 1, 0, 0, 0, None, None, 0.25, None)
 STREAM = StreamRow(
@@ -81,7 +81,7 @@ class StoreContract:
             assert t.samples("home", 0, 41.0) == t.samples("home", 1, 0.0) == []
             assert t.token("id") == token
             assert type(t.stream("s1").total) is bytes
-            assert t.stream("s1").mark == Mark(5, "ab" * 16)
+            assert t.stream("s1").revision == Revision(5, "ab" * 16)
 
     def test_a_row_is_written_over_the_one_with_its_key(self, store):
         self.put(store, STREAM, HEARTBEAT, SPACE)
@@ -222,7 +222,7 @@ class StoreContract:
         record = scene.coordinator.epoch("home", 3)
         assert record.n == 9
         assert [line.n for line in record.manifest] == [
-            scene.chain(name).newest.mark.n for name in sorted((a, b), key=scene.stream)
+            scene.chain(name).newest.revision.n for name in sorted((a, b), key=scene.stream)
         ]
         assert record.total is not None
         assert record.total.sha256 == record.sha256
@@ -230,4 +230,4 @@ class StoreContract:
         assert again.space("home")[0] == make_space()
         assert again.news(
             "home", scene.stream(a), after=0, open_after=0, config_version=1, now=9.0
-        ).own == Mark(6, scene.chain(a).newest.version)
+        ).own == Revision(6, scene.chain(a).newest.version)

@@ -17,8 +17,8 @@ from guardband.kernels.types import new_state
 from guardband.live.client import chain as chain_module
 from guardband.live.client import chain_rows
 from guardband.live.client.chain import KEPT_CUTS, Chain, Verdict
-from guardband.live.messages import Mark, News, Refused
-from guardband.live.total import Total, empty_total, total_of
+from guardband.live.protocol.messages import News, Refused, Revision
+from guardband.live.protocol.sums import Sums, empty_sums, sums_of
 
 
 def grown(chain: Chain, times: int, seed: int = 0) -> Chain:
@@ -29,7 +29,7 @@ def grown(chain: Chain, times: int, seed: int = 0) -> Chain:
     return chain
 
 
-def news(epoch: int, total: Total | None, own: Mark | None, round_: int = 0) -> News:
+def news(epoch: int, total: Sums | None, own: Revision | None, round_: int = 0) -> News:
     return News(
         epoch=epoch, total=total, own=own, round=round_, streams=1, agents=2, open=None,
         config_version=1, config=None, explore_for_s=None, paused=None,
@@ -44,7 +44,7 @@ def test_counting_rounds_as_the_kernels_do():
         weight, guess = rng.uniform(0.1, 9.0), rng.normal()
         chain = chain.counted(psi, reward, weight, guess)
         absorb(state, psi, reward, weight, guess)
-    assert chain.open.as_bytes() == total_of(state.own).as_bytes()
+    assert chain.open.as_bytes() == sums_of(state.own).as_bytes()
 
 
 STEPS = st.tuples(
@@ -60,14 +60,14 @@ def stepped(chain: Chain, what: str, k: int) -> Chain:
     if what == "cut":
         return chain.cut(name_of("version", k), round=k, for_epoch=k)
     if what == "adopt":
-        own = chain.newest.mark if chain.newest.mark.n else None
+        own = chain.newest.revision if chain.newest.revision.n else None
         return chain.adopt(news(k + 1, grown(chain, 2).total, own)).chain
     if what == "old":  # an entry of long ago, perhaps the one in use
-        return chain.adopt(news(k + 1, grown(chain, 2).total, chain.cuts[0].mark)).chain
+        return chain.adopt(news(k + 1, grown(chain, 2).total, chain.cuts[0].revision)).chain
     if what == "emptied":  # too few tasks are left for a sum
         return chain.adopt(news(k + 1, None, None)).chain
     if what == "moved":
-        mark = chain.cuts[len(chain.cuts) // 2].mark
+        mark = chain.cuts[len(chain.cuts) // 2].revision
         held = {"n": mark.n, "version": mark.version}
         return chain.refused(Refused("sealed", 410, "", stored=held), stream=name).chain
     return chain.anew(name) if what == "anew" else chain
@@ -99,8 +99,8 @@ def test_a_chain_survives_being_written_down(steps):
 def test_own_data_are_sums_never_differences():
     """After an epoch with the newest cut nothing of one's own is left, to the last bit."""
     chain = grown(Chain.start("s", 3), 40).cut("1" * 32)
-    chain = chain.adopt(news(1, chain.newest.total, chain.newest.mark)).chain
-    assert chain.own.as_bytes() == empty_total(3).as_bytes()
+    chain = chain.adopt(news(1, chain.newest.total, chain.newest.revision)).chain
+    assert chain.own.as_bytes() == empty_sums(3).as_bytes()
     part = grown(replace(Chain.start("t", 3)), 7, seed=5)
     more = grown(chain, 7, seed=5)
     assert more.own.as_bytes() == part.open.as_bytes()
@@ -111,9 +111,9 @@ def test_a_long_chain_stays_bounded_and_right():
     marks = []
     for k in range(3 * KEPT_CUTS):
         chain = grown(chain, 2, seed=k).cut(name_of("version", k))
-        marks.append(chain.newest.mark)
+        marks.append(chain.newest.revision)
         if k == 10:
-            chain = chain.adopt(news(1, chain.newest.total, chain.newest.mark)).chain
+            chain = chain.adopt(news(1, chain.newest.total, chain.newest.revision)).chain
     assert len(chain.cuts) == KEPT_CUTS
     assert chain.since == marks[10]
     assert chain.own.n == chain.total.n - marks[10].n
@@ -136,9 +136,9 @@ def test_an_answer_is_given_once():
 
 def test_the_barrier_holds_news_back():
     chain = Chain.start("s", 2)
-    held = chain.adopt(news(1, empty_total(2), None, round_=7), next_round=7)
+    held = chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=7)
     assert (held.verdict, held.chain) == (Verdict.WAIT, chain)
-    assert chain.adopt(news(1, empty_total(2), None, round_=7), next_round=8).verdict == "adopted"
+    assert chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=8).verdict == "adopted"
 
 
 def test_answers_meant_for_a_former_stream_are_ignored():
@@ -162,7 +162,7 @@ def test_a_seal_before_the_adopted_entry_drops_the_sum():
     scene.observe(b)
     scene.pool(a, b)
     scene.store.restore(backup)
-    scene.coordinator.seal(scene.stream(a), scene.chain(a).cuts[1].mark, now=0.0)
+    scene.coordinator.seal(scene.stream(a), scene.chain(a).cuts[1].revision, now=0.0)
     scene.observe(a)
     scene.cut(a)
     assert scene.refused(a) == Verdict.CONTINUED

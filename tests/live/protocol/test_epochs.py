@@ -10,7 +10,7 @@ from live.protocol.world import make_space
 
 from guardband.live.client.chain import Verdict
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import Mark
+from guardband.live.protocol.messages import Revision
 
 
 def test_an_epoch_closes_when_all_live_streams_have_answered(scene):
@@ -31,7 +31,7 @@ def test_a_late_stream_keeps_its_previous_cut_never_the_newest(scene):
     scene.observe(a)
     scene.observe(b)
     scene.pool(a, b)
-    entry = scene.chain(b).newest.mark
+    entry = scene.chain(b).newest.revision
     scene.observe(a)
     scene.trigger(a)
     scene.observe(b, 4)
@@ -39,7 +39,7 @@ def test_a_late_stream_keeps_its_previous_cut_never_the_newest(scene):
     scene.send(b)  # stored, but not as an answer
     scene.wait(3.0)
     record = scene.coordinator.epoch("home", 2)
-    assert {line.task: Mark(line.n, line.version) for line in record.manifest}["tv"] == entry
+    assert {line.task: Revision(line.n, line.version) for line in record.manifest}["tv"] == entry
     assert scene.stored(b).n == 5
     assert scene.adopt(b).verdict == Verdict.WAIT or scene.chain(b).since == entry
 

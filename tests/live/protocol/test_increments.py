@@ -13,32 +13,32 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from guardband.live.client.chain import Chain
-from guardband.live.coordinator.upload_checks import check_increment, read_total
-from guardband.live.messages import Refused
-from guardband.live.space import Rewards, Space
-from guardband.live.total import (
-    Total,
+from guardband.live.coordinator.upload_checks import check_increment, read_sums
+from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.space import RewardSettings, SpaceSettings
+from guardband.live.protocol.sums import (
+    Sums,
+    add_sums,
     difference,
-    empty_total,
+    empty_sums,
     matrix_of,
     packed_size,
     statistic_of,
-    total_of,
-    total_sum,
+    sums_of,
 )
 
 EXAMPLES = settings(max_examples=200)
 MANY = settings(max_examples=2000)  # where an example is cheap
 
 
-def space_of(dim: int, noise: float = 0.5, bound: float = 1.0, high: float = 1.0) -> Space:
-    return Space(
+def space_of(dim: int, noise: float = 0.5, bound: float = 1.0, high: float = 1.0) -> SpaceSettings:
+    return SpaceSettings(
         name="home",
         features=tuple(f"f{k}" for k in range(dim)),
         agents=2,
         noise=noise,
         feature_bound=bound,
-        rewards=Rewards(low=0.0, high=high),
+        rewards=RewardSettings(low=0.0, high=high),
     )
 
 
@@ -89,20 +89,20 @@ CASES = st.builds(
 )
 
 
-def refusal(case: Case, later: Total, **rest: int) -> str:
+def refusal(case: Case, later: Sums, **rest: int) -> str:
     with pytest.raises(Refused) as caught:
         check_increment(case.space, case.uses, case.earlier, later, **rest)
     assert (caught.value.code, caught.value.status) == ("invalid_increment", 422)
     return str(caught.value.more["check"])
 
 
-def with_matrix(total: Total, matrix: np.ndarray) -> Total:
+def with_matrix(total: Sums, matrix: np.ndarray) -> Sums:
     return total._replace(gram=matrix[np.triu_indices(matrix.shape[0])])
 
 
 def honest(case: Case) -> None:
     check_increment(case.space, case.uses, case.earlier, case.later)
-    check_increment(case.space, case.uses, empty_total(case.dim), case.later)
+    check_increment(case.space, case.uses, empty_sums(case.dim), case.later)
 
 
 @EXAMPLES
@@ -130,13 +130,13 @@ def test_honest_sums_of_many_equal_terms_pass(n):
     # One after the other, as an agent adds; np.sum would add in pairs.
     gram = np.array([np.cumsum(np.full(n, term))[-1] for term in terms])
     weight = float(np.cumsum(np.full(n, space.max_weight))[-1])
-    later = Total(n, gram, 0.0, weight)
+    later = Sums(n, gram, 0.0, weight)
     values = np.linalg.eigvalsh(matrix_of(later) / gram.max())
     assert values[0] < -64 * 4 * np.finfo(float).eps  # the plain tolerance would refuse it
-    check_increment(space, (0, 1, 2), empty_total(3), later)
+    check_increment(space, (0, 1, 2), empty_sums(3), later)
 
 
-def forge(case: Case, kind: str) -> tuple[Total, set[str]]:  # noqa: PLR0911 - one per kind
+def forge(case: Case, kind: str) -> tuple[Sums, set[str]]:  # noqa: PLR0911 - one per kind
     """Return a total that no data explain, and the checks that may say so."""
     space, later = case.space, case.later
     more = difference(later, case.earlier)
@@ -181,8 +181,8 @@ def forge(case: Case, kind: str) -> tuple[Total, set[str]]:  # noqa: PLR0911 - o
         x[used] = space.feature_bound
         step = np.outer(x, x) * 0.5 * space.max_weight
         step[d, d] += 0.5 * space.max_weight * space.reward_bound**2
-        one = Total(1, np.zeros(packed_size(d)), 0.0, space.max_weight)
-        return total_sum(d, (case.earlier, with_matrix(one, step))), {"rank"}
+        one = Sums(1, np.zeros(packed_size(d)), 0.0, space.max_weight)
+        return add_sums(d, (case.earlier, with_matrix(one, step))), {"rank"}
     if kind == "weight":
         return later._replace(weight=case.earlier.weight - 1.0), {"weight", "magnitude"}
     if kind == "surprise too small":
@@ -225,7 +225,7 @@ def test_forgeries_are_refused_many_times(kind, case):
 
 @pytest.mark.parametrize("n", [10**9, 10**13, 10**15, 2**53])
 def test_who_claims_many_observations_may_not_send_anything(n):
-    space, zero = space_of(3), empty_total(3)
+    space, zero = space_of(3), empty_sums(3)
     top, nothing = n * space.max_weight, np.zeros(4)
     eye, corner = np.diag([1.0, 1.0, 1.0, 0.0]), np.diag([0.0, 0.0, 0.0, 1.0])
     lopsided = eye.copy()
@@ -238,7 +238,7 @@ def test_who_claims_many_observations_may_not_send_anything(n):
         (outer, -1e3, "surprise"),
         (1e-3 * top * corner, -1e-3 * top, "surprise"),
     ):
-        total = with_matrix(Total(n, np.zeros(packed_size(3)), surprise, top), matrix)
+        total = with_matrix(Sums(n, np.zeros(packed_size(3)), surprise, top), matrix)
         with pytest.raises(Refused) as caught:
             check_increment(space, (0, 1, 2), zero, total)
         assert caught.value.more["check"] in (check, "rewards"), (n, check, caught.value)
@@ -270,8 +270,8 @@ NUMBERS = st.one_of(
 def test_nothing_but_a_refusal_comes_out_of_junk(n, gram, surprise, weight):
     # A refusal is fine; any other exception fails the test.
     with contextlib.suppress(Refused):
-        total = read_total(2, n=n, gram=gram, surprise=surprise, weight=weight)
-        check_increment(space_of(2), (0, 1), empty_total(2), total)
+        total = read_sums(2, n=n, gram=gram, surprise=surprise, weight=weight)
+        check_increment(space_of(2), (0, 1), empty_sums(2), total)
 
 
 @MANY
@@ -284,32 +284,32 @@ def test_nothing_but_a_refusal_comes_out_of_junk(n, gram, surprise, weight):
 )
 def test_no_finite_numbers_reach_lapack_unchecked(gram, n, surprise, weight, bound):
     space = space_of(2, noise=1.0, bound=bound, high=bound)
-    total = Total(n, np.array(gram), surprise, weight)
+    total = Sums(n, np.array(gram), surprise, weight)
     with contextlib.suppress(Refused):
-        check_increment(space, (0, 1), empty_total(2), total)
+        check_increment(space, (0, 1), empty_sums(2), total)
 
 
 @MANY
 @given(case=CASES)
 def test_totals_survive_json_and_bytes(case):
     total = case.later
-    again = read_total(case.dim, **json.loads(json.dumps(total.as_json())))
-    assert again.as_bytes() == total.as_bytes() == Total.from_bytes(total.as_bytes()).as_bytes()
+    again = read_sums(case.dim, **json.loads(json.dumps(total.as_json())))
+    assert again.as_bytes() == total.as_bytes() == Sums.from_bytes(total.as_bytes()).as_bytes()
     assert again.sha256 == total.sha256
-    back = total_of(statistic_of(total))
+    back = sums_of(statistic_of(total))
     assert back.as_bytes() == total.as_bytes()
 
 
 @MANY
 @given(case=CASES)
 def test_totals_add_up(case):
-    both = total_sum(case.dim, (case.earlier, difference(case.later, case.earlier)))
+    both = add_sums(case.dim, (case.earlier, difference(case.later, case.earlier)))
     assert both.n == case.later.n
     assert np.allclose(both.gram, case.later.gram, rtol=1e-12, atol=1e-12)
-    assert total_sum(case.dim, (case.later,)).as_bytes() == case.later.as_bytes()
+    assert add_sums(case.dim, (case.later,)).as_bytes() == case.later.as_bytes()
 
 
 def test_damaged_bytes_are_refused():
-    for raw in (b"", os.urandom(24), empty_total(3).as_bytes()[:-8]):
+    for raw in (b"", os.urandom(24), empty_sums(3).as_bytes()[:-8]):
         with pytest.raises(ValueError, match="not a total"):
-            Total.from_bytes(raw)
+            Sums.from_bytes(raw)

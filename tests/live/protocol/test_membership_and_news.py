@@ -10,7 +10,7 @@ from live.protocol.scenes import Scene, code_of
 from live.protocol.world import USES, make_space
 
 from guardband.live.client.chain import Chain
-from guardband.live.messages import Report
+from guardband.live.protocol.messages import Report
 
 
 def test_where_contexts_are_shared_a_task_has_one_live_stream():

@@ -132,7 +132,7 @@ def test_a_wish_that_was_fulfilled_opens_nothing_after_a_restore(scene):
     scene.observe(a)
     scene.pool(a, b)  # numbered 2: somebody has seen 1
     assert scene.chain(a).epoch == 2
-    again = replace(old, base=scene.chain(a).base, cut=scene.chain(a).newest)
+    again = replace(old, base=scene.chain(a).base, checkpoint=scene.chain(a).newest)
     answer = scene.coordinator.upload(scene.stream(a), again, now=scene.now)
     assert (answer.epoch, answer.open) == (2, None)
 

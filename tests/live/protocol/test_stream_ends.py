@@ -5,7 +5,7 @@ from __future__ import annotations
 from live.protocol.scenes import code_of
 
 from guardband.live.client.chain import Verdict
-from guardband.live.messages import Mark
+from guardband.live.protocol.messages import Revision
 
 
 def test_a_sealed_stream_enters_with_its_end_and_its_rest_moves_once(scene):
@@ -86,7 +86,7 @@ def test_a_rest_moves_once_and_not_again(scene):
     scene.cut(a)
     assert scene.refused(a) == Verdict.CONTINUED
     scene.register(a)
-    scene.coordinator.seal(scene.stream(a), Mark(0, ""), now=0.0)  # before it sent the rest
+    scene.coordinator.seal(scene.stream(a), Revision(0, ""), now=0.0)  # before it sent the rest
     scene.cut(a)
     assert scene.refused(a) == Verdict.CONFLICT
     scene.store.restore(backup)
@@ -99,6 +99,6 @@ def test_a_rest_moves_once_and_not_again(scene):
 def test_only_what_is_stored_can_be_sealed(scene):
     a = scene.join("movies")
     assert (
-        code_of(scene.coordinator.seal, scene.stream(a), Mark(3, "a" * 32), now=0.0).code
+        code_of(scene.coordinator.seal, scene.stream(a), Revision(3, "a" * 32), now=0.0).code
         == "chain_conflict"
     )

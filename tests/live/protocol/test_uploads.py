@@ -9,8 +9,8 @@ from live.protocol.scenes import Scene, code_of
 from live.protocol.world import make_space
 
 from guardband.live.client.chain import Verdict
-from guardband.live.messages import Cut, Mark, Report, Upload
-from guardband.live.total import empty_total
+from guardband.live.protocol.messages import Checkpoint, Report, Revision, Upload
+from guardband.live.protocol.sums import empty_sums
 
 
 def test_a_lost_reply_is_answered_again(scene):
@@ -21,7 +21,7 @@ def test_a_lost_reply_is_answered_again(scene):
     first = scene.coordinator.upload(chain.stream, chain.upload(), now=0.0)
     before = scene.stored(a)
     again = scene.coordinator.upload(chain.stream, chain.upload(), now=0.0)
-    assert first.mark == again.mark == chain.newest.mark
+    assert first.revision == again.revision == chain.newest.revision
     assert scene.stored(a) == before
 
 
@@ -80,7 +80,7 @@ def test_an_upload_needs_a_proper_version_and_round(scene):
     bad = [("version", {"version": v}) for v in ("", "xyz", "A" * 32, "a" * 33)]
     bad += [("round", {"round": r}) for r in (-1, 2**60, 1.5)]
     for check, change in bad:
-        request = replace(good, cut=good.cut._replace(**change))
+        request = replace(good, checkpoint=good.checkpoint._replace(**change))
         problem = code_of(scene.coordinator.upload, scene.stream(a), request, now=0.0)
         assert (problem.status, problem.more["check"]) == (422, check)
     assert scene.stored(a).n == 0
@@ -91,8 +91,8 @@ def test_a_refused_upload_is_written_down_once_a_minute(scene):
     scene.observe(a)
     scene.cut(a)
     good = scene.chain(a).upload()
-    broken = good.cut.total._replace(weight=-1.0)
-    bad = replace(good, cut=good.cut._replace(total=broken))
+    broken = good.checkpoint.total._replace(weight=-1.0)
+    bad = replace(good, checkpoint=good.checkpoint._replace(total=broken))
     for now in (0.0, 1.0, 59.0, 61.0):
         code_of(scene.coordinator.upload, scene.stream(a), bad, now=now)
     events = events_of(scene.coordinator)
@@ -123,16 +123,16 @@ def test_small_batches_are_refused_and_answered_with_the_last_cut():
     record = scene.coordinator.epoch("home", 2)
     assert sorted(line.n for line in record.manifest) == [3, 6]
     chain = scene.chain(b)
-    small = replace(chain, open=empty_total(chain.dim)).upload()
-    forced = Cut("f" * 32, chain.total, chain.newest.round)
+    small = replace(chain, open=empty_sums(chain.dim)).upload()
+    forced = Checkpoint("f" * 32, chain.total, chain.newest.round)
     problem = code_of(
-        scene.coordinator.upload, chain.stream, replace(small, cut=forced), now=scene.now
+        scene.coordinator.upload, chain.stream, replace(small, checkpoint=forced), now=scene.now
     )
     assert problem.more["check"] == "batch"
 
 
 def test_an_upload_of_an_unknown_stream_is_refused(scene):
-    cut = Cut("", empty_total(4), 0)
-    request = Upload(base=Mark(0, ""), cut=cut)
+    cut = Checkpoint("", empty_sums(4), 0)
+    request = Upload(base=Revision(0, ""), checkpoint=cut)
     problem = code_of(scene.coordinator.upload, "nobody", request, now=0.0)
     assert (problem.code, problem.status) == ("unknown_stream", 404)

@@ -11,7 +11,7 @@ from live.protocol.shelf import Shelf
 from live.protocol.world import DIM, USES, Disk, Made, Player
 
 from guardband.live.client.chain import Chain, Verdict
-from guardband.live.messages import News, Refused, Upload, Uploaded
+from guardband.live.protocol.messages import News, Refused, Upload, Uploaded
 
 MISHAPS = st.sampled_from(
     ["none", "none", "lost", "not sent", "comes again", "unheard", "heard late"]
@@ -171,7 +171,7 @@ class Traffic(Model):
         """The agent, or an operator who believes it gone, seals its stream."""
         row = self.row(self.pick(who).chain.stream)
         if row is not None:
-            self.coordinator.seal(row.stream, row.mark, now=self.now)
+            self.coordinator.seal(row.stream, row.revision, now=self.now)
             self.note_closing()
 
     # ---- the network
@@ -197,8 +197,8 @@ class Traffic(Model):
             self.note_closing()
             return problem
         assert row is not None
-        if row.mark != upload.cut.mark:
-            self.acked[stream] = upload.cut.mark
+        if row.revision != upload.checkpoint.revision:
+            self.acked[stream] = upload.checkpoint.revision
         self.told = max(self.told, upload.seen_epoch)
         self.note_closing(stream, upload)
         return answer
@@ -222,7 +222,7 @@ class Traffic(Model):
             if answer.open is not None:
                 player.heard = answer.open.epoch
             if not player.tainted:
-                acked = self.made[answer.mark.version].tags
+                acked = self.made[answer.revision.version].tags
                 self.promised[stream] = self.promised.get(stream, frozenset()) | acked
         else:
             self.learn(player, answer)

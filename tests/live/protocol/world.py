@@ -16,9 +16,9 @@ import numpy as np
 from live.protocol.shelf import Shelf, facts
 
 from guardband.live.client.chain import Chain
-from guardband.live.messages import Mark
-from guardband.live.space import Rewards, Space, Sync
-from guardband.live.total import Total, matrix_of
+from guardband.live.protocol.messages import Revision
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
+from guardband.live.protocol.sums import Sums, matrix_of
 
 DIM, DEEP = 4, 26
 USES = {"movies": (0, 1, 2, 3), "tv": (0, 1), "books": (1, 2, 3)}
@@ -29,21 +29,21 @@ def make_space(
     min_streams: int = 1,
     min_interval_s: float = 0.0,
     contexts: str = "shared",
-) -> Space:
-    return Space(
+) -> SpaceSettings:
+    return SpaceSettings(
         name="home",
         features=tuple("abcd"),
         agents=len(USES),
         contexts=contexts,
         noise=2.0**-DEEP,
-        sync=Sync(
+        sync=SyncSettings(
             min_batch=min_batch,
             min_streams=min_streams,
             min_interval_s=min_interval_s,
             deadline_s=2.0,
             live_s=60.0,
         ),
-        rewards=Rewards(low=0.0, high=1.0),
+        rewards=RewardSettings(low=0.0, high=1.0),
     )
 
 
@@ -82,14 +82,14 @@ class Book:
         self.tags[feature, tag.depth] = tag
         return tag
 
-    def read(self, *totals: Total, what: str) -> Counter[Tag]:
+    def read(self, *totals: Sums, what: str) -> Counter[Tag]:
         """Return how often each observation is in a sum; W, U, Q, H, n must tell the same."""
         key = tuple(total.as_bytes() for total in totals)
         if key not in self.known:
             self.known[key] = self.decoded(totals, what)
         return self.known[key]
 
-    def decoded(self, totals: tuple[Total, ...], what: str) -> Counter[Tag]:
+    def decoded(self, totals: tuple[Sums, ...], what: str) -> Counter[Tag]:
         found: Counter[Tag] = Counter()
         n = sum(total.n for total in totals)
         matrix = sum((matrix_of(total) for total in totals), np.zeros((DIM + 1, DIM + 1)))
@@ -181,4 +181,4 @@ def name_of(kind: str, k: int) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
-NOTHING = Mark(0, "")
+NOTHING = Revision(0, "")

@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 import numpy as np
 
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server import Settings, make_app
 from guardband.live.server.first_start import DATABASE, first_tokens, read_token
 from guardband.live.server.run import running
 from guardband.live.server.service import Service
-from guardband.live.space import Space
 from guardband.live.store.sqlite import SqliteStore
 
-SPACE = Space(name="home", features=("a", "b", "c"), agents=4)
+SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=4)
 NEXT = "/v1/spaces/home/epochs/next"
 numbers = itertools.count(1)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 from guardband.live.server.alerts import (
     Facts,
     TaskFacts,
@@ -17,12 +18,11 @@ from guardband.live.server.alerts import (
     loss_by_kind,
     most_residual,
 )
-from guardband.live.space import Rewards, Space, Sync
 
-SPACE = Space(name="home", features=("a", "b"), agents=2, lease_s=1000.0)
+SPACE = SpaceSettings(name="home", features=("a", "b"), agents=2, lease_s=1000.0)
 
 
-def ids(space: Space = SPACE, **agent) -> list[tuple[str, str]]:
+def ids(space: SpaceSettings = SPACE, **agent) -> list[tuple[str, str]]:
     facts = Facts(space=space, agents=[TaskFacts(task="movies", **agent)])
     return [(alert.id, alert.severity) for alert in alerts_of(facts)]
 
@@ -98,7 +98,7 @@ def test_losses_that_differ_by_kind_of_decision() -> None:
 
 
 def test_silence_that_means_the_default_is_no_loss() -> None:
-    clicks = SPACE.changed(rewards=Rewards(silence="default"))
+    clicks = SPACE.changed(rewards=RewardSettings(silence="default"))
     silent = {"observed": 100, "defaulted": 9000}
     silent |= {"resolved_learned": 5000, "lost_learned": 4900}
     silent |= {"resolved_baseline": 4100, "lost_baseline": 4100}
@@ -113,12 +113,12 @@ def test_silence_that_means_the_default_is_no_loss() -> None:
 def test_the_meaning_of_silence_is_no_part_of_what_data_mean() -> None:
     stored = SPACE.as_json()
     assert "silence" not in stored["rewards"]  # older agents read it
-    assert Space.from_json(stored) == SPACE
-    clicks = SPACE.changed(rewards=Rewards(silence="default"))
+    assert SpaceSettings.from_json(stored) == SPACE
+    clicks = SPACE.changed(rewards=RewardSettings(silence="default"))
     assert clicks.schema_hash == SPACE.schema_hash
-    assert Space.from_json(json.loads(json.dumps(clicks.as_json()))) == clicks
+    assert SpaceSettings.from_json(json.loads(json.dumps(clicks.as_json()))) == clicks
     with pytest.raises(ValueError, match="silence"):
-        Rewards(silence="golden")
+        RewardSettings(silence="golden")
 
 
 def _sums(values: np.ndarray) -> dict[str, dict]:
@@ -169,7 +169,9 @@ def test_the_floor_pages_falsely_in_at_most_one_run_of_a_hundred(p: float) -> No
 
 def test_the_interval_by_hand() -> None:
     task = TaskFacts(task="a", sums={"lead": 30.0, "counted": 300})
-    found = lead_interval(SPACE.changed(rewards=Rewards(low=-1.0, high=3.0, default=0.0)), [task])
+    found = lead_interval(
+        SPACE.changed(rewards=RewardSettings(low=-1.0, high=3.0, default=0.0)), [task]
+    )
     assert found is not None
     # sigma = 2; rho = 300 / (2 log 100 + log(1 + 2 log 100)) = 26.0
     rho = 300.0 / (2.0 * math.log(100.0) + math.log(1.0 + 2.0 * math.log(100.0)))
@@ -199,7 +201,7 @@ def test_too_much_noise_raises_a_ticket() -> None:
     assert ids(gauges={"own_n": 300.0, "residual_ratio": 2.0}) == ticket
     assert ids(gauges={"own_n": 3000.0, "residual_ratio": 1.19}) == []
     # Where uploads have a smallest size, what is said of others is newer than the residuals.
-    batches = SPACE.changed(sync=Sync(min_batch=10))
+    batches = SPACE.changed(sync=SyncSettings(min_batch=10))
     assert ids(batches, gauges={"own_n": 20.0, "foreign_n": 9e9, "residual_ratio": 1.21}) == []
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from live.server.driver import SPACE, Served, problem, served
 
-from guardband.live.total import Total, matrix_of
+from guardband.live.protocol.sums import Sums, matrix_of
 
 
 def gram_of(stream) -> np.ndarray:
@@ -48,7 +48,7 @@ def test_a_round_from_registration_to_the_sum(server: Served) -> None:
     with server.client(server.viewer_token) as viewer:
         epoch = viewer.get("/v1/spaces/home/epochs/1").json()
     assert [line["stream"] for line in epoch["manifest"]] == [each.id for each in in_order]
-    total = Total(12, np.array(epoch["gram"]), epoch["surprise"], epoch["weight"])
+    total = Sums(12, np.array(epoch["gram"]), epoch["surprise"], epoch["weight"])
     assert epoch["sha256"] == total.sha256
     assert np.allclose(matrix_of(total), movies.matrix + tv.matrix, atol=1e-15)
     mine = movies.client.get("/v1/spaces/home/epochs/1").json()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from live.server.driver import NEXT, SPACE, Served, everything_of, numbers, problem, served, version
 
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server import Settings
-from guardband.live.space import Space
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_other_shapes_of_requests(shared: Served) -> None:
 )
 def test_a_space_at_the_edge_of_numbers_breaks_nothing(shared: Served, extreme) -> None:
     name = f"edge{next(numbers)}"
-    space = Space.from_json(SPACE.as_json() | {"name": name} | extreme)
+    space = SpaceSettings.from_json(SPACE.as_json() | {"name": name} | extreme)
     with shared.admin() as admin:
         assert admin.post("/v1/spaces", json=space.as_json()).status_code == 201
         for task in ("a", "b"):

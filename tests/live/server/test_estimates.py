@@ -7,19 +7,19 @@ import math
 import numpy as np
 import pytest
 
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums
 from guardband.live.server.estimates import estimate_of, heterogeneity
-from guardband.live.space import Space
-from guardband.live.total import Total
 
-SPACE = Space(name="home", features=("a", "b", "c"), agents=3, noise=0.2)
+SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=3, noise=0.2)
 
 
-def total_from(theta, n, seed, noise=0.1) -> Total:
+def total_from(theta, n, seed, noise=0.1) -> Sums:
     rng = np.random.default_rng(seed)
     x = rng.uniform(0.0, 0.5, (n, 3))
     y = x @ np.asarray(theta) + rng.normal(0, noise, n)
     z = np.column_stack([x, y]) / SPACE.noise  # weights 1 / noise^2
-    return Total(n, (z.T @ z)[np.triu_indices(4)], 0.0, n / SPACE.noise**2)
+    return Sums(n, (z.T @ z)[np.triu_indices(4)], 0.0, n / SPACE.noise**2)
 
 
 def test_the_estimate_is_ridge_regression() -> None:

@@ -12,8 +12,8 @@ from live.fuzz import EXAMPLES, Feed, fuzz, operations_of
 from live.memory_store import MemoryStore
 from live.server.driver import SPACE, Served, Stream, served
 
+from guardband.live.protocol.sums import matrix_of
 from guardband.live.server import Settings, make_app
-from guardband.live.total import matrix_of
 
 DOCUMENT = make_app(MemoryStore()).openapi()
 OPERATIONS = operations_of(DOCUMENT)

@@ -21,9 +21,9 @@ from guardband.agent.engine import Request
 from guardband.kernels.types import Floats
 from guardband.live.client.learner import Learner
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import Cut, Mark, Refused, Register, Upload
+from guardband.live.protocol.messages import Checkpoint, Refused, Register, Revision, Upload
+from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
 from guardband.live.server.alerts import Facts, TaskFacts, alerts_of
-from guardband.live.total import Total, empty_total, total_sum, upper_places
 
 __all__ = ["Block", "Control", "Outcome", "honest", "play", "total_from"]
 
@@ -45,17 +45,17 @@ class Block(NamedTuple):
 class Sent(NamedTuple):
     """What an agent adds to its total, and how many rewards it reports as missing."""
 
-    more: Total
+    more: Sums
     lost: int = 0
 
 
-def total_from(block: Block, keep: Any = slice(None)) -> Total:
+def total_from(block: Block, keep: Any = slice(None)) -> Sums:
     """Return the sums over some of a block's observations."""
     x, y, guess, w = block.x[keep], block.y[keep], block.guess[keep], block.weight
     z = np.column_stack([x, y])
     gram = w * (z.T @ z)
     surprise = w * float(np.sum(guess * guess - 2.0 * y * guess))
-    return Total(len(y), gram[upper_places(DIM)], surprise, w * len(y))
+    return Sums(len(y), gram[upper_places(DIM)], surprise, w * len(y))
 
 
 def honest(block: Block) -> Sent:
@@ -106,8 +106,8 @@ def play(control: Control, seed: int) -> Outcome:
         streams.append(register.stream)
     size, outcome = control.rounds // control.epochs, Outcome()
     blocks: list[list[Block]] = [[] for _ in streams]
-    totals = {stream: empty_total(DIM) for stream in streams}
-    marks = dict.fromkeys(streams, Mark(0, ""))
+    totals = {stream: empty_sums(DIM) for stream in streams}
+    marks = dict.fromkeys(streams, Revision(0, ""))
     for epoch in range(1, control.epochs + 1):
         theta = learner.state.estimate.theta.copy()
         for k, stream in enumerate(streams):
@@ -118,24 +118,24 @@ def play(control: Control, seed: int) -> Outcome:
             sent = control.sends(blocks[k])
             outcome.lost += sum(each.lost for each in sent)
             outcome.seen += size
-            later = total_sum(DIM, (totals[stream], *(each.more for each in sent)))
-            cut = Cut(rng.bytes(16).hex(), later, 0)
+            later = add_sums(DIM, (totals[stream], *(each.more for each in sent)))
+            cut = Checkpoint(rng.bytes(16).hex(), later, 0)
             upload = Upload(
                 base=marks[stream],
-                cut=cut,
+                checkpoint=cut,
                 for_epoch=epoch,
                 trigger=True,
                 seen_epoch=epoch - 1,
             )
             try:
                 coordinator.upload(stream, upload, now=2.0 * epoch)
-                totals[stream], marks[stream] = later, cut.mark
+                totals[stream], marks[stream] = later, cut.revision
             except Refused as problem:
                 outcome.refused.append(problem.more["check"])
         coordinator.tick(now=2.0 * epoch + 1.5)
         if row_of(coordinator).epoch == epoch:
             closed = coordinator.epoch("home", epoch)
-            learner.load(closed.total, empty_total(DIM), nothing())
+            learner.load(closed.total, empty_sums(DIM), nothing())
             learner.set_level(shares[0], epoch, 0)
     outcome.distance = distance(learner)
     counters = {"observed": outcome.seen - outcome.lost, "void": outcome.lost}

@@ -22,8 +22,8 @@ from guardband.live.client.chain_rows import handed_in
 from guardband.live.client.learner import Learner, pack
 from guardband.live.client.windows import End, ending
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.space import Rewards, Space, Sync
-from guardband.live.total import Total, empty_total, matrix_of, total_of
+from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
+from guardband.live.protocol.sums import Sums, empty_sums, matrix_of, sums_of
 
 __all__ = [
     "ALPHA",
@@ -47,9 +47,9 @@ THETA = np.array([0.5, 0.6, 0.4])
 EMPTY: Any = np.zeros((0, 0, 0))
 
 
-def space_for(agents: int, *, shared: bool = False, **rewards: Any) -> Space:
+def space_for(agents: int, *, shared: bool = False, **rewards: Any) -> SpaceSettings:
     """Return the rules; rewards are wide enough that none is ever cut off."""
-    return Space(
+    return SpaceSettings(
         name="home",
         features=("a", "b", "c"),
         agents=agents,
@@ -57,8 +57,8 @@ def space_for(agents: int, *, shared: bool = False, **rewards: Any) -> Space:
         alpha=ALPHA,
         delta=DELTA,
         noise=NOISE,
-        sync=Sync(deadline_s=1.0, live_s=1e9),
-        rewards=Rewards(**({"low": -3.0, "high": 4.0, "order": "prompt"} | rewards)),
+        sync=SyncSettings(deadline_s=1.0, live_s=1e9),
+        rewards=RewardSettings(**({"low": -3.0, "high": 4.0, "order": "prompt"} | rewards)),
     )
 
 
@@ -230,7 +230,7 @@ class Crowd:
     def _send(self, agent: Agent, *, trigger: bool = False) -> None:
         row = row_of(self.coordinator)
         number = row.open or row.epoch + 1
-        before = replace(agent.chain, open=total_of(agent.learner.state.own))
+        before = replace(agent.chain, open=sums_of(agent.learner.state.own))
         after = before.cut(self.rng.bytes(16).hex(), round=agent.round, for_epoch=number)
         if after.newest is not before.newest:
             agent.learner.group.hand_in()
@@ -249,7 +249,7 @@ class Crowd:
         )
         if news is None:
             return
-        before = replace(agent.chain, open=total_of(agent.learner.state.own))
+        before = replace(agent.chain, open=sums_of(agent.learner.state.own))
         step = before.adopt(news, next_round=agent.round + 1 if self.case.shared else None)
         if step.verdict is Verdict.WAIT:
             assert self.case.shared
@@ -288,7 +288,7 @@ def distance(learner: Learner) -> float:
     return float(np.sqrt(squared(learner))) / learner.radius()
 
 
-def surprise_in(before: Total | None, after: Total, learner: Learner) -> float:
+def surprise_in(before: Sums | None, after: Sums, learner: Learner) -> float:
     """Return how far the rewards that are new in a sum were above what was expected of them."""
     new = matrix_of(after) - (0.0 if before is None else matrix_of(before))
     rest: Floats = new[:DIM, DIM] - new[:DIM, :DIM] @ learner.state.estimate.theta
@@ -297,4 +297,4 @@ def surprise_in(before: Total | None, after: Total, learner: Learner) -> float:
 
 def nothing() -> bytes:
     """Return the sums of an agent that has learned nothing of its own."""
-    return pack(empty_total(DIM))
+    return pack(empty_sums(DIM))

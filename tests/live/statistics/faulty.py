@@ -8,7 +8,7 @@ from live.statistics.crowd import DIM, Agent, Crowd
 from guardband.agent.engine import Awaited
 from guardband.live.client.chain import Chain, Step
 from guardband.live.client.learner import Learner
-from guardband.live.messages import News
+from guardband.live.protocol.messages import News
 
 __all__ = ["NoBarrier", "SharedByNobody", "WeighedAfterwards"]
 

@@ -16,7 +16,7 @@ import pytest
 from live.statistics.controls import Block, Control, Outcome, Sent, honest, play, total_from
 from live.statistics.crowd import DELTA, DIM
 
-from guardband.live.total import Total, empty_total, matrix_of, upper_places
+from guardband.live.protocol.sums import Sums, empty_sums, matrix_of, upper_places
 
 RUNS = 100
 ALLOWED = DELTA + 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / RUNS)
@@ -63,7 +63,7 @@ def many_times(times: int, with_n: bool, block: Block) -> Sent:
     """Count everything many times; a bug in retries would count n with it, or not."""
     once = total_from(block)
     n = times * once.n if with_n else once.n
-    return Sent(Total(n, times * once.gram, times * once.surprise, times * once.weight))
+    return Sent(Sums(n, times * once.gram, times * once.surprise, times * once.weight))
 
 
 def torn(part: str, blocks: list[Block]) -> list[Sent]:
@@ -85,7 +85,7 @@ def luckiest(blocks: list[Block]) -> list[Sent]:
     """Publish the prefix with the most luck in it, and nothing more."""
     block = blocks[-1]
     if block.number:
-        return [Sent(empty_total(DIM))]
+        return [Sent(empty_sums(DIM))]
     luck = np.cumsum(block.noise)
     return [Sent(total_from(block, slice(0, int(np.argmax(luck)) + 1)))]
 

@@ -19,7 +19,7 @@ from guardband.kernels.types import Floats
 from guardband.live.client.forking import survive_forks
 from guardband.live.client.windows import Clock
 from guardband.live.link import Unreachable, link_to
-from guardband.live.messages import Refused, Report
+from guardband.live.protocol.messages import Refused, Report
 
 __all__ = ["LiveAgent"]
 

@@ -14,14 +14,23 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.live.messages import Cut, Mark, News, Refused, Register, Report, Upload, Uploaded
-from guardband.live.total import Total, empty_total, total_sum, upper_places
+from guardband.live.protocol.messages import (
+    Checkpoint,
+    News,
+    Refused,
+    Register,
+    Report,
+    Revision,
+    Upload,
+    Uploaded,
+)
+from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
 
 __all__ = ["Chain", "Step", "Verdict"]
 
 KEPT_CUTS = 64  # with their sums: epochs that contain one of them can be adopted
 KEPT_MARKS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
-NOTHING = Mark(0, "")
+NOTHING = Revision(0, "")
 
 
 class Verdict(StrEnum):
@@ -75,17 +84,17 @@ class Chain:
     """
 
     stream: str
-    cuts: tuple[Cut, ...]
-    parts: tuple[Total, ...] = ()
-    open: Total
-    marks: tuple[Mark, ...] = ()
-    base: Mark = NOTHING
+    cuts: tuple[Checkpoint, ...]
+    parts: tuple[Sums, ...] = ()
+    open: Sums
+    marks: tuple[Revision, ...] = ()
+    base: Revision = NOTHING
     answered: int = 0
     seen: int = 0
     epoch: int = 0
-    pooled: Total | None = None
-    since: Mark | None = None
-    moved: tuple[str, Mark] | None = None
+    pooled: Sums | None = None
+    since: Revision | None = None
+    moved: tuple[str, Revision] | None = None
     conflicts: int = 0
     dim: int = field(init=False, repr=False, compare=False)
 
@@ -95,29 +104,29 @@ class Chain:
     @classmethod
     def start(cls, stream: str, dim: int) -> Chain:
         """Return a chain that has counted nothing."""
-        zero = empty_total(dim)
-        return cls(stream=stream, cuts=(Cut("", zero, 0),), open=zero)
+        zero = empty_sums(dim)
+        return cls(stream=stream, cuts=(Checkpoint("", zero, 0),), open=zero)
 
     @property
-    def newest(self) -> Cut:
+    def newest(self) -> Checkpoint:
         """The cut that the next upload sends."""
         return self.cuts[-1]
 
     @property
     def acknowledged(self) -> bool:
         """Whether the coordinator is believed to hold the newest cut."""
-        return self.newest.mark == self.base
+        return self.newest.revision == self.base
 
     @property
-    def total(self) -> Total:
+    def total(self) -> Sums:
         """All that the stream has counted."""
-        return total_sum(self.dim, (self.newest.total, self.open))
+        return add_sums(self.dim, (self.newest.total, self.open))
 
     @property
-    def own(self) -> Total:
+    def own(self) -> Sums:
         """What the agent adds to `pooled`: all of its own that the sum does not contain."""
         if self.since is None:
-            return total_sum(self.dim, (self.cuts[0].total, *self.parts, self.open))
+            return add_sums(self.dim, (self.cuts[0].total, *self.parts, self.open))
         return self._after(self.since)
 
     def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> Chain:
@@ -128,7 +137,7 @@ class Chain:
         outer[:d, d] = (weight * reward) * psi
         outer[d, d] = (weight * reward) * reward
         n, gram, surprise, weights = self.open
-        more = Total(
+        more = Sums(
             n + 1,
             gram + outer[upper],
             surprise + weight * (guess * guess - 2.0 * reward * guess),
@@ -148,12 +157,12 @@ class Chain:
             return self
         chain = self
         if self.open.n >= max(1, min_batch):
-            made = Cut(version, self.total, max(round, self.newest.round))
+            made = Checkpoint(version, self.total, max(round, self.newest.round))
             chain = replace(
                 self,
                 cuts=(*self.cuts, made),
                 parts=(*self.parts, self.open),
-                open=empty_total(self.dim),
+                open=empty_sums(self.dim),
             )._pruned()
         return replace(chain, answered=max(chain.answered, for_epoch))
 
@@ -161,7 +170,7 @@ class Chain:
         """Return the request that sends the newest cut."""
         return Upload(
             base=self.base,
-            cut=self.newest,
+            checkpoint=self.newest,
             for_epoch=self.answered if self.answered > self.seen else None,
             trigger=trigger,
             seen_epoch=self.seen,
@@ -183,9 +192,9 @@ class Chain:
 
     def stored(self, answer: Uploaded) -> Chain:
         """Return the chain after an upload was accepted; one of a former stream is ignored."""
-        if not self._knows(answer.mark):
+        if not self._knows(answer.revision):
             return self
-        base = answer.mark if answer.mark.n >= self.base.n else self.base
+        base = answer.revision if answer.revision.n >= self.base.n else self.base
         # A trigger that opened no epoch answered none: the next epoch gets a cut of its own.
         heard = answer.open.epoch if answer.open is not None else 0
         answered = self.answered if self.answered == heard else min(self.answered, self.seen)
@@ -207,7 +216,7 @@ class Chain:
         if problem.code == "already_continued":
             return Step(self.anew(stream), Verdict.CONFLICT)
         held = problem.more["stored"]
-        mark = Mark(held["n"], held["version"])
+        mark = Revision(held["n"], held["version"])
         if not self._knows(mark):
             return Step(self.anew(stream), Verdict.CONFLICT)
         if problem.code == "sealed":
@@ -234,7 +243,7 @@ class Chain:
         if news.total is None and self.pooled is not None:
             # Too few tasks are left for a sum. The one in use holds data that were taken out.
             return Step(replace(chain, epoch=news.epoch, pooled=None, since=None), Verdict.ADOPTED)
-        kept = own is None or any(cut.mark == own for cut in self.cuts)
+        kept = own is None or any(cut.revision == own for cut in self.cuts)
         if news.total is None or not kept:
             return Step(chain, Verdict.WAIT)
         chain = replace(chain, epoch=news.epoch, pooled=news.total, since=own)
@@ -251,12 +260,12 @@ class Chain:
             conflicts=self.conflicts + 1,
         )
 
-    def _continued(self, stream: str, mark: Mark) -> Step:
+    def _continued(self, stream: str, mark: Revision) -> Step:
         """Return a new stream with what the sealed one did not get to send."""
         # What was taken over once is not taken over again: the first cut holds all of it, so where
         # nothing was stored, the rest would descend from two streams, and only one can be named.
         twice = self.moved is not None and mark == NOTHING
-        if twice or not any(cut.mark == mark for cut in self.cuts):
+        if twice or not any(cut.revision == mark for cut in self.cuts):
             return Step(self.anew(stream), Verdict.CONFLICT)
         fresh = replace(
             Chain.start(stream, self.dim),
@@ -271,26 +280,28 @@ class Chain:
         contained = self.since is not None and self.since.n > mark.n
         return Step(replace(fresh, pooled=None if contained else self.pooled), Verdict.CONTINUED)
 
-    def _after(self, mark: Mark) -> Total:
+    def _after(self, mark: Revision) -> Sums:
         """Return what was counted after one of the kept cuts."""
-        place = next(k for k, cut in enumerate(self.cuts) if cut.mark == mark)
-        return total_sum(self.dim, (*self.parts[place:], self.open))
+        place = next(k for k, cut in enumerate(self.cuts) if cut.revision == mark)
+        return add_sums(self.dim, (*self.parts[place:], self.open))
 
-    def _knows(self, mark: Mark) -> bool:
+    def _knows(self, mark: Revision) -> bool:
         """Tell whether a cut is one of this chain's."""
         return (
-            mark == NOTHING or any(cut.mark == mark for cut in self.cuts) or mark in set(self.marks)
+            mark == NOTHING
+            or any(cut.revision == mark for cut in self.cuts)
+            or mark in set(self.marks)
         )
 
     def _pruned(self) -> Chain:
         """Return the chain without its oldest sums, of which the names are kept."""
         cuts, parts, marks = list(self.cuts), list(self.parts), list(self.marks)
         while len(cuts) > KEPT_CUTS:
-            if self.since is None or cuts[0].mark != self.since:
-                marks.append(cuts.pop(0).mark)
+            if self.since is None or cuts[0].revision != self.since:
+                marks.append(cuts.pop(0).revision)
                 parts.pop(0)
             else:  # the sum in use begins here: join the next two parts instead
-                marks.append(cuts.pop(1).mark)
-                parts[:2] = [total_sum(self.dim, parts[:2])]
+                marks.append(cuts.pop(1).revision)
+                parts[:2] = [add_sums(self.dim, parts[:2])]
         named = tuple(mark for mark in marks if mark != NOTHING)
         return replace(self, cuts=tuple(cuts), parts=tuple(parts), marks=named[-KEPT_MARKS:])

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from guardband.live.client.chain import KEPT_MARKS, NOTHING, Chain
 from guardband.live.client.journal import Journal
-from guardband.live.messages import Cut, Mark
-from guardband.live.total import Total, empty_total
+from guardband.live.protocol.messages import Checkpoint, Revision
+from guardband.live.protocol.sums import Sums, empty_sums
 
 __all__ = ["handed_in", "load_chain", "save_chain"]
 
@@ -45,15 +45,15 @@ def save_chain(journal: Journal, number: int, before: Chain | None, after: Chain
     journal.query("UPDATE stream SET chain = ? WHERE id = ?", (_rest(after), number))
 
 
-def load_chain(journal: Journal, number: int, open: Total) -> Chain:
+def load_chain(journal: Journal, number: int, open: Sums) -> Chain:
     """Return the chain of a stream; `open` is what was counted since its last cut."""
     ((name, text),) = journal.query("SELECT name, chain FROM stream WHERE id = ?", (number,))
     rows = journal.query(
         "SELECT n, version, round, part, total FROM cut WHERE stream = ? ORDER BY n", (number,)
     )
-    cuts = [Cut(v, Total.from_bytes(t), r) for _, v, r, _, t in rows if t is not None]
-    parts = [Total.from_bytes(p) for *_, p, t in rows if t is not None and p is not None]
-    marks = [Mark(n, v) for n, v, *_, t in rows if t is None]
+    cuts = [Checkpoint(v, Sums.from_bytes(t), r) for _, v, r, _, t in rows if t is not None]
+    parts = [Sums.from_bytes(p) for *_, p, t in rows if t is not None and p is not None]
+    marks = [Revision(n, v) for n, v, *_, t in rows if t is None]
     rest = json.loads(text)
     pooled = journal.one(
         "SELECT total FROM epoch WHERE epoch = ? AND stream = ? AND adopted_at IS NOT NULL",
@@ -66,26 +66,26 @@ def load_chain(journal: Journal, number: int, open: Total) -> Chain:
         parts=tuple(parts),
         open=open,
         marks=tuple(mark for mark in marks if mark != NOTHING),
-        base=Mark(*rest["base"]),
+        base=Revision(*rest["base"]),
         answered=rest["answered"],
         seen=rest["seen"],
         epoch=rest["epoch"],
-        pooled=None if pooled is None or pooled[0] is None else Total.from_bytes(pooled[0]),
-        since=None if since is None else Mark(*since),
-        moved=None if moved is None else (moved[0], Mark(*moved[1])),
+        pooled=None if pooled is None or pooled[0] is None else Sums.from_bytes(pooled[0]),
+        since=None if since is None else Revision(*since),
+        moved=None if moved is None else (moved[0], Revision(*moved[1])),
         conflicts=rest["conflicts"],
     )
 
 
-def handed_in(chain: Chain) -> Total:
+def handed_in(chain: Chain) -> Sums:
     """Return what the stream has cut off, beyond its entry in the adopted sum."""
-    return replace(chain, open=empty_total(chain.dim)).own
+    return replace(chain, open=empty_sums(chain.dim)).own
 
 
-def _rows(chain: Chain) -> dict[Mark, tuple[Cut, Total | None]]:
+def _rows(chain: Chain) -> dict[Revision, tuple[Checkpoint, Sums | None]]:
     """Return every cut with the part that it added to the one before."""
     parts = (None, *chain.parts)
-    return {cut.mark: (cut, part) for cut, part in zip(chain.cuts, parts, strict=True)}
+    return {cut.revision: (cut, part) for cut, part in zip(chain.cuts, parts, strict=True)}
 
 
 def _rest(chain: Chain) -> str:

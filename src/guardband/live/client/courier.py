@@ -20,7 +20,7 @@ from guardband.live.client.journal import JournalError
 from guardband.live.client.self_report import make_report
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
-from guardband.live.messages import OpenEpoch, Refused, Report, Uploaded
+from guardband.live.protocol.messages import OpenEpoch, Refused, Report, Uploaded
 
 __all__ = ["Courier"]
 
@@ -390,4 +390,4 @@ class Courier:
             self.report()
             chain = self.desk.chain
             if seal and chain.acknowledged:
-                self.link.seal(chain.stream, chain.newest.mark)
+                self.link.seal(chain.stream, chain.newest.revision)

@@ -14,7 +14,7 @@ from guardband.live.client.exchange import Exchange
 from guardband.live.client.journal import Kept
 from guardband.live.client.ledger import ENDS
 from guardband.live.client.windows import End, ending
-from guardband.live.messages import KINDS
+from guardband.live.protocol.messages import KINDS
 
 __all__ = ["Desk", "OtherRewardError"]
 

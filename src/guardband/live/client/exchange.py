@@ -7,9 +7,9 @@ import uuid
 
 from guardband.live.client.chain import Chain, Step, Verdict
 from guardband.live.client.ledger import Ledger
-from guardband.live.messages import Mark, News, Refused, Registered, Uploaded
-from guardband.live.space import Space
-from guardband.live.total import Total, is_sound
+from guardband.live.protocol.messages import News, Refused, Registered, Revision, Uploaded
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, is_sound
 
 __all__ = ["Exchange"]
 
@@ -93,7 +93,7 @@ class Exchange(Ledger):
                         "DELETE FROM epoch WHERE epoch = ? AND stream = ? AND adopted_at IS NULL",
                         (self.heard_of, self.stream),
                     )
-                own = Mark(0, "") if news.own is None else news.own
+                own = Revision(0, "") if news.own is None else news.own
                 total = self._usable(news)
                 self.journal.query(
                     "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
@@ -101,7 +101,7 @@ class Exchange(Ledger):
                 )
             self.reload()
             self.adopt_before(self.last_round + 1)
-            return news.config is None or Space.from_json(news.config) == self.space
+            return news.config is None or SpaceSettings.from_json(news.config) == self.space
 
     def _usable(self, news: News) -> bytes | None:
         """Return the sum of an epoch, if one can compute with it."""
@@ -134,8 +134,8 @@ class Exchange(Ledger):
         )
         news = News(
             epoch=epoch,
-            total=None if total is None else Total.from_bytes(total),
-            own=Mark(n, version) if n else None,
+            total=None if total is None else Sums.from_bytes(total),
+            own=Revision(n, version) if n else None,
             round=latest,
             streams=0,
             agents=self.space.agents,
@@ -151,7 +151,7 @@ class Exchange(Ledger):
             (self.stream, epoch),
         )
         if step.verdict is Verdict.ADOPTED:
-            own = step.chain.since or Mark(0, "")
+            own = step.chain.since or Revision(0, "")
             self.journal.query(
                 "UPDATE epoch SET adopted_at = ?, own_n = ?, own_version = ? "
                 "WHERE epoch = ? AND stream = ?",

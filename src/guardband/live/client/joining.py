@@ -14,12 +14,18 @@ from platformdirs import user_state_path
 from guardband.checks import as_index_set, check_whole, nearest
 from guardband.live.client.journal import Journal
 from guardband.live.link import Link, Unreachable
-from guardband.live.messages import Refused
-from guardband.live.space import ALGORITHMS, NAME, Rewards, Space, Sync
+from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.space import (
+    ALGORITHMS,
+    NAME,
+    RewardSettings,
+    SpaceSettings,
+    SyncSettings,
+)
 
 __all__ = ["Joined", "OtherSettingsError", "agree", "as_given", "join"]
 
-SETTINGS = tuple(f.name for f in fields(Space) if f.name not in ("name", "features"))
+SETTINGS = tuple(f.name for f in fields(SpaceSettings) if f.name not in ("name", "features"))
 
 
 class OtherSettingsError(ValueError):
@@ -30,7 +36,7 @@ class Joined(NamedTuple):
     """What an agent needs to know before it can start."""
 
     folder: Path
-    space: Space | None  # None: the coordinator does not answer, but the journal knows
+    space: SpaceSettings | None  # None: the coordinator does not answer, but the journal knows
     uses: tuple[int, ...]
     trouble: str | None  # why the coordinator does not answer, if so
 
@@ -93,7 +99,9 @@ def as_given(alpha: float | None, algorithm: Any, given: Mapping[str, Any]) -> d
             raise TypeError(
                 f"unknown setting {name!r}; a space has {listed}.{nearest(name, known)}"
             )
-        if name in ("rewards", "sync") and not isinstance(value, Mapping | Rewards | Sync):
+        if name in ("rewards", "sync") and not isinstance(
+            value, Mapping | RewardSettings | SyncSettings
+        ):
             example = "rewards={'order': 'prompt'}"
             raise TypeError(f"{name} has settings of its own, as in {example}, not {value!r}.")
     if alpha is not None:
@@ -132,7 +140,7 @@ def _of_algorithm(algorithm: Any) -> dict[str, Any]:
     return said
 
 
-def _space_from(name: str, said: Mapping[str, Any]) -> Space | None:
+def _space_from(name: str, said: Mapping[str, Any]) -> SpaceSettings | None:
     """Return the space as the user describes it, if that is enough for one."""
     if not ("dim" in said or "features" in said) or "agents" not in said:
         return None
@@ -144,10 +152,10 @@ def _space_from(name: str, said: Mapping[str, Any]) -> Space | None:
     for part in ("sync", "rewards"):
         if part in described and not isinstance(described[part], Mapping):
             described[part] = asdict(described[part])
-    return Space.from_json({"name": name, **described})
+    return SpaceSettings.from_json({"name": name, **described})
 
 
-def agree(space: Space, task: str, said: Mapping[str, Any]) -> None:
+def agree(space: SpaceSettings, task: str, said: Mapping[str, Any]) -> None:
     """Raise `OtherSettingsError` if the user said something about the space that is not so."""
     actual = {**asdict(space), "dim": space.dim, "features": space.features}
     actual["alpha"] = space.alphas.get(task, space.alpha)
@@ -163,7 +171,9 @@ def agree(space: Space, task: str, said: Mapping[str, Any]) -> None:
             )
 
 
-def _find_or_create(link: Link, name: str, said: Mapping[str, Any], *, create: bool) -> Space:
+def _find_or_create(
+    link: Link, name: str, said: Mapping[str, Any], *, create: bool
+) -> SpaceSettings:
     """Return the space that the coordinator has; a local one is made where it does not exist."""
     try:
         return link.space(name)[0]
@@ -223,7 +233,7 @@ def _kept_setup(folder: Path) -> dict[str, Any]:
         kept = journal.about()
         known = journal.one("SELECT space FROM config ORDER BY version DESC LIMIT 1")
         if known is not None:
-            kept["schema_hash"] = Space.from_json(json.loads(known[0])).schema_hash
+            kept["schema_hash"] = SpaceSettings.from_json(json.loads(known[0])).schema_hash
         return kept
     finally:
         journal.close()

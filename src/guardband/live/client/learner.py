@@ -13,8 +13,8 @@ from guardband.algorithms import GuardUCB
 from guardband.facts import Facts
 from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Statistic
-from guardband.live.space import Space
-from guardband.live.total import Total, empty_total, statistic_of
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, empty_sums, statistic_of
 from guardband.reasons import sentence
 
 __all__ = ["Learner", "Ruled"]
@@ -28,7 +28,7 @@ class Ruled(NamedTuple):
     why: str | None  # in a sentence, where the reason's own does not say all
 
 
-def delta_share(space: Space, share: float, epoch: int, excluded: int = 0) -> float:
+def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 0) -> float:
     """Return the part of delta that one stream may use up in its p-th set of data, p = epoch + 1.
 
     Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2).
@@ -44,7 +44,9 @@ def delta_share(space: Space, share: float, epoch: int, excluded: int = 0) -> fl
     return choice * 0.5 * space.delta * share / (p * (p + 1))
 
 
-def level_of(space: Space, base: float, share: float, epoch: int, excluded: int = 0) -> float:
+def level_of(
+    space: SpaceSettings, base: float, share: float, epoch: int, excluded: int = 0
+) -> float:
     """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space.
 
     Guard-UCB with two radii halves its share, as the others do for two sources of noise.
@@ -91,7 +93,7 @@ class Learner:
 
     def __init__(
         self,
-        space: Space,
+        space: SpaceSettings,
         task: str,
         uses: tuple[int, ...],
         *,
@@ -113,10 +115,10 @@ class Learner:
         self._base = float(self.group.engine.terms.confidence)
         self._kernel_decides = space.sync.trigger == "anytime" and space.algorithm == "guard-ucb"
 
-    def load(self, pooled: Total | None, handed_in: Total, own: bytes) -> None:
+    def load(self, pooled: Sums | None, handed_in: Sums, own: bytes) -> None:
         """Compute with these sums from now on."""
         dim = self.space.dim
-        everybody = empty_total(dim) if pooled is None else pooled
+        everybody = empty_sums(dim) if pooled is None else pooled
         self.group.adopt(statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
 
     def set_level(self, share: float, epoch: int, excluded: int) -> None:
@@ -188,7 +190,7 @@ class Learner:
         return verdict.width / math.sqrt(spread) if spread > 0.0 else math.nan
 
 
-def pack(own: Total) -> bytes:
+def pack(own: Sums) -> bytes:
     """Return what `Learner.own` writes of the same sums."""
     return b"".join(array.tobytes() for array in statistic_of(own))
 

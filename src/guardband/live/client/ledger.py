@@ -18,9 +18,9 @@ from guardband.live.client.chain_rows import handed_in, load_chain, save_chain
 from guardband.live.client.journal import Head, Journal, Kept
 from guardband.live.client.learner import Learner, pack, unpack
 from guardband.live.client.windows import Clock, End
-from guardband.live.messages import KINDS
-from guardband.live.space import Rewards, Space
-from guardband.live.total import total_of
+from guardband.live.protocol.messages import KINDS
+from guardband.live.protocol.space import RewardSettings, SpaceSettings
+from guardband.live.protocol.sums import sums_of
 
 __all__ = ["ENDS", "SUMS", "Held", "Ledger", "Setup"]
 
@@ -79,8 +79,8 @@ class Ledger:
     last_round: int
     # ... and what changes rarely.
     version: int  # of the configuration in use; 0: a guess
-    space: Space
-    rules: Rewards
+    space: SpaceSettings
+    rules: RewardSettings
     shared: bool  # whether tasks share contexts
     learner: Learner
     chain: Chain
@@ -92,7 +92,7 @@ class Ledger:
     fresh: dict[int, tuple[Kept, Awaited]]  # own decisions that nobody has touched since
     free: bool  # whether nothing can hold this agent back
 
-    def __init__(self, path: Path, setup: Setup, guess: Space | None, clock: Clock) -> None:
+    def __init__(self, path: Path, setup: Setup, guess: SpaceSettings | None, clock: Clock) -> None:
         self.path, self.setup, self.clock, self._guess = path, setup, clock, guess
         self.reopen()
 
@@ -143,7 +143,7 @@ class Ledger:
 
     def whole_chain(self) -> Chain:
         """Return the chain with what was counted since its last cut."""
-        return replace(self.chain, open=total_of(self.learner.state.own))
+        return replace(self.chain, open=sums_of(self.learner.state.own))
 
     def lease_left(self) -> float:
         """Return for how many seconds exploration is granted; infinite where it always is."""
@@ -280,7 +280,7 @@ class Ledger:
         if version != self.version:
             self._configure(version)
         self.chain = load_chain(
-            self.journal, head.stream, total_of(unpack(head.own, self.space.dim))
+            self.journal, head.stream, sums_of(unpack(head.own, self.space.dim))
         )
         ((self.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
         self.held = [
@@ -306,7 +306,7 @@ class Ledger:
         row = self.journal.one("SELECT space FROM config WHERE version = ?", (version,))
         if row is None and self._guess is None:  # nobody has answered since the journal was made
             row = self.journal.one("SELECT value FROM meta WHERE key = 'guess'")
-        space = self._guess if row is None else Space.from_json(json.loads(row[0]))
+        space = self._guess if row is None else SpaceSettings.from_json(json.loads(row[0]))
         assert space is not None
         if self.version < 0 or space != self.space:
             seed = secrets.randbits(63) if self.setup.seed is None else self.setup.seed + self.last

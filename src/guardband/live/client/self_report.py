@@ -11,7 +11,7 @@ from guardband.kernels.types import Floats
 from guardband.live.client.desk import Desk
 from guardband.live.client.ledger import ENDS, SUMS
 from guardband.live.client.windows import End
-from guardband.live.messages import KINDS, Report
+from guardband.live.protocol.messages import KINDS, Report
 from guardband.reasons import CONSERVATIVE, HELD_BACK, sentence
 
 __all__ = ["make_report"]

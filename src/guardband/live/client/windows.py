@@ -13,7 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from guardband.live.space import Rewards
+from guardband.live.protocol.space import RewardSettings
 
 __all__ = ["Clock", "End", "Ending", "ending"]
 
@@ -60,7 +60,7 @@ class Ending(NamedTuple):
 
 
 def ending(
-    rules: Rewards, decided_at: float, heard: float | None, void: bool, now: float
+    rules: RewardSettings, decided_at: float, heard: float | None, void: bool, now: float
 ) -> Ending | None:
     """Return how the oldest open decision ends, or None: it has to wait.
 

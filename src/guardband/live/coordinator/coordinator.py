@@ -29,29 +29,29 @@ from guardband.live.coordinator.membership import (
 from guardband.live.coordinator.operator_requests import OperatorRequests
 from guardband.live.coordinator.report_store import keep_report
 from guardband.live.coordinator.upload_checks import check_increment
-from guardband.live.messages import (
-    Cut,
-    Mark,
+from guardband.live.protocol.messages import (
+    Checkpoint,
     News,
     Refused,
     Register,
     Registered,
+    Revision,
     Upload,
     Uploaded,
 )
-from guardband.live.space import Space
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums
 from guardband.live.store.base import (
     SpaceRow,
     StreamRow,
     TaskRow,
     Transaction,
 )
-from guardband.live.total import Total
 
 __all__ = ["Coordinator"]
 
 VERSION = re.compile(r"[0-9a-f]{32}")
-NOTHING = Mark(0, "")
+NOTHING = Revision(0, "")
 TOUCH_AFTER = 0.1  # of live_s: how exactly it is known when a stream was last heard of
 QUIET_S = 60.0  # between two notes about the same trouble with the same stream
 # How often a task may prove that the coordinator was restored: so often at once, and then again
@@ -101,7 +101,7 @@ class Coordinator(OperatorRequests):
         if refusal is not None:
             raise refusal
         return Uploaded(
-            mark=mark,
+            revision=mark,
             epoch=row.epoch,
             open=self._opened(row, space, now=now),
             config_version=row.config_version,
@@ -141,7 +141,7 @@ class Coordinator(OperatorRequests):
                 news = self._news_for(t, row, space, stream, asked, now=now)
         return news
 
-    def seal(self, stream: str, mark: Mark, *, now: float) -> None:
+    def seal(self, stream: str, mark: Revision, *, now: float) -> None:
         """End a stream at `mark`, which must be what is stored."""
         name = self._space_of(stream)
         with self.store.transaction(name) as t:
@@ -173,18 +173,18 @@ class Coordinator(OperatorRequests):
         self,
         t: Transaction,
         row: SpaceRow,
-        space: Space,
+        space: SpaceSettings,
         held: StreamRow,
         request: Upload,
         *,
         now: float,
-    ) -> tuple[SpaceRow, Mark]:
+    ) -> tuple[SpaceRow, Revision]:
         """Carry out an upload; return the space and what is stored now."""
         task = t.task(row.name, held.task)
         assert task is not None
         if task.status == "retracted":
             raise retracted(task)
-        keep_report(t, space, held, request.report, now=now, sent=request.cut.total.n)
+        keep_report(t, space, held, request.report, now=now, sent=request.checkpoint.total.n)
         row = self._note_seen(t, row, request.seen_epoch, who=held.task, now=now)
         stored = self._compare_and_set(space, task, held, request)
         if request.trigger and task.status == "active" and stored.n > stored.entry_n:
@@ -196,7 +196,7 @@ class Coordinator(OperatorRequests):
         if stored != held:
             t.put(stored)
         t.touch(held.stream, now, request.seen_epoch, None)
-        return self._close_if_complete(t, row, space, now=now), stored.mark
+        return self._close_if_complete(t, row, space, now=now), stored.revision
 
     def _note_seen(
         self, t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float
@@ -240,22 +240,22 @@ class Coordinator(OperatorRequests):
         return left >= 1.0
 
     def _compare_and_set(
-        self, space: Space, task: TaskRow, held: StreamRow, request: Upload
+        self, space: SpaceSettings, task: TaskRow, held: StreamRow, request: Upload
     ) -> StreamRow:
         """Return the stream with the request's cut, or with its own where they are the same."""
-        cut: Cut = request.cut
-        if held.mark == cut.mark:
+        cut: Checkpoint = request.checkpoint
+        if held.revision == cut.revision:
             return held
         if held.state == "sealed":
             raise _sealed(held)
-        if held.mark not in (request.base, NOTHING) or not cut.total.n > held.n:
+        if held.revision not in (request.base, NOTHING) or not cut.total.n > held.n:
             raise chain_conflict(held)
         if not isinstance(cut.version, str) or not VERSION.fullmatch(cut.version):
             raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
         if type(cut.round) is not int or not held.round <= cut.round <= 2**53:
             raise _invalid("round", f"round must be whole and at least {held.round}.")
         uses = json.loads(task.uses)
-        earlier = Total.from_bytes(held.total)
+        earlier = Sums.from_bytes(held.total)
         check_increment(space, uses, earlier, cut.total, min_batch=space.sync.min_batch)
         return held._replace(
             n=cut.total.n,
@@ -268,7 +268,7 @@ class Coordinator(OperatorRequests):
         self,
         t: Transaction,
         row: SpaceRow,
-        space: Space,
+        space: SpaceSettings,
         stream: str | None,
         asked: tuple[int, int, int],
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardband.live.space import Space
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store.base import Transaction
 
 __all__ = ["delta_share_at", "next_position", "skip_positions"]
@@ -22,7 +22,7 @@ def skip_positions(t: Transaction, space: str) -> None:
     t.put_meta(_key(space), str(_given(t, space) + SKIPPED))
 
 
-def delta_share_at(space: Space, place: int) -> float:
+def delta_share_at(space: SpaceSettings, place: int) -> float:
     """Return the part of delta that belongs to the stream which registered in this place.
 
     Every stream computes with a set of data of its own, also the second one of a task. "equal" is

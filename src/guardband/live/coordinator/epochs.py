@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from guardband.live.coordinator.delta_shares import skip_positions
-from guardband.live.messages import Mark, News, OpenEpoch, Refused
-from guardband.live.space import Space
+from guardband.live.protocol.messages import News, OpenEpoch, Refused, Revision
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, add_sums, statistic_of
 from guardband.live.store.base import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
-from guardband.live.total import Total, statistic_of, total_sum
 
 __all__ = [
     "answer",
@@ -85,7 +85,7 @@ def note_restore(
 def open_epoch(
     t: Transaction,
     row: SpaceRow,
-    space: Space,
+    space: SpaceSettings,
     *,
     by: str,
     seen: int,
@@ -146,7 +146,7 @@ def answer(stream: StreamRow, epoch: int) -> StreamRow:
     )
 
 
-def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> SpaceRow:
+def close_epoch(t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: float) -> SpaceRow:
     """Close the open epoch: fix who is in it with what, and add that up, in the streams' order.
 
     A stream that did not answer in time enters with its entry in the epoch before, never with
@@ -155,7 +155,7 @@ def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> S
     """
     everybody = t.tasks(row.name)
     active = {task.task for task in everybody if task.status == "active"}
-    totals: list[Total] = []
+    totals: list[Sums] = []
     tasks: set[str] = set()
     answered = late = round_ = 0
     for stream in t.streams(row.name):
@@ -184,9 +184,9 @@ def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> S
             )
         )
         tasks.add(entry.task)
-        totals.append(Total.from_bytes(entry.entry_total))
+        totals.append(Sums.from_bytes(entry.entry_total))
         round_ = max(round_, entry.entry_round)
-    total = total_sum(space.dim, totals)
+    total = add_sums(space.dim, totals)
     opened = t.epoch(row.name, row.open)
     assert opened is not None
     t.put(
@@ -213,7 +213,7 @@ def close_epoch(t: Transaction, row: SpaceRow, space: Space, *, now: float) -> S
 def news_for(
     t: Transaction,
     row: SpaceRow,
-    space: Space,
+    space: SpaceSettings,
     stream: StreamRow | None,
     *,
     after: int,
@@ -225,10 +225,10 @@ def news_for(
     served = closed is not None and closed.tasks >= space.sync.min_streams
     own = None
     if stream is not None and stream.entry_n > 0 and stream.entry_epoch == row.epoch:
-        own = Mark(stream.entry_n, stream.entry_version)
+        own = Revision(stream.entry_n, stream.entry_version)
     return News(
         epoch=row.epoch,
-        total=Total.from_bytes(closed.total) if served and closed and closed.total else None,
+        total=Sums.from_bytes(closed.total) if served and closed and closed.total else None,
         own=own,
         round=0 if closed is None else closed.round,
         streams=0 if closed is None else closed.streams,
@@ -258,7 +258,7 @@ def _enter(stream: StreamRow, epoch: int, *, answered: bool) -> StreamRow:
     )
 
 
-def _logdet(space: Space, total: Total) -> float | None:
+def _logdet(space: SpaceSettings, total: Sums) -> float | None:
     """Return log det(V / ridge) of a sum, for people; None where it has none."""
     matrix = np.eye(space.dim) + statistic_of(total).gram / space.penalty
     sign, value = np.linalg.slogdet(matrix)

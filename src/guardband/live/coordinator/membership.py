@@ -8,10 +8,10 @@ import re
 from guardband.checks import as_index_set
 from guardband.live.coordinator.delta_shares import next_position
 from guardband.live.coordinator.epochs import note_restore
-from guardband.live.messages import Mark, Refused, Register
-from guardband.live.space import NAME, Space
+from guardband.live.protocol.messages import Refused, Register, Revision
+from guardband.live.protocol.space import NAME, SpaceSettings
+from guardband.live.protocol.sums import empty_sums
 from guardband.live.store.base import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Transaction
-from guardband.live.total import empty_total
 
 __all__ = [
     "add_stream",
@@ -29,7 +29,7 @@ MOST_EVER = 10_000  # ... those that have ended as well: each is a part of every
 STATUSES = {"quarantine": "quarantined", "retract": "retracted", "restore": "active"}
 
 
-def new_space(t: Transaction, space: Space, *, who: str, now: float) -> None:
+def new_space(t: Transaction, space: SpaceSettings, *, who: str, now: float) -> None:
     """Write a new space down."""
     if t.space(space.name) is not None:
         raise Refused(
@@ -54,7 +54,7 @@ def new_space(t: Transaction, space: Space, *, who: str, now: float) -> None:
 
 
 def change_space(
-    t: Transaction, row: SpaceRow, old: Space, new: Space, *, who: str, now: float
+    t: Transaction, row: SpaceRow, old: SpaceSettings, new: SpaceSettings, *, who: str, now: float
 ) -> int:
     """Give a space other settings; return its new config_version."""
     if (new.name, new.schema_hash) != (old.name, old.schema_hash):
@@ -118,7 +118,7 @@ def set_status(
 
 
 def add_stream(
-    t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float
+    t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, *, now: float
 ) -> tuple[TaskRow, int]:
     """Make a stream known, and its task where it is the first; return task and place."""
     if not UUID.fullmatch(request.stream):
@@ -152,7 +152,7 @@ def add_stream(
     return task, new.place
 
 
-def _check_number(t: Transaction, row: SpaceRow, space: Space, task: str) -> None:
+def _check_number(t: Transaction, row: SpaceRow, space: SpaceSettings, task: str) -> None:
     """Refuse one stream too many."""
     open_, ever = t.count_streams(row.name, task)
     if open_ >= MOST_STREAMS or ever >= MOST_EVER:
@@ -172,7 +172,7 @@ def _check_number(t: Transaction, row: SpaceRow, space: Space, task: str) -> Non
 
 
 def _end_former_streams(
-    t: Transaction, row: SpaceRow, space: Space, task: str, *, now: float
+    t: Transaction, row: SpaceRow, space: SpaceSettings, task: str, *, now: float
 ) -> None:
     """End a task's former streams, or refuse a new one beside one that is alive.
 
@@ -193,10 +193,12 @@ def _end_former_streams(
             f"that one has ended, wait until it was silent for {space.sync.live_s:g} s.",
         )
     for former in mine.values():
-        seal_stream(t, former, former.mark, now=now)
+        seal_stream(t, former, former.revision, now=now)
 
 
-def _task(t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float) -> TaskRow:
+def _task(
+    t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, *, now: float
+) -> TaskRow:
     """Return the request's task; the first stream of a task registers it."""
     try:
         uses = as_index_set("uses", request.uses, space.dim)
@@ -244,7 +246,7 @@ def _task(t: Transaction, row: SpaceRow, space: Space, request: Register, *, now
 
 
 def _hand_over(
-    t: Transaction, row: SpaceRow, space: Space, request: Register, *, now: float
+    t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, *, now: float
 ) -> None:
     """Seal an old stream in favour of this one, once.
 
@@ -262,19 +264,19 @@ def _hand_over(
         raise Refused("stream_taken", 409, "the stream to continue belongs to another task.")
     if old.continued_by == request.stream:
         return
-    if old.continued_by is not None or (old.mark != mark and not old.n < mark.n):
+    if old.continued_by is not None or (old.revision != mark and not old.n < mark.n):
         # Somebody else took the rest, or went on with the old stream and may have it there.
         raise Refused(
             "already_continued", 409, "the rest may be counted elsewhere: begin with nothing."
         )
-    if old.mark != mark:
+    if old.revision != mark:
         note_restore(t, row.name, {"stream": name}, who=request.task, now=now)
     t.put(old._replace(state="sealed", continued_by=request.stream))
 
 
-def seal_stream(t: Transaction, row: StreamRow, mark: Mark, *, now: float) -> None:
+def seal_stream(t: Transaction, row: StreamRow, mark: Revision, *, now: float) -> None:
     """End a stream at what it has stored; the next epoch takes it from there."""
-    if row.mark != mark:
+    if row.revision != mark:
         raise chain_conflict(row)
     if row.state != "sealed":
         t.put(row._replace(state="sealed"))
@@ -303,7 +305,7 @@ def retracted(task: TaskRow) -> Refused:
 def _stream_row(
     t: Transaction, stream: str, space: str, request: Register, dim: int, *, now: float
 ) -> StreamRow:
-    zero = empty_total(dim).as_bytes()
+    zero = empty_sums(dim).as_bytes()
     return StreamRow(
         stream=stream,
         space=space,

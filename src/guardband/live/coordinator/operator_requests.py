@@ -13,8 +13,9 @@ from guardband.live.coordinator.membership import (
     set_status,
 )
 from guardband.live.coordinator.report_store import keep_report, samples_since
-from guardband.live.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
-from guardband.live.space import Space
+from guardband.live.protocol.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums
 from guardband.live.store.base import (
     SampleRow,
     SpaceRow,
@@ -22,7 +23,6 @@ from guardband.live.store.base import (
     StreamRow,
     Transaction,
 )
-from guardband.live.total import Total
 
 __all__ = ["OperatorRequests"]
 
@@ -39,20 +39,20 @@ class OperatorRequests:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._spaces: dict[str, tuple[str, Space]] = {}  # as read from the text
+        self._spaces: dict[str, tuple[str, SpaceSettings]] = {}  # as read from the text
         self._space_names: dict[str, str] = {}  # the space of a stream, which never changes
         self._open_since: dict[str, tuple[int, float]] = {}
         self._noted: dict[tuple[str, str], float] = {}
         self._claims: dict[tuple[str, str], tuple[float, float]] = {}  # by task: left, at
 
-    def create_space(self, space: Space, *, who: str, now: float) -> int:
+    def create_space(self, space: SpaceSettings, *, who: str, now: float) -> int:
         """Make a space; return its config_version, which is 1."""
         with self.store.transaction(space.name) as t:
             new_space(t, space, who=who, now=now)
         return 1
 
     def configure(
-        self, name: str, space: Space, *, version: int | None = None, who: str, now: float
+        self, name: str, space: SpaceSettings, *, version: int | None = None, who: str, now: float
     ) -> int:
         """Give a space other settings; return the new config_version.
 
@@ -71,7 +71,7 @@ class OperatorRequests:
                 )
             return change_space(t, row, old, space, who=who, now=now)
 
-    def space(self, name: str) -> tuple[Space, int]:
+    def space(self, name: str) -> tuple[SpaceSettings, int]:
         """Return a space and its config_version."""
         with self.store.reading() as t:
             row, space = self._space(t, name)
@@ -103,7 +103,7 @@ class OperatorRequests:
             epoch=epoch,
             manifest=tuple(ManifestLine(e.stream, e.task, e.n, e.version) for e in entries),
             n=row.n,
-            total=Total.from_bytes(row.total) if served else None,
+            total=Sums.from_bytes(row.total) if served else None,
             sha256=row.sha256,
             round=row.round,
             opened_by=row.opened_by,
@@ -151,7 +151,7 @@ class OperatorRequests:
                 )
             open_ = [s for s in t.streams(name) if (s.task, s.state) == (task, "open")]
             for stream in open_:
-                seal_stream(t, stream, stream.mark, now=now)
+                seal_stream(t, stream, stream.revision, now=now)
             if open_:
                 detail = json.dumps({"task": task, "streams": len(open_)})
                 t.add_event(now, name, who, "task ended", detail)
@@ -164,14 +164,14 @@ class OperatorRequests:
             return samples_since(t, name, since, now=now)
 
     def _close_if_complete(
-        self, t: Transaction, row: SpaceRow, space: Space, *, now: float
+        self, t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: float
     ) -> SpaceRow:
         """Close the open epoch once every live stream has answered."""
         if row.open and t.unanswered(row.name, row.open, now - space.sync.live_s) == 0:
             return close_epoch(t, row, space, now=now)
         return row
 
-    def _opened(self, row: SpaceRow, space: Space, *, now: float) -> OpenEpoch | None:
+    def _opened(self, row: SpaceRow, space: SpaceSettings, *, now: float) -> OpenEpoch | None:
         """Return the open epoch and how long it waits, counted from when this one knew of it."""
         if not row.open:
             self._open_since.pop(row.name, None)
@@ -192,13 +192,16 @@ class OperatorRequests:
                 row = open_epoch(t, row, space, by=who, seen=seen, now=now, at_once=True)
             self._close_if_complete(t, row, space, now=now)
 
-    def _space(self, t: Transaction, name: str) -> tuple[SpaceRow, Space]:
+    def _space(self, t: Transaction, name: str) -> tuple[SpaceRow, SpaceSettings]:
         row = t.space(name)
         if row is None:
             raise Refused("unknown_space", 404, f"there is no space {name!r}: create it first.")
         known = self._spaces.get(name)
         if known is None or known[0] != row.config:
-            known = self._spaces[name] = (row.config, Space.from_json(json.loads(row.config)))
+            known = self._spaces[name] = (
+                row.config,
+                SpaceSettings.from_json(json.loads(row.config)),
+            )
         return row, known[1]
 
     def _stream(self, t: Transaction, stream: str) -> StreamRow:

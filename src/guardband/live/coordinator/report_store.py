@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 from typing import NamedTuple
 
-from guardband.live.messages import Refused, Report
-from guardband.live.space import Space
+from guardband.live.protocol.messages import Refused, Report
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store.base import SampleRow, StreamRow, Transaction
 
 __all__ = ["LEVELS", "keep_report", "samples_since"]
@@ -31,7 +31,13 @@ LEVELS = (
 
 
 def keep_report(
-    t: Transaction, space: Space, held: StreamRow, report: Report, *, now: float, sent: int = 0
+    t: Transaction,
+    space: SpaceSettings,
+    held: StreamRow,
+    report: Report,
+    *,
+    now: float,
+    sent: int = 0,
 ) -> None:
     """Keep a report; an empty one says nothing, and leaves the last in place.
 

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.live.messages import Refused
-from guardband.live.space import Space
-from guardband.live.total import Total, difference, matrix_of, packed_size
+from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, difference, matrix_of, packed_size
 
-__all__ = ["check_increment", "read_total"]
+__all__ = ["check_increment", "read_sums"]
 
 MOST = 2**53  # observations: a whole number that a double still counts exactly
 HUGE = 1e300  # sums of two such numbers are still numbers
@@ -28,7 +28,7 @@ LOOSE = 64.0  # roundings granted to the eigenvalues, and ...
 GRANTED, GRANTED_IN_ALL = 2**20, 2**30
 
 
-def read_total(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> Total:
+def read_sums(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> Sums:
     """Return a total from numbers as they came; anything but exact types and lengths is refused."""
     if type(n) is not int or not 0 <= n <= MOST:
         _refuse("type", f"n must be a whole number from 0 to 2^53, not {_short(n)}.")
@@ -42,15 +42,15 @@ def read_total(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> To
     if isinstance(gram, np.ndarray):
         if gram.dtype != np.float64 or gram.shape != (size,) or not np.isfinite(gram).all():
             _refuse("type", "gram must be a flat array of finite float64 numbers.")
-        return Total(n, gram.copy(), float(surprise), float(weight))
+        return Sums(n, gram.copy(), float(surprise), float(weight))
     for k, value in enumerate(gram):
         if not _is_number(value):
             _refuse("type", f"gram[{k}] must be a finite number, not {_short(value)}.")
-    return Total(n, np.array(gram, np.float64), float(surprise), float(weight))
+    return Sums(n, np.array(gram, np.float64), float(surprise), float(weight))
 
 
 def check_increment(
-    space: Space, uses: Sequence[int], earlier: Total, later: Total, *, min_batch: int = 1
+    space: SpaceSettings, uses: Sequence[int], earlier: Sums, later: Sums, *, min_batch: int = 1
 ) -> None:
     """Refuse (`Refused`, 422, naming the check) what no bounded data can have added.
 
@@ -73,7 +73,7 @@ def check_increment(
     single increments may miss must not add up: the whole G is checked as well, and W may not take
     away a part of the ridge that matters.
     """
-    read_total(space.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
+    read_sums(space.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
     matrix = matrix_of(later)
     outside = np.setdiff1d(np.arange(space.dim), np.asarray(uses, np.int64))
     if matrix[outside].any():
@@ -135,12 +135,12 @@ def _check_eigenvalues(step: Floats, dn: int, largest: float, rounding: float) -
         _refuse("rank", f"the increment of gram has a rank above its {dn} observations.")
 
 
-def _longest_estimate(space: Space) -> float:
+def _longest_estimate(space: SpaceSettings) -> float:
     """Return the largest length that a ridge estimate can have, see `check_increment`."""
     return space.reward_bound * math.sqrt(MOST * space.max_weight / space.penalty) / 2.0
 
 
-def _largest_surprise(space: Space) -> float:
+def _largest_surprise(space: SpaceSettings) -> float:
     """Return the largest |w (yhat^2 - 2 y yhat)| of one observation, see `check_increment`."""
     guess = space.feature_bound * _longest_estimate(space)
     return space.max_weight * guess * (guess + 2.0 * space.reward_bound)

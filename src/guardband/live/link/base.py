@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from guardband.live.messages import Mark, News, Register, Registered, Report, Upload, Uploaded
-from guardband.live.space import Space
+from guardband.live.protocol.messages import (
+    News,
+    Register,
+    Registered,
+    Report,
+    Revision,
+    Upload,
+    Uploaded,
+)
+from guardband.live.protocol.space import SpaceSettings
 
 __all__ = ["Link", "Unreachable"]
 
@@ -24,10 +32,10 @@ class Link(Protocol):
     Several threads may use one link.
     """
 
-    def space(self, name: str) -> tuple[Space, int]:
+    def space(self, name: str) -> tuple[SpaceSettings, int]:
         """Return a space and its config_version."""
 
-    def create_space(self, space: Space) -> int:
+    def create_space(self, space: SpaceSettings) -> int:
         """Make a space; return its config_version."""
 
     def register(self, name: str, request: Register) -> Registered:
@@ -51,7 +59,7 @@ class Link(Protocol):
     def report(self, stream: str, report: Report) -> None:
         """Tell how the agent fares."""
 
-    def seal(self, stream: str, mark: Mark) -> None:
+    def seal(self, stream: str, mark: Revision) -> None:
         """End the stream at what is stored of it."""
 
     def close(self) -> None:

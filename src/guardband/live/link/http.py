@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from guardband.live.link.base import Unreachable
-from guardband.live.messages import (
-    Mark,
+from guardband.live.protocol.messages import (
     News,
     OpenEpoch,
     Refused,
     Register,
     Registered,
     Report,
+    Revision,
     Upload,
     Uploaded,
 )
-from guardband.live.space import Space
-from guardband.live.total import Total
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums
 
 try:
     import httpx
@@ -116,12 +116,12 @@ class HttpLink:
             "another server"
         )
 
-    def space(self, name: str) -> tuple[Space, int]:
+    def space(self, name: str) -> tuple[SpaceSettings, int]:
         """Return a space and its config_version."""
         said = self._ask("GET", f"/v1/spaces/{name}")
-        return Space.from_json(said["config"]), said["config_version"]
+        return SpaceSettings.from_json(said["config"]), said["config_version"]
 
-    def create_space(self, space: Space) -> int:
+    def create_space(self, space: SpaceSettings) -> int:
         """Make a space, which takes an admin's token; return its config_version."""
         return int(self._ask("POST", "/v1/spaces", json=space.as_json())["config_version"])
 
@@ -137,9 +137,9 @@ class HttpLink:
         """Hand in a cut; it is stored durably when this returns."""
         body = {
             "base": request.base._asdict(),
-            "version": request.cut.version,
-            "round": request.cut.round,
-            **request.cut.total.as_json(),
+            "version": request.checkpoint.version,
+            "round": request.checkpoint.round,
+            **request.checkpoint.total.as_json(),
             "for_epoch": request.for_epoch,
             "trigger": request.trigger,
             "seen_epoch": request.seen_epoch,
@@ -147,7 +147,7 @@ class HttpLink:
         }
         said = self._ask("PUT", f"/v1/streams/{stream}/total", json=body)
         return Uploaded(
-            mark=Mark(said["n"], said["version"]),
+            revision=Revision(said["n"], said["version"]),
             epoch=said["epoch"],
             open=_open(said["open"]),
             config_version=said["config_version"],
@@ -179,12 +179,12 @@ class HttpLink:
         total = None
         if said["gram"] is not None:
             gram = np.array(said["gram"], np.float64)
-            total = Total(said["n"], gram, float(said["surprise"]), float(said["weight"]))
+            total = Sums(said["n"], gram, float(said["surprise"]), float(said["weight"]))
         own = said["own"]
         return News(
             epoch=said["epoch"],
             total=total,
-            own=None if own is None else Mark(own["n"], own["version"]),
+            own=None if own is None else Revision(own["n"], own["version"]),
             round=said["round"],
             streams=said["streams"],
             agents=said["agents"],
@@ -200,7 +200,7 @@ class HttpLink:
         """Tell how the agent fares."""
         self._ask("POST", f"/v1/streams/{stream}/report", json=asdict(report))
 
-    def seal(self, stream: str, mark: Mark) -> None:
+    def seal(self, stream: str, mark: Revision) -> None:
         """End the stream at what is stored of it."""
         self._ask("POST", f"/v1/streams/{stream}/seal", json=mark._asdict())
 

@@ -12,8 +12,16 @@ import apsw
 
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
-from guardband.live.messages import Mark, News, Register, Registered, Report, Upload, Uploaded
-from guardband.live.space import Space
+from guardband.live.protocol.messages import (
+    News,
+    Register,
+    Registered,
+    Report,
+    Revision,
+    Upload,
+    Uploaded,
+)
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store.base import StoreError
 from guardband.live.store.sqlite import SqliteStore
 
@@ -67,11 +75,11 @@ class LocalLink:
             except (OSError, StoreError, apsw.Error) as error:
                 raise Unreachable(f"{self.folder / LOCAL_FILE}: {error}") from error
 
-    def space(self, name: str) -> tuple[Space, int]:
+    def space(self, name: str) -> tuple[SpaceSettings, int]:
         """Return a space and its config_version."""
         return self._do(lambda c, now: c.space(name))
 
-    def create_space(self, space: Space) -> int:
+    def create_space(self, space: SpaceSettings) -> int:
         """Make a space; return its config_version."""
         return self._do(lambda c, now: c.create_space(space, who="local", now=now))
 
@@ -116,7 +124,7 @@ class LocalLink:
         """Tell how the agent fares."""
         self._do(lambda c, now: c.report(stream, report, now=now))
 
-    def seal(self, stream: str, mark: Mark) -> None:
+    def seal(self, stream: str, mark: Revision) -> None:
         """End the stream at what is stored of it."""
         self._do(lambda c, now: c.seal(stream, mark, now=now))
 

@@ -25,7 +25,7 @@ from guardband.live.operators.export import journals_under
 from guardband.live.operators.replay import Rebuilt, rebuild
 from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
-from guardband.live.total import Total
+from guardband.live.protocol.sums import Sums
 from guardband.reasons import HELD_BACK, sentence
 
 __all__ = ["Finding", "Place", "audit", "compared", "find_decision"]
@@ -218,7 +218,7 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
         alpha=alpha,
         beta=beta,
         own=own,
-        sum_sha256=None if total is None else Total.from_bytes(total).sha256,
+        sum_sha256=None if total is None else Sums.from_bytes(total).sha256,
         choices=choices,
         result="differs" if differences else "same" if missing is None else "impossible",
         differences=tuple(differences),

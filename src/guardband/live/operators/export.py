@@ -18,7 +18,7 @@ from guardband.files import write_atomically
 from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
-from guardband.live.space import Space
+from guardband.live.protocol.space import SpaceSettings
 
 __all__ = ["COLUMNS", "VALID_USE", "Column", "export_csv", "export_parquet", "journals_under"]
 
@@ -189,7 +189,7 @@ def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
     names = [*journal.columns(), "stream_name", "ended", "reward", "k", "ended_at", "late"]
     alphas: dict[int, float] = {}
     for version, text in journal.query("SELECT version, space FROM config"):
-        space = Space.from_json(json.loads(text))
+        space = SpaceSettings.from_json(json.loads(text))
         alphas[version] = space.alphas.get(about["task"], space.alpha)
     last = 0
     while True:

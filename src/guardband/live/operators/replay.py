@@ -13,8 +13,8 @@ from guardband.kernels.sync import add_statistic
 from guardband.kernels.types import Statistic, new_statistic
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import Learner, Ruled
-from guardband.live.space import Space
-from guardband.live.total import Total, empty_total, total_of
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, empty_sums, sums_of
 from guardband.reasons import HELD_BACK
 
 __all__ = ["Rebuilt", "counted_sums", "rebuild"]
@@ -25,7 +25,7 @@ class Rebuilt(NamedTuple):
 
     row: dict[str, Any]
     request: Request
-    space: Space
+    space: SpaceSettings
     learner: Learner
     rule: int | None  # by which its share of delta was spent; None: it had none yet
 
@@ -58,7 +58,7 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
     if config is None:
         raise LookupError(f"decision {seq} was made before the rules of the space were known.")
     about = journal.about()
-    space = Space.from_json(json.loads(config[0]))
+    space = SpaceSettings.from_json(json.loads(config[0]))
     learner = Learner(
         space, about["task"], tuple(about["uses"]), reward_floor=about["reward_floor"], seed=0
     )
@@ -70,8 +70,8 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
         raise LookupError(f"epoch {row['epoch']} is not, or no longer, in {journal.path}.")
     total, own_n, excluded = (None, 0, 0) if epoch is None else epoch
     own = counted_sums(journal, row["stream"], own_n, row["n"], space.dim)
-    everybody = empty_total(space.dim) if total is None else Total.from_bytes(total)
-    learner.load(everybody, total_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
+    everybody = empty_sums(space.dim) if total is None else Sums.from_bytes(total)
+    learner.load(everybody, sums_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
     rule = _set_level(learner, journal, row, excluded)
     return Rebuilt(row, _request(row, space.dim), space, learner, rule)
 

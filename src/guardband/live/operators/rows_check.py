@@ -19,8 +19,8 @@ import numpy as np
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.ledger import ENDS, SUMS
 from guardband.live.client.windows import End
-from guardband.live.messages import KINDS
-from guardband.live.space import Rewards, Space
+from guardband.live.protocol.messages import KINDS
+from guardband.live.protocol.space import RewardSettings, SpaceSettings
 
 __all__ = ["changed_rows"]
 
@@ -70,7 +70,7 @@ def changed_rows(journal: Journal) -> list[str]:
         return ["it has no head: the journal was changed."]
     rows = [_Row._make(row) for row in journal.query(ROWS)]
     spaces = {
-        version: Space.from_json(json.loads(text))
+        version: SpaceSettings.from_json(json.loads(text))
         for version, text in journal.query("SELECT version, space FROM config")
     }
     fresh = journal.query("SELECT coalesce(max(id), 0) FROM stream WHERE moved_from IS NULL")[0][0]
@@ -94,9 +94,9 @@ def changed_rows(journal: Journal) -> list[str]:
     ]
 
 
-def _rules_from(spaces: dict[int, Space], version: int) -> _Rules:
+def _rules_from(spaces: dict[int, SpaceSettings], version: int) -> _Rules:
     """Return what was allowed from a version of the rules on."""
-    held: list[Rewards] = [space.rewards for v, space in spaces.items() if v >= version]
+    held: list[RewardSettings] = [space.rewards for v, space in spaces.items() if v >= version]
     return _Rules(
         min((each.low for each in held), default=-math.inf),
         max((each.high for each in held), default=math.inf),

@@ -12,7 +12,7 @@ from guardband.live.client.chain import KEPT_MARKS
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import unpack
 from guardband.live.operators.replay import counted_sums
-from guardband.live.total import Total, empty_total, total_of, total_sum
+from guardband.live.protocol.sums import Sums, add_sums, empty_sums, sums_of
 
 __all__ = ["changed_sums"]
 
@@ -24,8 +24,8 @@ class _Cut(NamedTuple):
 
     n: int
     version: str
-    part: Total | None  # since the cut before; None: that is not kept
-    total: Total
+    part: Sums | None  # since the cut before; None: that is not kept
+    total: Sums
 
 
 def changed_sums(journal: Journal, dim: int) -> list[str]:
@@ -38,7 +38,7 @@ def changed_sums(journal: Journal, dim: int) -> list[str]:
     for stream, chain in journal.query("SELECT id, chain FROM stream ORDER BY id"):
         now = head if head is not None and head.stream == stream else None
         cuts = [
-            _Cut(n, version, None if part is None else Total.from_bytes(part), Total.from_bytes(t))
+            _Cut(n, version, None if part is None else Sums.from_bytes(part), Sums.from_bytes(t))
             for n, version, part, t in journal.query(
                 "SELECT n, version, part, total FROM cut WHERE stream = ? AND total IS NOT NULL "
                 "ORDER BY n",
@@ -75,7 +75,7 @@ def _lacking(
         if later.part is None or later.part.n != later.n - earlier.n
     ]
     wrong = [cut.n for cut in cuts if cut.total.n != cut.n]
-    open_ = 0 if head is None else total_of(unpack(head.own, dim)).n
+    open_ = 0 if head is None else sums_of(unpack(head.own, dim)).n
     if not cuts or needed - marks or gaps or wrong or (head and head.n - open_ != cuts[-1].n):
         return (
             f"cuts of stream {stream} are missing, or do not follow each other, although the "
@@ -91,18 +91,18 @@ def _tampered(
     told = [(0, cuts[0].n, cuts[0].total)]
     found = []
     for earlier, later in pairwise(cuts):
-        part = empty_total(dim) if later.part is None else later.part
+        part = empty_sums(dim) if later.part is None else later.part
         told.append((earlier.n, later.n, part))
-        if not _near(total_sum(dim, (earlier.total, part)), later.total):
+        if not _near(add_sums(dim, (earlier.total, part)), later.total):
             found.append(
                 f"what stream {stream} handed in at {later.n} is not what it had handed in at "
                 f"{earlier.n} and the part since: the journal was changed."
             )
     if head is not None:
-        told.append((cuts[-1].n, head.n, total_of(unpack(head.own, dim))))
+        told.append((cuts[-1].n, head.n, sums_of(unpack(head.own, dim))))
     for before, upto, total in told:
         try:
-            sums = total_of(counted_sums(journal, stream, before, upto, dim))
+            sums = sums_of(counted_sums(journal, stream, before, upto, dim))
         except LookupError:
             continue  # pruned: nothing to compare
         if not _near(sums, total):
@@ -113,7 +113,7 @@ def _tampered(
     return found
 
 
-def _near(one: Total, other: Total) -> bool:
+def _near(one: Sums, other: Sums) -> bool:
     scale = TOLERANCE * max(1.0, float(np.abs(other.gram).max()), abs(other.surprise))
     return bool(np.abs(one.gram - other.gram).max() <= scale) and bool(
         abs(one.surprise - other.surprise) <= scale and abs(one.weight - other.weight) <= scale

@@ -9,7 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from guardband.live.coordinator import tokens
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
@@ -23,7 +24,6 @@ from guardband.live.server.requests import (
     TokenBody,
 )
 from guardband.live.server.service import Service
-from guardband.live.space import Space
 from guardband.live.store.base import TokenRow
 
 __all__ = ["router"]
@@ -176,7 +176,7 @@ async def delete_token(id: TokenId, request: Request) -> None:
     await site.read_tokens()
 
 
-def _space_of(body: SpaceBody) -> Space:
+def _space_of(body: SpaceBody) -> SpaceSettings:
     try:
         return body.space()
     except ValueError as error:

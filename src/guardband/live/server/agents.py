@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from guardband.live.messages import Mark, News, Refused, Upload, Uploaded
+from guardband.live.protocol.messages import News, Refused, Revision, Upload, Uploaded
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
 from guardband.live.server.replies import (
@@ -94,7 +94,7 @@ async def upload(stream: Stream, body: UploadBody, request: Request) -> Uploaded
             check = str(refusal.more.get("check", ""))
             site.counts.invalid.labels(space, task, check).inc()
         raise
-    same = stored == message.cut.mark
+    same = stored == message.checkpoint.revision
     result.labels(space, task, "duplicate" if same else "accepted").inc()
     await site.saw(space, said)
     return UploadedReply.of(said)
@@ -117,7 +117,7 @@ async def seal(stream: Stream, body: MarkBody, request: Request) -> Done:
     site = site_of(request)
     space, task = await site.home(stream)
     caller_of(request).must_own(space, task)
-    await site.clerk.write(site.coordinator.seal, stream, body.mark(), now=site.clerk.now())
+    await site.clerk.write(site.coordinator.seal, stream, body.revision(), now=site.clerk.now())
     await site.look()
     site.hub.poke(space, "agent")
     return Done()
@@ -190,11 +190,11 @@ async def epoch_of(
     )
 
 
-def _upload(site: Service, stream: str, message: Upload, now: float) -> tuple[Mark, Uploaded]:
+def _upload(site: Service, stream: str, message: Upload, now: float) -> tuple[Revision, Uploaded]:
     """Return what was stored before, and the answer; in the store's thread."""
     with site.store.reading() as t:
         row = t.stream(stream)
-    before = Mark(0, "") if row is None else row.mark
+    before = Revision(0, "") if row is None else row.revision
     return before, site.coordinator.upload(stream, message, now=now)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from guardband.live.messages import KINDS
-from guardband.live.space import Space
+from guardband.live.protocol.messages import KINDS
+from guardband.live.protocol.space import SpaceSettings
 
 __all__ = [
     "Alert",
@@ -79,7 +79,7 @@ class TaskFacts:
 class Facts:
     """What is known of a space."""
 
-    space: Space
+    space: SpaceSettings
     agents: Sequence[TaskFacts] = ()
     open_for_s: float | None = None  # how long the open epoch has been open
     restores: int = 0  # recent ones
@@ -100,7 +100,7 @@ def runbook_of(alert: Alert) -> str:
     return f"docs/runbook.md#{alert.id}"
 
 
-def lead_interval(space: Space, agents: Sequence[Judged]) -> tuple[float, float] | None:
+def lead_interval(space: SpaceSettings, agents: Sequence[Judged]) -> tuple[float, float] | None:
     """Return the mean of reward minus floor, and a half width that holds at all times together.
 
     Robbins' normal mixture for rewards in [low, high], whatever their distribution: looking at it
@@ -189,7 +189,7 @@ def _of_margin(agent: TaskFacts) -> Iterator[Alert]:
         )
 
 
-def _of_promise(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+def _of_promise(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
     lead = lead_interval(space, [agent])
     if lead is not None and lead[0] + lead[1] < 0.0:
         yield Alert(
@@ -221,7 +221,7 @@ def _of_promise(space: Space, agent: TaskFacts) -> Iterator[Alert]:
         )
 
 
-def _freedom(space: Space, agent: TaskFacts) -> float:
+def _freedom(space: SpaceSettings, agent: TaskFacts) -> float:
     """Return over how many observations residuals are taken, less one for each feature."""
     n = agent.gauges.get("own_n", 0.0)
     if space.sync.min_batch == 1:  # else what is said of others is newer than the residuals
@@ -229,7 +229,7 @@ def _freedom(space: Space, agent: TaskFacts) -> float:
     return n - space.dim
 
 
-def _of_data(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+def _of_data(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
     lost = sum(agent.counters.get(name, 0) for name in LOSSES)
     resolved = lost + agent.counters.get("observed", 0)
     if space.rewards.silence == "default":
@@ -266,7 +266,7 @@ def _of_data(space: Space, agent: TaskFacts) -> Iterator[Alert]:
         )
 
 
-def _of_life(space: Space, agent: TaskFacts) -> Iterator[Alert]:
+def _of_life(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
     seen, lease = agent.last_seen_s, agent.gauges.get("lease_s")
     if seen is not None and seen > space.sync.live_s:
         yield Alert(

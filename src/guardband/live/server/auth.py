@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from guardband.live.coordinator.tokens import digest_of
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 from guardband.live.store.base import TokenRow
 
 __all__ = ["ROLES", "Caller", "Tokens"]

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 
 __all__ = ["Problem", "answers", "install", "problem"]
 

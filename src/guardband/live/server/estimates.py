@@ -13,8 +13,8 @@ import numpy as np
 
 from guardband.algorithms import GuardUCB
 from guardband.kernels.types import Floats
-from guardband.live.space import Space
-from guardband.live.total import Total, difference, matrix_of, total_sum
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, add_sums, difference, matrix_of
 
 __all__ = ["ENOUGH", "Estimate", "estimate_of", "heterogeneity"]
 
@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
         return self.beta * np.sqrt(np.maximum(np.diag(self.inverse), 0.0))
 
 
-def estimate_of(space: Space, total: Total, delta: float | None = None) -> Estimate:
+def estimate_of(space: SpaceSettings, total: Sums, delta: float | None = None) -> Estimate:
     """Return the estimate from a total, at the space's delta or another."""
     d, level = space.dim, space.delta if delta is None else delta
     learner = space.learner()
@@ -55,7 +55,7 @@ def estimate_of(space: Space, total: Total, delta: float | None = None) -> Estim
     return Estimate(inverse @ matrix[:d, d], inverse, logdet, beta)
 
 
-def heterogeneity(space: Space, by_task: Mapping[str, Total]) -> dict[str, float]:
+def heterogeneity(space: SpaceSettings, by_task: Mapping[str, Sums]) -> dict[str, float]:
     """Return, by task, how far its theta is from that of all others; above 1 they differ.
 
     T = (a - b)'(A^-1 + B^-1)^-1 (a - b) over (beta_a + beta_b)^2, with a, A from the task's own
@@ -64,7 +64,7 @@ def heterogeneity(space: Space, by_task: Mapping[str, Total]) -> dict[str, float
     probability 1 - 2 delta. Tasks with too little data on either side are left out.
     """
     enough = max(ENOUGH, space.dim)
-    everything = total_sum(space.dim, by_task.values())
+    everything = add_sums(space.dim, by_task.values())
     ratios = {}
     for task, own in by_task.items():
         rest = difference(everything, own)

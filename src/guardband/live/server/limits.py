@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 
 __all__ = ["Buckets", "Places"]
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from guardband.live.messages import Mark, News, OpenEpoch, Registered, Uploaded
+from guardband.live.protocol.messages import News, OpenEpoch, Registered, Revision, Uploaded
 
 __all__ = [
     "AgentReply",
@@ -65,7 +65,7 @@ class MarkReply(Reply):
     version: str
 
     @classmethod
-    def of(cls, mark: Mark | None) -> MarkReply | None:
+    def of(cls, mark: Revision | None) -> MarkReply | None:
         """Return the reply for a mark."""
         return None if mark is None else cls(n=mark.n, version=mark.version)
 
@@ -137,8 +137,8 @@ class UploadedReply(Reply):
     def of(cls, said: Uploaded) -> UploadedReply:
         """Return the reply for a message."""
         return cls(
-            n=said.mark.n,
-            version=said.mark.version,
+            n=said.revision.n,
+            version=said.revision.version,
             epoch=said.epoch,
             open=OpenReply.of(said.open),
             config_version=said.config_version,

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from guardband.live.messages import Cut, Mark, Register, Report, Upload
-from guardband.live.space import ALGORITHMS, MAX_DIM, PROFILES, TRIGGERS, Space
-from guardband.live.total import Total, packed_size
+from guardband.live.protocol.messages import Checkpoint, Register, Report, Revision, Upload
+from guardband.live.protocol.space import ALGORITHMS, MAX_DIM, PROFILES, TRIGGERS, SpaceSettings
+from guardband.live.protocol.sums import Sums, packed_size
 
 __all__ = [
     "ConfigureBody",
@@ -82,9 +82,9 @@ class MarkBody(Strict):
     n: Whole
     version: Version
 
-    def mark(self) -> Mark:
+    def revision(self) -> Revision:
         """Return the message."""
-        return Mark(self.n, self.version)
+        return Revision(self.n, self.version)
 
 
 class ContinueBody(MarkBody):
@@ -112,7 +112,7 @@ class RegisterBody(Strict):
             schema_hash=self.schema_hash,
             uses=tuple(self.uses),
             library=self.library,
-            continue_of=None if old is None else (old.stream, old.mark()),
+            continue_of=None if old is None else (old.stream, old.revision()),
         )
 
 
@@ -163,10 +163,10 @@ class UploadBody(Strict):
 
     def message(self) -> Upload:
         """Return the message."""
-        total = Total(self.n, np.array(self.gram, float), float(self.surprise), float(self.weight))
+        total = Sums(self.n, np.array(self.gram, float), float(self.surprise), float(self.weight))
         return Upload(
-            base=self.base.mark(),
-            cut=Cut(self.version, total, self.round),
+            base=self.base.revision(),
+            checkpoint=Checkpoint(self.version, total, self.round),
             for_epoch=self.for_epoch,
             trigger=self.trigger,
             seen_epoch=self.seen_epoch,
@@ -175,7 +175,7 @@ class UploadBody(Strict):
 
 
 class SyncBody(Strict):
-    """When agents pool; see `guardband.live.space.Sync`."""
+    """When agents pool; see `guardband.live.protocol.space.Sync`."""
 
     trigger: Literal[TRIGGERS] = "anytime"  # type: ignore[valid-type]
     budget: Positive = 10.0
@@ -189,7 +189,7 @@ class SyncBody(Strict):
 
 
 class RewardsBody(Strict):
-    """Which rewards are possible; see `guardband.live.space.Rewards`."""
+    """Which rewards are possible; see `guardband.live.protocol.space.Rewards`."""
 
     low: Modest = 0.0
     high: Modest = 1.0
@@ -200,7 +200,7 @@ class RewardsBody(Strict):
 
 
 class SpaceBody(Strict):
-    """One shared parameter and its rules; see `guardband.live.space.Space`."""
+    """One shared parameter and its rules; see `guardband.live.protocol.space.Space`."""
 
     name: Name
     features: Annotated[
@@ -225,11 +225,11 @@ class SpaceBody(Strict):
     sync: SyncBody = SyncBody()
     rewards: RewardsBody = RewardsBody()
 
-    def space(self) -> Space:
+    def space(self) -> SpaceSettings:
         """Return the space; ValueError where its parts do not fit together."""
         given: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"config_version"})
         try:
-            return Space.from_json(given)
+            return SpaceSettings.from_json(given)
         except (TypeError, ArithmeticError) as error:
             raise ValueError(str(error)) from None
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.messages import Refused, Uploaded
+from guardband.live.protocol.messages import Refused, Uploaded
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import packed_size
 from guardband.live.server.admission import Visit
 from guardband.live.server.alerts import Alert, alerts_of
 from guardband.live.server.auth import Tokens
@@ -23,9 +25,7 @@ from guardband.live.server.metrics import Counts
 from guardband.live.server.settings import Settings
 from guardband.live.server.snapshot import Snapshot, take
 from guardband.live.server.store_threads import StoreThreads
-from guardband.live.space import Space
 from guardband.live.store.base import EpochRow, SpaceRow, Store, TokenRow
-from guardband.live.total import packed_size
 
 __all__ = ["Service"]
 
@@ -286,7 +286,7 @@ class Service:
 
     def _notice(self, row: SpaceRow) -> None:
         """Keep what the event loop needs to know of a space."""
-        space = Space.from_json(json.loads(row.config))
+        space = SpaceSettings.from_json(json.loads(row.config))
         self._live_s[row.name] = space.sync.live_s
         longest = BESIDE_BYTES + NUMBER_BYTES * packed_size(space.dim)
         self.upload_bytes = max(self.upload_bytes, longest)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, add_sums
 from guardband.live.server.alerts import RECENT_S, Facts, TaskFacts
 from guardband.live.server.estimates import Estimate, estimate_of, heterogeneity
-from guardband.live.space import Space
 from guardband.live.store.base import (
     EpochRow,
     EventRow,
@@ -21,7 +22,6 @@ from guardband.live.store.base import (
     StreamRow,
     TaskRow,
 )
-from guardband.live.total import Total, total_sum
 
 __all__ = ["Snapshot", "TaskPicture", "counted", "delta_spent", "take"]
 
@@ -62,7 +62,7 @@ class Snapshot:
     """A space at one moment."""
 
     now: float
-    space: Space
+    space: SpaceSettings
     row: SpaceRow
     tasks: Sequence[TaskPicture]
     open: EpochRow | None
@@ -71,7 +71,7 @@ class Snapshot:
     restores: int
     recent_restores: int
     streams: dict[str, list[str]]  # the names of each task's
-    totals: dict[str, Total]  # what of each task is in the newest epoch
+    totals: dict[str, Sums]  # what of each task is in the newest epoch
 
     @cached_property
     def estimate(self) -> Estimate | None:
@@ -79,7 +79,7 @@ class Snapshot:
         served = sum(total.n > 0 for total in self.totals.values())
         if served < max(1, self.space.sync.min_streams):
             return None
-        return estimate_of(self.space, total_sum(self.space.dim, self.totals.values()))
+        return estimate_of(self.space, add_sums(self.space.dim, self.totals.values()))
 
     @cached_property
     def heterogeneity(self) -> dict[str, float]:
@@ -141,7 +141,7 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         row = t.space(name)
         if row is None:
             return None
-        space = Space.from_json(json.loads(row.config))
+        space = SpaceSettings.from_json(json.loads(row.config))
         streams, heartbeats, tasks = t.streams(name), t.heartbeats(name), t.tasks(name)
         recent = t.events(name, RECENT_EVENTS)
         epochs = t.epochs(name, EPOCHS + 1)
@@ -153,10 +153,10 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         streams_of[stream.task].append(stream)
     for heartbeat in heartbeats:
         heartbeats_of[heartbeat.task].append(heartbeat)
-    parts: dict[str, list[Total]] = {task.task: [] for task in tasks if task.status == "active"}
+    parts: dict[str, list[Sums]] = {task.task: [] for task in tasks if task.status == "active"}
     for stream in streams:
         if stream.task in parts and stream.entry_epoch == row.epoch and row.epoch > 0:
-            parts[stream.task].append(Total.from_bytes(stream.entry_total))
+            parts[stream.task].append(Sums.from_bytes(stream.entry_total))
     return Snapshot(
         now=now,
         space=space,
@@ -171,11 +171,11 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         restores=sum(event.what == "server restore" for event in recent),
         recent_restores=sum(event.what == "server restore" for event in fresh),
         streams={task: [stream.stream for stream in own] for task, own in streams_of.items()},
-        totals={task: total_sum(space.dim, each) for task, each in parts.items() if each},
+        totals={task: add_sums(space.dim, each) for task, each in parts.items() if each},
     )
 
 
-def delta_spent(space: Space, streams: int, epoch: int) -> float:
+def delta_spent(space: SpaceSettings, streams: int, epoch: int) -> float:
     """Return how much of delta the streams and epochs so far have used."""
     if space.shares == "equal":
         epochs = sum(1.0 / p**2 for p in range(1, min(epoch + 1, 100_000) + 1))
@@ -184,7 +184,7 @@ def delta_spent(space: Space, streams: int, epoch: int) -> float:
 
 
 def _task(
-    space: Space,
+    space: SpaceSettings,
     row: TaskRow,
     streams: Sequence[StreamRow],
     heartbeats: Sequence[HeartbeatRow],

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from guardband.live.messages import KINDS
+from guardband.live.protocol.messages import KINDS
 from guardband.live.server.alerts import Alert, lead_interval, runbook_of
 from guardband.live.server.replies import (
     AgentReply,

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from guardband.live.messages import Cut, Mark
-from guardband.live.total import Total
+from guardband.live.protocol.messages import Checkpoint, Revision
+from guardband.live.protocol.sums import Sums
 
 __all__ = [
     "KEYS",
@@ -87,14 +87,14 @@ class StreamRow(NamedTuple):
     place: int = 1  # k = 1, 2, ...: the order in which the streams of a space registered
 
     @property
-    def mark(self) -> Mark:
+    def revision(self) -> Revision:
         """What is stored."""
-        return Mark(self.n, self.version)
+        return Revision(self.n, self.version)
 
     @property
-    def stored(self) -> Cut:
+    def stored(self) -> Checkpoint:
         """The newest cut."""
-        return Cut(self.version, Total.from_bytes(self.total), self.round)
+        return Checkpoint(self.version, Sums.from_bytes(self.total), self.round)
 
 
 class HeartbeatRow(NamedTuple):

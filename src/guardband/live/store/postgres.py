@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.sums import Sums
 from guardband.live.store.base import (
     KEYS,
     EntryRow,
@@ -40,7 +41,6 @@ from guardband.live.store.postgres_connections import (
 )
 from guardband.live.store.postgres_schema import SCHEMA, migrate
 from guardband.live.store.statements import TABLES, select, upsert
-from guardband.live.total import Total
 
 __all__ = ["PostgresStore", "PostgresTransaction"]
 
@@ -103,7 +103,7 @@ class PostgresStore(Store):
         with self.reading() as t:
             for space in t.spaces():
                 for row in t.rows(EpochRow, "space = %s and state = 'closed'", space.name):
-                    digest = None if row.total is None else Total.from_bytes(row.total).sha256
+                    digest = None if row.total is None else Sums.from_bytes(row.total).sha256
                     if digest != row.sha256:
                         wrong.append(f"epoch {row.epoch} of space {space.name} was altered")
         return wrong

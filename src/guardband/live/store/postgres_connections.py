@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from guardband.live.messages import Refused
+from guardband.live.protocol.messages import Refused
 from guardband.live.store.base import StoreError
 
 try:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from guardband.live.total import Total
+from guardband.live.protocol.sums import Sums
 
 __all__ = [
     "KINDS",
-    "Cut",
+    "Checkpoint",
     "EpochRecord",
     "ManifestLine",
-    "Mark",
     "News",
     "OpenEpoch",
     "Refused",
     "Register",
     "Registered",
     "Report",
+    "Revision",
     "Upload",
     "Uploaded",
 ]
@@ -26,24 +26,24 @@ __all__ = [
 KINDS = ("learned", "explored", "baseline")  # of decisions, as reports count them
 
 
-class Mark(NamedTuple):
+class Revision(NamedTuple):
     """Where a stream stands: n observations, and the random name of that state (an ETag)."""
 
     n: int
     version: str  # 32 hex digits, drawn when the cut was taken; "" with n = 0: nothing yet
 
 
-class Cut(NamedTuple):
+class Checkpoint(NamedTuple):
     """A stream's total after its first n observations, fixed for ever under a version."""
 
     version: str
-    total: Total
+    total: Sums
     round: int  # the latest round that it contains, where agents share contexts; else 0
 
     @property
-    def mark(self) -> Mark:
+    def revision(self) -> Revision:
         """(n, version)."""
-        return Mark(self.total.n, self.version)
+        return Revision(self.total.n, self.version)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,9 @@ class Register:
     schema_hash: str
     uses: tuple[int, ...]  # the features that the task uses
     library: str  # version of guardband
-    continue_of: tuple[str, Mark] | None = None  # a sealed stream whose unsent rest this one takes
+    continue_of: tuple[str, Revision] | None = (
+        None  # a sealed stream whose unsent rest this one takes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +120,8 @@ class Report:
 class Upload:
     """A cut, on top of what the coordinator is believed to hold."""
 
-    base: Mark
-    cut: Cut
+    base: Revision
+    checkpoint: Checkpoint
     for_epoch: int | None = None  # this cut is the stream's contribution to that open epoch
     trigger: bool = False  # please open an epoch
     seen_epoch: int = 0  # the newest epoch this client has ever seen
@@ -137,7 +139,7 @@ class OpenEpoch(NamedTuple):
 class Uploaded:
     """The cut is stored durably."""
 
-    mark: Mark
+    revision: Revision
     epoch: int  # the newest closed one
     open: OpenEpoch | None
     config_version: int
@@ -148,8 +150,8 @@ class News:
     """What an agent learns from a poll: the newest closed epoch, the open one, the switches."""
 
     epoch: int
-    total: Total | None  # None: nothing newer than asked for, or too few streams to be served
-    own: Mark | None  # this stream's entry in that epoch; None: it has none
+    total: Sums | None  # None: nothing newer than asked for, or too few streams to be served
+    own: Revision | None  # this stream's entry in that epoch; None: it has none
     round: int  # the latest round that the epoch contains, where contexts are shared
     streams: int
     agents: int  # M, as the algorithm shall use it
@@ -178,7 +180,7 @@ class EpochRecord:
     epoch: int
     manifest: tuple[ManifestLine, ...]  # in the order of the streams' names
     n: int
-    total: Total | None  # None: too few tasks are in it to be served
+    total: Sums | None  # None: too few tasks are in it to be served
     sha256: str
     round: int
     opened_by: str

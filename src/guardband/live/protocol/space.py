@@ -19,7 +19,7 @@ from guardband.checks import (
     nearest,
 )
 
-__all__ = ["PROFILES", "Rewards", "Space", "Sync"]
+__all__ = ["PROFILES", "RewardSettings", "SpaceSettings", "SyncSettings"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ALGORITHMS: dict[str, Any] = {
@@ -41,7 +41,7 @@ MAX_DIM = 256  # a total must fit into one message
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sync:
+class SyncSettings:
     """When agents pool, and under which rules.
 
     Attributes
@@ -82,7 +82,7 @@ class Sync:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rewards:
+class RewardSettings:
     """Which rewards are possible, and when they count.
 
     Attributes
@@ -126,7 +126,7 @@ class Rewards:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Space:
+class SpaceSettings:
     """One shared parameter, its features, its promise, its rules.
 
     Attributes
@@ -178,8 +178,8 @@ class Space:
     baseline: str = "baseline"
     lease_s: float | None = None
     profile: str = "platform"
-    sync: Sync = field(default_factory=Sync)
-    rewards: Rewards = field(default_factory=Rewards)
+    sync: SyncSettings = field(default_factory=SyncSettings)
+    rewards: RewardSettings = field(default_factory=RewardSettings)
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -267,7 +267,7 @@ class Space:
         return data
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Space:
+    def from_json(cls, data: dict[str, Any]) -> SpaceSettings:
         """Return the space that `as_json` describes; anything that does not fit raises."""
         given = dict(data)
         profile = PROFILES.get(given.get("profile", "platform"), {})
@@ -281,8 +281,8 @@ class Space:
             given["features"] = tuple(given["features"])
         for kind, settings, before in (
             (cls, given, ""),
-            (Sync, sync, "sync."),
-            (Rewards, rewards, "rewards."),
+            (SyncSettings, sync, "sync."),
+            (RewardSettings, rewards, "rewards."),
         ):
             known = [f.name for f in fields(kind)]
             for name in settings:
@@ -291,9 +291,9 @@ class Space:
                         f"unknown setting {before}{name}; there are {', '.join(known)}."
                         f"{nearest(name, known)}"
                     )
-        return cls(**given, sync=Sync(**sync), rewards=Rewards(**rewards))
+        return cls(**given, sync=SyncSettings(**sync), rewards=RewardSettings(**rewards))
 
-    def changed(self, **settings: Any) -> Space:
+    def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""
         return replace(self, **settings)
 

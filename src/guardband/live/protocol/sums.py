@@ -13,20 +13,20 @@ import numpy as np
 from guardband.kernels.types import Floats, Ints, Statistic
 
 __all__ = [
-    "Total",
+    "Sums",
+    "add_sums",
     "difference",
-    "empty_total",
+    "empty_sums",
     "is_sound",
     "matrix_of",
     "packed_size",
     "statistic_of",
-    "total_of",
-    "total_sum",
+    "sums_of",
     "upper_places",
 ]
 
 
-class Total(NamedTuple):
+class Sums(NamedTuple):
     """The sums over the first n observations of a stream, or over a manifest of streams.
 
     W, U and the sum of w y^2 travel in one matrix: they cannot come apart, and one test of
@@ -53,7 +53,7 @@ class Total(NamedTuple):
         return head.tobytes() + self.gram.astype("<f8").tobytes()
 
     @classmethod
-    def from_bytes(cls, raw: bytes) -> Total:
+    def from_bytes(cls, raw: bytes) -> Sums:
         """Return what `as_bytes` wrote."""
         numbers = np.frombuffer(raw, "<f8").astype(np.float64)
         if numbers.size < 6 or _dim_of(numbers.size - 3) is None:
@@ -73,7 +73,7 @@ class Total(NamedTuple):
         return dim
 
 
-def is_sound(total: Total, ridge: float) -> bool:
+def is_sound(total: Sums, ridge: float) -> bool:
     """Tell whether one can compute with a sum: finite, and V = ridge I + W well above 0."""
     numbers = np.array([total.surprise, total.weight])
     if not (np.isfinite(total.gram).all() and np.isfinite(numbers).all()):
@@ -87,12 +87,12 @@ def packed_size(dim: int) -> int:
     return (dim + 1) * (dim + 2) // 2
 
 
-def empty_total(dim: int) -> Total:
+def empty_sums(dim: int) -> Sums:
     """Return the total of no observations."""
-    return Total(0, np.zeros(packed_size(dim)), 0.0, 0.0)
+    return Sums(0, np.zeros(packed_size(dim)), 0.0, 0.0)
 
 
-def matrix_of(total: Total) -> Floats:
+def matrix_of(total: Sums) -> Floats:
     """Return the whole (d + 1, d + 1) matrix."""
     size = total.dim + 1
     matrix = np.zeros((size, size))
@@ -109,7 +109,7 @@ def upper_places(dim: int) -> tuple[Ints, Ints]:
     return rows, columns
 
 
-def total_of(statistic: Statistic) -> Total:
+def sums_of(statistic: Statistic) -> Sums:
     """Return the total that holds the sums of a core statistic."""
     d = statistic.moment.size
     matrix = np.empty((d + 1, d + 1))
@@ -119,28 +119,28 @@ def total_of(statistic: Statistic) -> Total:
         statistic.scalars[1],
     )
     n, _, surprise, weight = statistic.scalars.tolist()
-    return Total(int(n), matrix[upper_places(d)], surprise, weight)
+    return Sums(int(n), matrix[upper_places(d)], surprise, weight)
 
 
-def statistic_of(total: Total) -> Statistic:
+def statistic_of(total: Sums) -> Statistic:
     """Return the core's statistic with the same sums."""
     matrix, d = matrix_of(total), total.dim
     scalars = np.array([float(total.n), matrix[d, d], total.surprise, total.weight])
     return Statistic(matrix[:d, :d].copy(), matrix[:d, d].copy(), scalars)
 
 
-def total_sum(dim: int, totals: Iterable[Total]) -> Total:
+def add_sums(dim: int, totals: Iterable[Sums]) -> Sums:
     """Return the sum, added up in the order given: the same order gives the same bytes."""
     n, gram, surprise, weight = 0, np.zeros(packed_size(dim)), 0.0, 0.0
     for each in totals:
         n, gram = n + each.n, gram + each.gram
         surprise, weight = surprise + each.surprise, weight + each.weight
-    return Total(n, gram, surprise, weight)
+    return Sums(n, gram, surprise, weight)
 
 
-def difference(later: Total, earlier: Total) -> Total:
+def difference(later: Sums, earlier: Sums) -> Sums:
     """Return what was counted between two totals of one stream."""
-    return Total(
+    return Sums(
         later.n - earlier.n,
         later.gram - earlier.gram,
         later.surprise - earlier.surprise,
