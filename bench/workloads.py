@@ -29,7 +29,7 @@ def rounds_of(
 ) -> Callable[[], float]:
     """Return a run of the simulator's loop; it answers with the share of conservative rounds."""
     phi, theta = features(contexts, actions, dim)
-    problem = gb.Tabular(phi, phi, theta, baseline=actions // 2, noise=0.1)
+    problem = gb.Tabular(phi, phi, theta, baseline=actions // 2, reward_std=0.1)
     world = problem.build(0)
     plan = algorithm.plan(world.facts(rounds))
     draws = list(Tape(world, rounds, seed=1).stretches())

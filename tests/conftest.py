@@ -23,4 +23,6 @@ def problem() -> gb.Tabular:
     rng = np.random.default_rng(11)
     phi = rng.uniform(0.05, 0.55, (4, 6, 3))
     psi = phi + rng.normal(0, 0.01, phi.shape)
-    return gb.Tabular(phi, psi, [0.5, 0.6, 0.4], tasks=[[0, 1, 2], [0, 2]], baseline=3, noise=0.1)
+    return gb.Tabular(
+        phi, psi, [0.5, 0.6, 0.4], tasks=[[0, 1, 2], [0, 2]], baseline=3, reward_std=0.1
+    )

@@ -35,7 +35,7 @@ def label(algorithm: Any) -> str:
 
 
 def tiny() -> SyntheticB:
-    return SyntheticB(contexts=5, noise=0.1)
+    return SyntheticB(contexts=5, reward_std=0.1)
 
 
 def told(algorithm: Any, given: Mapping[str, Any]) -> Any:

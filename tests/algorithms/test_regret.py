@@ -39,7 +39,7 @@ def entrants() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_regret_is_sublinear() -> None:
-    problem, made = SyntheticB(nature="fresh", noise=0.1), entrants()
+    problem, made = SyntheticB(nature="fresh", reward_std=0.1), entrants()
     results = gb.simulate(problem, list(made.values()), rounds=2 * ROUNDS, trials=4, alpha=0.25)
     half = int(np.searchsorted(results.rounds, ROUNDS))
     linear, stuck = {}, set()

@@ -210,7 +210,7 @@ def test_options_override_the_file() -> None:
         'problem = "synthetic-c"\nalgorithms = ["dis-lin-ucb"]\nagents = 2\nrounds = 30\n'
         "trials = 2\nseed = 5\nalpha = [0.1, 0.2]\n"
         "[settings]\nnoise = 0.3\n[problem_settings]\nbaseline = 7\n"
-        'noise = {model = "student", std = 0.1, df = 4}\n'
+        'reward_std = {model = "student", std = 0.1, df = 4}\n'
     )
     found = as_json("my.toml", "--seed", "6")
     settings = found["settings"]
@@ -219,7 +219,7 @@ def test_options_override_the_file() -> None:
     assert settings["alpha"] == [0.1, 0.2]
     assert settings["algorithms"]["dis-lin-ucb"]["noise"] == 0.3
     assert settings["problem"]["baseline"] == 7
-    assert "StudentNoise(std=0.1, df=4.0)" in settings["problem"]["noise"]
+    assert "StudentNoise(std=0.1, df=4.0)" in settings["problem"]["reward_std"]
 
 
 def test_a_problem_of_ones_own_from_a_file() -> None:
@@ -285,8 +285,8 @@ def test_mistakes_get_a_sentence(
         ("[settings]\nnosie = 1", "no algorithm has a setting 'nosie'. Did you mean 'noise'?"),
         ("[settings]\nalpha = 0.1", "write it above [settings]"),
         ("[problem_settings]\nbasline = 1", "Did you mean 'baseline'?"),
-        ('[problem_settings]\nnoise = {model = "studnt"}', "Did you mean 'student'?"),
-        ("[problem_settings]\nnoise = {sdt = 1}", "Did you mean 'std'?"),
+        ('[problem_settings]\nreward_std = {model = "studnt"}', "Did you mean 'student'?"),
+        ("[problem_settings]\nreward_std = {sdt = 1}", "Did you mean 'std'?"),
         ("problem = ", "is not valid TOML"),
     ],
 )

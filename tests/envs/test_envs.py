@@ -111,7 +111,7 @@ def test_a_forecast_is_announced_with_its_spread() -> None:
 
 
 def test_violations_of_the_toy() -> None:
-    env = BanditEnv(Toy(noise=0.0), alpha=0.03)
+    env = BanditEnv(Toy(reward_std=0.0), alpha=0.03)
     env.reset(seed=0)
     infos = [env.step(k)[4] for k in range(3)]
     assert [info["violation_realised"] for info in infos] == [False, False, True]

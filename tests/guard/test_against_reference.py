@@ -240,7 +240,7 @@ def play(case: dict, settings: dict[str, Any]) -> GuardSeat:
         theta=case["theta"],
         tasks=tasks,
         baseline=case["baseline"].T.copy() if not announced else np.zeros((agents, contexts), int),
-        noise=GaussianNoise(0.0),
+        reward_noise=GaussianNoise(0.0),
         nature=nature,
     )
     plan = algorithm_of(settings).plan(world.facts(rounds))

@@ -28,7 +28,7 @@ def failures(algorithm: gb.GuardUCB, agents: int, rounds: int, trials: int, half
     """Return the share of runs in which theta leaves some agent's set in some round."""
     phi, psi, theta = two_point(1, half)
     problem = gb.Tabular(
-        phi, psi, theta, tasks=[range(theta.size)] * agents, baseline=1, noise=0.05
+        phi, psi, theta, tasks=[range(theta.size)] * agents, baseline=1, reward_std=0.05
     )
     results = gb.simulate(problem, algorithm, rounds=rounds, trials=trials)
     return float((results.series[0].totals["outside"].sum(axis=1) > 0).mean())
@@ -98,7 +98,7 @@ STUCK_B = (np.array([[[0.6, 0.0], [0.9, 0.0], [0.5, 0.03], [0.0, 1.0]]]), 0.6)
 def test_the_stuck_examples(example, strict_regret: tuple[int, int], policy_regret: int) -> None:
     """A: the optimum is outside the span of what is certified. B: escape takes a detour."""
     menu, alpha = example
-    problem = gb.Tabular(menu, menu, [0.6, 0.8], baseline=np.zeros((1, 1), int), noise=0.1)
+    problem = gb.Tabular(menu, menu, [0.6, 0.8], baseline=np.zeros((1, 1), int), reward_std=0.1)
     settings = {"noise": 0.1, "spread": 0.0, "baseline_tolerance": 0.0}
     algorithms = [gb.GuardUCB(alpha, mode=mode, **settings) for mode in ("strict", "policy")]
     results = gb.simulate(problem, algorithms, rounds=5000, trials=10)
@@ -261,7 +261,7 @@ def test_heavy_weights_and_long_runs_do_not_wear_the_set_down() -> None:
         theta /= np.linalg.norm(theta)
         menu = rng.random((1, 3, 6))
         menu /= np.linalg.norm(menu, axis=2)[..., None] * 1.3
-        problem = gb.Tabular(menu, menu, theta, baseline=2, noise=0.01)
+        problem = gb.Tabular(menu, menu, theta, baseline=2, reward_std=0.01)
         algorithm = gb.GuardUCB(0.3, noise=0.01, spread=0.0, theta_bound=1000.0, mode="policy")
         results = gb.simulate(problem, algorithm, rounds=20_000, seed=seed)
         assert results.series[0].totals["outside"].sum() == 0
@@ -288,7 +288,7 @@ def test_numbers_that_break_down_certify_nothing() -> None:
 
 def test_rewards_outside_the_unit_interval_are_warned_of() -> None:
     phi = np.array([[[0.0, 0.5], [-0.9, 0.1], [0.0, 0.6]]])
-    problem = gb.Tabular(phi, phi, [0.9, 0.4], baseline=2, noise=0.1)
+    problem = gb.Tabular(phi, phi, [0.9, 0.4], baseline=2, reward_std=0.1)
     with pytest.warns(gb.BoundWarning, match=r"rewards in \[0, 1\].*−0\.77"):
         gb.simulate(problem, gb.GuardUCB(0.1, noise=0.1, spread=0.0), rounds=10)
 

@@ -63,7 +63,7 @@ def test_whatever_changes_numbers_changes_the_key() -> None:
         replace(base, algorithm=gb.Guarded(gb.LinUCB(ridge=2.0), 0.1)),
         replace(base, algorithm=Mine()),
         replace(base, problem=gb.problem("synthetic-b", baseline=3)),
-        replace(base, problem=gb.problem("synthetic-b", noise=gb.StudentNoise(1e-3))),
+        replace(base, problem=gb.problem("synthetic-b", reward_std=gb.problems.StudentNoise(1e-3))),
         replace(base, problem=gb.problem("synthetic-c")),
         replace(base, problem=gb.Tabular(phi, phi, [1.0, 0.5])),
         replace(base, problem=gb.Tabular(phi, phi + 1e-9, [1.0, 0.5])),

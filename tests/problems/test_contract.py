@@ -103,10 +103,10 @@ def test_assumptions_start_any_algorithm_without_a_warning(name: str) -> None:
 
 
 def test_assumed_noise_covers_the_given_noise(name: str) -> None:
-    assert small(name, noise=3.0).assumptions()["noise"] == 3.0
-    assert small(name, noise=3.0).noise == GaussianNoise(3.0)
+    assert small(name, reward_std=3.0).assumptions()["noise"] == 3.0
+    assert small(name, reward_std=3.0).reward_noise == GaussianNoise(3.0)
     heavy = StudentNoise(std=0.2, df=4.0)
-    assert small(name, noise=heavy).build(0).noise is heavy
+    assert small(name, reward_std=heavy).build(0).reward_noise is heavy
 
 
 def test_masks_cycle_over_ten_agents(name: str) -> None:
@@ -150,8 +150,12 @@ def test_every_problem_says_what_it_is(name: str) -> None:
     [
         ({"agents": 0}, ValueError, "agents must be at least 1, not 0"),
         ({"agents": 1.5}, TypeError, "agents must be a whole number, not 1.5"),
-        ({"noise": -0.1}, ValueError, "noise must be zero or a positive number, not -0.1"),
-        ({"noise": "loud"}, TypeError, "StudentNoise.*not 'loud'"),
+        (
+            {"reward_std": -0.1},
+            ValueError,
+            "reward_std must be zero or a positive number, not -0.1",
+        ),
+        ({"reward_std": "loud"}, TypeError, "StudentNoise.*not 'loud'"),
         ({"baseline": 5000}, ValueError, "baseline is rank 5000, .* from 1 .the best. to"),
         ({"baseline": 0}, ValueError, "baseline must be at least 1, not 0"),
         ({"seed": -1}, ValueError, "seed must be at least 0, not -1"),
@@ -172,7 +176,7 @@ def test_a_wrong_name_gets_the_nearest_one() -> None:
 
 def test_tables_from_arrays_keep_the_same_contract() -> None:
     phi = np.full((2, 3, 4), 0.75)
-    made = Tabular(phi, 2 * phi, [1.0, 1.0, 0.0, 0.0], tasks=[[0], [1, 3]], noise=0.3)
+    made = Tabular(phi, 2 * phi, [1.0, 1.0, 0.0, 0.0], tasks=[[0], [1, 3]], reward_std=0.3)
     assert made.sizes == {"agents": 2, "contexts": 2, "actions": 3, "features": 4}
     assumed = made.assumptions()
     assert assumed["feature_bound"] == 3.0

@@ -32,7 +32,7 @@ def test_npz_holds_everything(tmp_path: Path) -> None:
     path = tmp_path / "shop.npz"
     baseline = np.array([[0, 1, 2], [3, 2, 1]])
     np.savez(path, phi=PHI, psi=PSI, theta=THETA, tasks=[[1, 1], [0, 1]], baseline=baseline)
-    made = from_file(path, noise=StudentNoise(0.1))
+    made = from_file(path, reward_std=StudentNoise(0.1))
     world = made.build(0)
     assert made.name == "shop"
     assert_array_equal(world.phi, PHI)
@@ -40,7 +40,7 @@ def test_npz_holds_everything(tmp_path: Path) -> None:
     assert_allclose(world.theta, THETA)
     assert world.tasks == ((0, 1), (1,))
     assert_array_equal(world.baseline, baseline)
-    assert world.noise == StudentNoise(0.1)
+    assert world.reward_noise == StudentNoise(0.1)
 
 
 def test_arguments_come_before_the_file(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_csv_with_theta_given_or_beside_it(tmp_path: Path) -> None:
 
 
 def test_it_can_be_simulated(tmp_path: Path) -> None:
-    made = from_file(write_csv(tmp_path / "shop.csv"), theta=THETA, baseline=2, noise=0.01)
+    made = from_file(write_csv(tmp_path / "shop.csv"), theta=THETA, baseline=2, reward_std=0.01)
     settings: dict[str, Any] = dict(made.assumptions())
     del settings["rounds"]
     results = gb.simulate(made, gb.DiscUCB(**settings), rounds=100, progress=False)

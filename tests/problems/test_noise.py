@@ -79,7 +79,7 @@ def test_a_number_is_gaussian_noise() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: GaussianNoise(-1.0), ValueError, "noise must be zero or a positive number"),
+        (lambda: GaussianNoise(-1.0), ValueError, "std must be zero or a positive number"),
         (lambda: StudentNoise(df=2.0), ValueError, "df is 2, .* df=3"),
         (lambda: StudentNoise(df=math.inf), ValueError, "df must be a positive number, not inf"),
         (lambda: TwoPointNoise(gamma=1.0), ValueError, "gamma must lie strictly between 0 and 1"),

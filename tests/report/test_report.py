@@ -179,7 +179,7 @@ class TestAgain:
             gb.DisLinUCB(share=False, feature_bound=1.1),
             gb.Baseline(),
         ]
-        problem = SyntheticA(agents=2, noise=0.2)
+        problem = SyntheticA(agents=2, reward_std=0.2)
         first = gb.simulate(problem, algorithms, rounds=50, trials=2, seed=3, alpha=[0.1, 0.2])
         names = {}
         exec(rerun_code(first), names)

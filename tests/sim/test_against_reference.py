@@ -25,7 +25,7 @@ def run(case: Case, alpha: float | tuple[float, ...] | None = None) -> gb.Result
         draws["contexts"], draws["reward_noise"], draws["rho"], draws["zeta"], draws["coin"]
     )
     problem = gb.Tabular(
-        case.phi, case.psi, case.theta, tasks=case.tasks, baseline=case.baseline, noise=99.0
+        case.phi, case.psi, case.theta, tasks=case.tasks, baseline=case.baseline, reward_std=99.0
     )
     algorithm = KINDS[case.algorithm](**case.settings)
     return gb.simulate(problem, algorithm, replay=replay, trace=True, alpha=alpha)
@@ -91,7 +91,7 @@ def test_the_cases_take_every_branch() -> None:
 def test_one_agent_that_shares_is_one_that_does_not() -> None:
     rng = np.random.default_rng(5)
     phi = rng.uniform(0.1, 0.5, (4, 6, 3))
-    problem = gb.Tabular(phi, phi, [0.5, 0.3, 0.6], baseline=2, noise=0.1)
+    problem = gb.Tabular(phi, phi, [0.5, 0.3, 0.6], baseline=2, reward_std=0.1)
     one, other = (
         gb.simulate(problem, gb.DisLinUCB(ridge=0.5, share=share), rounds=2000, trace=True)
         for share in (True, False)
@@ -112,7 +112,7 @@ def test_without_gate_and_pruning_disc_ucb_is_dis_lin_ucb() -> None:
     rng = np.random.default_rng(8)
     phi = rng.uniform(0.1, 0.5, (5, 7, 3))
     problem = gb.Tabular(
-        phi, phi, [0.6, 0.4, 0.2], tasks=[[0, 1, 2], [0, 2]], baseline=3, noise=0.2
+        phi, phi, [0.6, 0.4, 0.2], tasks=[[0, 1, 2], [0, 2]], baseline=3, reward_std=0.2
     )
     safe = gb.simulate(problem, KeepsEverything(gate="none"), rounds=3000, trace=True, alpha=0.5)
     free = gb.simulate(problem, gb.DisLinUCB(), rounds=3000, trace=True, alpha=0.5)

@@ -22,7 +22,7 @@ PHI = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], [[0.7, 0.3], [0.1, 0.9], [
 
 def run(algorithms, *, rounds=30, trials=3, name="tiny", **options):
     problem = gb.Tabular(
-        PHI, PHI, [0.8, 0.3], tasks=[[0, 1], [0]], baseline=2, noise=0.1, name=name
+        PHI, PHI, [0.8, 0.3], tasks=[[0, 1], [0]], baseline=2, reward_std=0.1, name=name
     )
     return gb.simulate(problem, algorithms, rounds=rounds, trials=trials, **options)
 

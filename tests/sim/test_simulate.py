@@ -64,7 +64,7 @@ def test_the_length_of_a_stretch_does_not_matter(monkeypatch: pytest.MonkeyPatch
 
 
 def test_draws_have_the_laws_they_should() -> None:
-    world = SyntheticA(agents=2, noise=0.5).build(1)
+    world = SyntheticA(agents=2, reward_std=0.5).build(1)
     (draws,) = Tape(world, 20_000, seed=3).stretches()
     assert isinstance(draws, Draws)
     assert_allclose(np.linalg.norm(draws.zeta, axis=2), 1.0, rtol=1e-12)

@@ -24,7 +24,7 @@ __all__ = [
     "read_config",
 ]
 
-FILE_SETTINGS = ("theta", "tasks", "baseline", "noise")
+FILE_SETTINGS = ("theta", "tasks", "baseline", "reward_std")
 
 # What a TOML file must hold where nothing later would say so in its words.
 KINDS: dict[str, tuple[type, str]] = {
@@ -72,7 +72,7 @@ out = "{out}"   # where the report goes
 # delta = 1e-3
 # [problem_settings]
 # psi_noise = 0.01
-# noise = {{model = "student", std = 0.1, df = 3}}    # what nature does; or a number: Gaussian
+# reward_std = {{model = "student", std = 0.1, df = 3}}    # of the rewards themselves; or a number
 """
 
 
@@ -135,8 +135,8 @@ def make_problem(config: RunConfig) -> Any:
     name = config.problem
     if name is None:
         name, settings = DEFAULT_PROBLEM, DEFAULT_SETTINGS | settings
-    if isinstance(settings.get("noise"), Mapping):
-        settings["noise"] = _noise_model(settings["noise"])
+    if isinstance(settings.get("reward_std"), Mapping):
+        settings["reward_std"] = _noise_model(settings["reward_std"])
     if config.agents is not None:
         settings["agents"] = config.agents
     if not _names_file(name):
@@ -156,7 +156,7 @@ def _names_file(problem: str) -> bool:
 
 def _noise_model(table: Mapping[str, Any]) -> Any:
     """Return a noise model from a table such as {model = "student", std = 0.1, df = 3}."""
-    name = check_choice("noise.model", table.get("model", "gaussian"), tuple(NOISES))
+    name = check_choice("reward_std.model", table.get("model", "gaussian"), tuple(NOISES))
     kind, known = NOISES[name], [f.name for f in fields(NOISES[name])]
     for key in table:
         if key not in ("model", *known):

@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 def problem() -> MovieLens:
     """Return MovieLens with noisy ratings; true features vary around the expected ones."""
-    return MovieLens(agents=len(SURFACES), noise=NOISE, nature="fresh", seed=SEED)
+    return MovieLens(agents=len(SURFACES), reward_std=NOISE, nature="fresh", seed=SEED)
 
 
 def film_space(name: str = SPACE) -> SpaceSettings:
@@ -96,7 +96,7 @@ class Users:
         """Return how much a user likes a film: true features around the expected, and noise."""
         expected = self._world.psi[user, film]
         true = expected + self._spread * self._rng.standard_normal(expected.size)
-        return float(true @ self._theta + self._world.noise.draw(self._rng, (1,))[0])
+        return float(true @ self._theta + self._world.reward_noise.draw(self._rng, (1,))[0])
 
     def until_next(self, rate: float) -> float:
         """Return the seconds until the next user comes, at `rate` users per second."""

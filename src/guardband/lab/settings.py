@@ -123,7 +123,7 @@ class Row:
         if row.actions is not None:
             given["actions"] = row.actions
         if row.rewards is not None:
-            given["noise"] = row.rewards
+            given["reward_std"] = row.rewards
         made = cast(NoisyFeatures, problem(row.problem, **given))
         theirs = None if order.printed else NOTEBOOKS[row.problem](**given, alpha=row.alpha)
         return Setting(

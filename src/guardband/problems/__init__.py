@@ -81,7 +81,7 @@ def problem(name: str, **settings: Any) -> NamedProblem:
     name
         One of `PROBLEMS`.
     **settings
-        Its parameters, such as `agents`, `baseline`, `psi_noise`, `noise` and `seed`.
+        Its parameters, such as `agents`, `baseline`, `psi_noise`, `reward_std` and `seed`.
 
     Examples
     --------

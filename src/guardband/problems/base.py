@@ -12,14 +12,12 @@ from numpy.random import Generator
 
 from guardband.checks import check_choice, check_not_negative, check_whole
 from guardband.kernels.types import Floats
-from guardband.problems.noise import GaussianNoise, RewardNoise, as_noise
+from guardband.problems.noise import RewardNoise, as_noise
 from guardband.problems.world import Fresh, World, rank_baseline
 from guardband.seeds import stream
 
 __all__ = ["Assumptions", "NamedProblem", "NoisyFeatures", "Panel", "Sizes"]
 __all__ += ["check_rank", "cycled", "tail"]
-
-QUIET = GaussianNoise(1e-3)  # the reward noise of the paper's simulations
 
 
 class Sizes(TypedDict):
@@ -60,14 +58,14 @@ class NamedProblem(ABC):
     ----------
     agents
         M; tasks cycle over the problem's masks.
-    noise
-        The standard deviation of Gaussian reward noise, or a noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or a noise model.
     seed
         Fixes the world for all trials; None draws a new one in each trial.
     """
 
     agents: int = 1
-    noise: float | RewardNoise = QUIET
+    reward_std: float | RewardNoise = 1e-3  # as in the paper's simulations
     seed: int | None = None
 
     name: ClassVar[str]
@@ -80,7 +78,7 @@ class NamedProblem(ABC):
         check_whole("agents", self.agents)
         if self.seed is not None:
             check_whole("seed", self.seed, 0)
-        object.__setattr__(self, "noise", as_noise(self.noise))
+        as_noise(self.reward_std)
         for what, count in zip(("contexts", "actions", "features"), self.shape, strict=True):
             check_whole(what, count)
 
@@ -92,6 +90,11 @@ class NamedProblem(ABC):
     @abstractmethod
     def _world(self, seed: int) -> World:
         """Return the world that belongs to a seed."""
+
+    @property
+    def reward_noise(self) -> RewardNoise:
+        """The model of the reward noise; Gaussian where `reward_std` is a number."""
+        return as_noise(self.reward_std)
 
     @property
     def sizes(self) -> Sizes:
@@ -116,7 +119,7 @@ class NamedProblem(ABC):
         panel = self.panel
         return {
             "ridge": panel.ridge,
-            "noise": max(panel.noise, as_noise(self.noise).std),
+            "noise": max(panel.noise, self.reward_noise.std),
             "context_noise": 1.0,
             "theta_bound": max(1.0, self.theta_length),
             "feature_bound": self._feature_bound(),
@@ -179,14 +182,13 @@ class NoisyFeatures(NamedProblem):
             features = _shuffled(features, stream(seed, "order"))
         tasks = cycled(self.masks, self.agents)
         chosen = rank_baseline(features, theta, tasks, self.baseline)
-        noise = as_noise(self.noise)
         if self.nature == "fresh":
             around = Fresh(self.psi_noise)
-            return World(features, features, theta, tasks, chosen, noise, around)
+            return World(features, features, theta, tasks, chosen, self.reward_noise, around)
         psi = stream(seed, "psi").standard_normal(features.shape)
         psi *= self.psi_noise
         psi += features
-        return World(features, psi, theta, tasks, chosen, noise)
+        return World(features, psi, theta, tasks, chosen, self.reward_noise)
 
     @property
     def spread(self) -> float | None:

@@ -27,7 +27,7 @@ def from_file(
     theta: Any = None,
     tasks: Sequence[Sequence[int]] | None = None,
     baseline: Any = None,
-    noise: float | RewardNoise = 0.0,
+    reward_std: float | RewardNoise = 0.0,
 ) -> Tabular:
     """Load a problem from a file; what is given here comes before what the file holds.
 
@@ -48,8 +48,8 @@ def from_file(
         One list of feature indices per agent; by default one agent that uses all features.
     baseline
         (M, C) actions, or the rank of the baseline's action, 1 = best, which is the default.
-    noise
-        The standard deviation of Gaussian reward noise, or a noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or a noise model.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def from_file(
     if "theta" not in held:
         raise ValueError(_no_theta(file))
     try:
-        return Tabular(**held, noise=noise, name=file.stem)
+        return Tabular(**held, reward_std=reward_std, name=file.stem)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{file}: {error}") from None
 

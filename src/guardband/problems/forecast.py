@@ -11,7 +11,7 @@ from numpy.random import Generator
 from guardband.checks import check_whole
 from guardband.kernels.types import Floats
 from guardband.problems.base import NamedProblem, Panel, check_rank
-from guardband.problems.noise import GaussianNoise, RewardNoise, as_noise
+from guardband.problems.noise import RewardNoise
 from guardband.problems.world import Forecast, World, rank_baseline
 from guardband.seeds import stream
 
@@ -31,8 +31,8 @@ class ForecastFormal(NamedProblem):
         M; the first uses all features, each other one loses up to half of them at random.
     baseline
         The rank of the baseline's action by psi'theta, 1 = best; in each round anew.
-    noise
-        The standard deviation of Gaussian reward noise, or a noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or a noise model.
     contexts, actions, features
         C, K and d.
     support
@@ -46,7 +46,7 @@ class ForecastFormal(NamedProblem):
 
     agents: int = 5
     baseline: int = 10
-    noise: float | RewardNoise = GaussianNoise(0.1)  # noqa: RUF009 - immutable
+    reward_std: float | RewardNoise = 0.1
     contexts: int = 100
     actions: int = 20
     features: int = 5
@@ -80,7 +80,7 @@ class ForecastFormal(NamedProblem):
         phi = self._features(stream(seed, "features"))
         tasks = self._tasks(stream(seed, "tasks"))
         chosen = rank_baseline(phi, theta, tasks, self.baseline)
-        return World(phi, phi, theta, tasks, chosen, as_noise(self.noise), self._nature())
+        return World(phi, phi, theta, tasks, chosen, self.reward_noise, self._nature())
 
     def _features(self, rng: Generator) -> Floats:
         heads = _directions(rng, self.actions, self.features)
@@ -107,7 +107,7 @@ class ForecastFormal2(ForecastFormal):
 
     Parameters
     ----------
-    agents, baseline, noise, contexts, actions, features, support, sharpness, seed
+    agents, baseline, reward_std, contexts, actions, features, support, sharpness, seed
         As for `ForecastFormal`.
     """
 
@@ -127,7 +127,7 @@ class ForecastLarge(ForecastFormal):
 
     Parameters
     ----------
-    agents, baseline, noise, contexts, actions, features, support, sharpness, seed
+    agents, baseline, reward_std, contexts, actions, features, support, sharpness, seed
         As for `ForecastFormal`.
     """
 

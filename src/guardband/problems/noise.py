@@ -40,7 +40,7 @@ class GaussianNoise:
     std: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "std", check_not_negative("noise", self.std))
+        object.__setattr__(self, "std", check_not_negative("std", self.std))
 
     def draw(self, rng: Generator, shape: tuple[int, ...]) -> Floats:
         """Return independent draws."""
@@ -67,7 +67,7 @@ class StudentNoise:
     df: float = 3.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "std", check_not_negative("noise", self.std))
+        object.__setattr__(self, "std", check_not_negative("std", self.std))
         object.__setattr__(self, "df", check_positive("df", self.df))
         if self.df <= 2:
             raise ValueError(
@@ -98,7 +98,7 @@ class TwoPointNoise:
     gamma: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "std", check_not_negative("noise", self.std))
+        object.__setattr__(self, "std", check_not_negative("std", self.std))
         object.__setattr__(self, "gamma", check_fraction("gamma", self.gamma))
 
     def draw(self, rng: Generator, shape: tuple[int, ...]) -> Floats:
@@ -121,11 +121,11 @@ NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise]] = {
 def as_noise(value: Any) -> RewardNoise:
     """Return a noise model: `value` itself, or Gaussian noise of that standard deviation."""
     if isinstance(value, Real):
-        return GaussianNoise(value)  # type: ignore[arg-type]  # it checks and converts
+        return GaussianNoise(check_not_negative("reward_std", float(value)))
     if callable(getattr(value, "draw", None)) and hasattr(value, "std"):
         model: RewardNoise = value
         return model
     raise TypeError(
-        f"noise must be a standard deviation or a noise model such as StudentNoise(std=0.1, df=3), "
+        f"reward_std must be a number or a noise model such as StudentNoise(std=0.1, df=3), "
         f"not {value!r}."
     )

@@ -34,7 +34,7 @@ class Ratings(NoisyFeatures):
     ----------
     agents
         M; tasks cycle over all features, without the last, without the 5th, without the 1st.
-    baseline, psi_noise, noise, seed, nature
+    baseline, psi_noise, reward_std, seed, nature
         As for every problem with noisy features.
     contexts, actions
         How many users and items are drawn.
@@ -98,8 +98,8 @@ class MovieLens(Ratings):
         The rank of the baseline's movie, 1 = best.
     psi_noise
         The standard deviation of every coordinate of psi - phi.
-    noise
-        The standard deviation of Gaussian reward noise, or a noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or a noise model.
     contexts, actions
         How many of the 943 users and 1,682 movies are drawn.
     seed
@@ -133,7 +133,7 @@ class LastFm(Ratings):
 
     Parameters
     ----------
-    agents, baseline, psi_noise, noise, seed, nature, order
+    agents, baseline, psi_noise, reward_std, seed, nature, order
         As for `MovieLens`.
     contexts, actions
         How many of the 741 users and 538 artists are drawn: all by default. The paper's text has

@@ -41,7 +41,7 @@ class Banded(NoisyFeatures):
 
     Parameters
     ----------
-    agents, baseline, psi_noise, noise, seed, nature, order
+    agents, baseline, psi_noise, reward_std, seed, nature, order
         As for every problem with noisy features; the order "ranked" is the bands', best first.
     contexts
         C.
@@ -79,8 +79,8 @@ class SyntheticA(Banded):
         The rank of the baseline's action, 1 = best.
     psi_noise
         The standard deviation of every coordinate of psi - phi.
-    noise
-        The standard deviation of Gaussian reward noise, or a noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or a noise model.
     contexts
         C.
     seed
@@ -134,7 +134,7 @@ class SyntheticB(NonNegative):
 
     Parameters
     ----------
-    agents, baseline, psi_noise, noise, contexts, seed, nature, order
+    agents, baseline, psi_noise, reward_std, contexts, seed, nature, order
         As for `SyntheticA`.
     """
 
@@ -158,7 +158,7 @@ class SyntheticC(NonNegative):
 
     Parameters
     ----------
-    agents, baseline, psi_noise, noise, contexts, seed, nature, order
+    agents, baseline, psi_noise, reward_std, contexts, seed, nature, order
         As for `SyntheticA`; actions of one band have no order.
     """
 

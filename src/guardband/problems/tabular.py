@@ -32,8 +32,8 @@ class Tabular:
     baseline
         (M, C) actions; or a whole number: the rank of the baseline's action, 1 = best, by the
         agent's masked phi'theta.
-    noise
-        The standard deviation of Gaussian reward noise, or another noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or another noise model.
     name
         The name in tables.
 
@@ -56,7 +56,7 @@ class Tabular:
         *,
         tasks: Sequence[Sequence[int]] | None = None,
         baseline: Any = 1,
-        noise: float | RewardNoise = 0.0,
+        reward_std: float | RewardNoise = 0.0,
         name: str = "tabular",
     ) -> None:
         true = as_array("phi", phi, (None, None, None))
@@ -78,7 +78,7 @@ class Tabular:
             theta=parameter,
             tasks=indices,
             baseline=chosen,
-            noise=as_noise(noise),
+            reward_noise=as_noise(reward_std),
         )
 
     def build(self, seed: int) -> World:
@@ -106,7 +106,7 @@ class Tabular:
         world = self._world
         return {
             "ridge": 1.0,
-            "noise": max(world.noise.std, 1e-3),  # no algorithm can be sure of none at all
+            "noise": max(world.reward_noise.std, 1e-3),  # no algorithm can be sure of none at all
             "context_noise": 1.0,
             "theta_bound": max(1.0, float(np.linalg.norm(world.theta))),
             "feature_bound": max(1.0, float(np.linalg.norm(world.psi, axis=2).max())),

@@ -10,7 +10,6 @@ import numpy as np
 
 from guardband.checks import as_alpha
 from guardband.problems.base import NamedProblem, Panel, check_rank, cycled
-from guardband.problems.noise import as_noise
 from guardband.problems.world import World, rank_baseline
 
 __all__ = ["SafeSets", "Toy", "toy_safe_sets"]
@@ -34,8 +33,8 @@ class Toy(NamedProblem):
         M; tasks cycle over both features, the first, the second.
     baseline
         None: the action x of the paper; or a rank, 1 = best.
-    noise
-        The standard deviation of Gaussian reward noise, or a noise model.
+    reward_std
+        The standard deviation of the rewards' Gaussian noise, or a noise model.
     seed
         Changes nothing: there is one such world.
     """
@@ -67,7 +66,7 @@ class Toy(NamedProblem):
             chosen = np.zeros((self.agents, 1), np.int64)
         else:
             chosen = rank_baseline(phi, theta, tasks, self.baseline)
-        return World(phi, psi, theta, tasks, chosen, as_noise(self.noise))
+        return World(phi, psi, theta, tasks, chosen, self.reward_noise)
 
 
 class SafeSets(NamedTuple):

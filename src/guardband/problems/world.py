@@ -81,8 +81,8 @@ class World:
         One tuple of feature indices per agent.
     baseline
         (M, C): the baseline's action; ignored with a forecast.
-    noise
-        The reward noise.
+    reward_noise
+        The model of the reward noise.
     nature
         None: the tables as they are; or `Fresh`, or `Forecast`.
     """
@@ -92,7 +92,7 @@ class World:
     theta: Floats
     tasks: tuple[tuple[int, ...], ...]
     baseline: Ints
-    noise: RewardNoise
+    reward_noise: RewardNoise
     nature: Fresh | Forecast | None = None
 
     @property

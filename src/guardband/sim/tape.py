@@ -150,7 +150,7 @@ class Tape:
                 to_unit_length(directions)
             yield Draws(
                 contexts=drawn,
-                noise=self.world.noise.draw(noise, (n, agents)),
+                noise=self.world.reward_noise.draw(noise, (n, agents)),
                 zeta=directions,
                 coin=coin.random((n, agents)) if self.coins else nothing[:n],
                 rho=rho,

@@ -44,7 +44,7 @@ def simulated(tape: Tape, mode: str, shared: bool) -> gb.Results:
         tape.theta,
         tasks=TASKS,
         baseline=np.full((AGENTS, CONTEXTS), 2),
-        noise=gb.GaussianNoise(NOISE),
+        reward_noise=gb.problems.GaussianNoise(NOISE),
     )
     replay = gb.Replay(
         tape.contexts,

@@ -46,7 +46,7 @@ class Case:
     def entrants(self) -> Iterator[Algorithm]:
         """Yield the algorithms, told the true spread of noise and context: gates open."""
         made = self.problem
-        noise = made.build(0).noise.std
+        noise = made.build(0).reward_noise.std
         told: dict[str, Any] = {**made.assumptions(), "alpha": self.alpha, "ridge": RIDGE}
         told |= {"noise": noise, "constant": "tight", "spread": made.spread}
         # Guard-UCB's delta is for all agents together, the paper's for each of them.
