@@ -36,7 +36,7 @@ class Facts:
         every round brings its own.
     frozen
         Whether a context has the same true features in every round.
-    context_spread
+    context_noise
         The true standard deviation of (phi - psi)'theta, or half its range where it is bounded;
         knowledge about the problem, for constant="tight" only.
     size
@@ -52,7 +52,7 @@ class Facts:
     actions: int | None = None
     contexts: int | None = None
     frozen: bool = False
-    context_spread: float | None = None
+    context_noise: float | None = None
     size: int | None = None
 
     @property

@@ -33,7 +33,7 @@ FACTS = Facts(
     gap=np.full((2, 4), 0.1),
     actions=5,
     contexts=4,
-    context_spread=0.05,
+    context_noise=0.05,
 )
 
 
@@ -63,15 +63,15 @@ def test_the_usual_constants() -> None:
 
 def test_the_true_spread_is_knowledge_about_the_problem() -> None:
     fresh = SyntheticB(nature="fresh", psi_noise=0.2).build(0).facts(10)
-    assert fresh.context_spread == pytest.approx(0.2 * math.hypot(0.9, 0.4))
+    assert fresh.context_noise == pytest.approx(0.2 * math.hypot(0.9, 0.4))
     frozen = SyntheticB(psi_noise=0.2, contexts=400).build(0)
     lengths = [np.linalg.norm(theta) for theta in frozen.masked_theta]
     expected = 0.2 * np.sqrt(np.mean(np.square(lengths)))
-    assert frozen.facts(10).context_spread == pytest.approx(expected, rel=0.05)
+    assert frozen.facts(10).context_noise == pytest.approx(expected, rel=0.05)
     world = PROBLEMS["forecast"]().build(0)
     facts = world.facts(10)
     half = (world.realised.max(axis=0) - world.realised.min(axis=0)).max() / 2
-    assert facts.context_spread == pytest.approx(half)
+    assert facts.context_noise == pytest.approx(half)
     assert (facts.contexts, facts.frozen, fresh.contexts, fresh.frozen) == (None, False, 100, False)
     assert (frozen.facts(10).contexts, frozen.facts(10).frozen) == (400, True)
 
@@ -213,7 +213,7 @@ def test_a_test_says_nothing_about_directions_nobody_explored() -> None:
     features = np.zeros((1, 1, 3, 3))
     features[0, 0] = np.eye(3) * 0.5
     plan = gb.FedPE(noise=1e-6).plan(
-        Facts(((0, 1, 2),), 3, 100, actions=3, contexts=1, context_spread=0.0)
+        Facts(((0, 1, 2),), 3, 100, actions=3, contexts=1, context_noise=0.0)
     )
     phases = plan.method.begin(features, np.zeros(1, np.int64))  # type: ignore[union-attr]
     phases.sheet.gram[0] = np.diag([4.0, 4.0, 0.0])

@@ -98,12 +98,12 @@ def test_one_agent_sees_what_it_sees_in_the_fleet() -> None:
     assert single.step(3)[1] == step[1]["agent_2"]
 
 
-def test_a_forecast_is_announced_with_its_spread() -> None:
+def test_a_forecast_is_announced_with_its_half_range() -> None:
     env = BanditEnv(NATURES["forecast"], agent=1)
     seen, info = env.reset(seed=1)
     for _ in range(5):
         assert info["weights"].sum() == pytest.approx(1.0)
-        assert info["spread"].shape == (20,)
+        assert info["half_range"].shape == (20,)
         before = info
         seen, _, _, _, info = env.step(int(seen["baseline"]))
         assert info["context"] in before["contexts"]  # the hidden one, told afterwards

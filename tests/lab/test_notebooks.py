@@ -46,7 +46,7 @@ def test_everything_else_is_the_problem_itself():
     plain = gb.problem("synthetic-c", agents=3, baseline=11, psi_noise=0.01).build(5)
     for name in ("phi", "psi", "baseline", "theta"):
         assert_array_equal(getattr(theirs, name), getattr(plain, name))
-    assert theirs.facts(9).context_spread == plain.facts(9).context_spread
+    assert theirs.facts(9).context_noise == plain.facts(9).context_noise
     ours, other = (next(Tape(world, 50, 7).stretches()) for world in (theirs, plain))
     for name in ("contexts", "noise", "coin"):
         assert_array_equal(getattr(ours, name), getattr(other, name))

@@ -114,10 +114,11 @@ def test_spread_bounds_what_the_hidden_context_may_do() -> None:
         for m, task in enumerate(world.tasks):
             index = list(task)
             rewards = world.phi[now.support][:, :, index] @ world.theta[index]
-            spread = world.spread(m, now.support)
-            assert (np.ptp(rewards, axis=0) / 2 <= spread + 1e-12).all()
-            assert spread.max() < 0.5
-    assert_allclose(world.spread(0, np.array([3, 4]), 2.0), 2 * world.spread(0, np.array([3, 4])))
+            half = world.half_range(m, now.support)
+            assert (np.ptp(rewards, axis=0) / 2 <= half + 1e-12).all()
+            assert half.max() < 0.5
+    pair = np.array([3, 4])
+    assert_allclose(world.half_range(0, pair, 2.0), 2 * world.half_range(0, pair))
 
 
 def test_realised_and_expected_violations_differ() -> None:

@@ -92,12 +92,12 @@ class Assumptions:
             return self.noise, self.delta
         spread = self.context_noise
         if self.constant == "tight":
-            if facts.context_spread is None:
+            if facts.context_noise is None:
                 raise ValueError(
                     "constant='tight' needs the true spread of the hidden context, which only a "
                     "simulation knows; state what you assume by context_noise instead."
                 )
-            spread = facts.context_spread
+            spread = facts.context_noise
         return math.hypot(spread, self.noise), 0.5 * self.delta
 
 

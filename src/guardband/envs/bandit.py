@@ -25,7 +25,7 @@ class BanditEnv(gymnasium.Env):  # type: ignore[misc]  # Gymnasium's types are n
     `expected_reward` psi'theta, `realised_reward` phi'theta, `violation_expected` and
     `violation_realised`, `regret`, `regret_expected`, and the hidden `context`. Where a
     distribution over contexts was announced, `info` also has that of the new observation:
-    `contexts`, `weights`, and `spread`, (K,) bounds on how far phi'theta may vary, per unit of
+    `contexts`, `weights`, and `half_range`, (K,) bounds on how far phi'theta may vary, per unit of
     ||theta||.
 
     Parameters

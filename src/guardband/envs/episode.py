@@ -84,12 +84,12 @@ class Episode:
         }
 
     def announce(self, m: int) -> Info:
-        """Return what agent m may know of this round besides: a forecast, and its spread."""
+        """Return the forecast that agent m is given, and how far rewards may vary around it."""
         if not isinstance(self.world.nature, Forecast):
             return {}
         now = self._turn.round
-        spread = self.world.spread(m, now.support)
-        return {"contexts": now.support, "weights": now.weights, "spread": spread}
+        half = self.world.half_range(m, now.support)
+        return {"contexts": now.support, "weights": now.weights, "half_range": half}
 
     def play(self, m: int, action: Any) -> tuple[float, Info]:
         """Return agent m's reward for an action in this round, and the truth about it."""

@@ -203,7 +203,7 @@ class Setting:
             "noise": self.noise,
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
-            "spread": self.problem.spread,
+            "spread": self.problem.context_noise,
         }
         made: Algorithm = ALGORITHMS[name].informed(told, **more)
         return made
@@ -252,7 +252,7 @@ def remarks_of(row: Row, order: Order) -> list[str]:
     )
     lines.append(
         "Guard-UCB is told the same α, R and bound on ‖θ‖, the spread of ψ − φ "
-        f"({setting.problem.spread:.3g}), and not the baseline's reward."
+        f"({setting.problem.context_noise:.3g}), and not the baseline's reward."
     )
     return lines
 

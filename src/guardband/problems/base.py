@@ -131,7 +131,7 @@ class NamedProblem(ABC):
         return self.feature_length
 
     @property
-    def spread(self) -> float | None:
+    def context_noise(self) -> float | None:
         """A bound on what the hidden context adds to a reward; None: the round tells, or nobody."""
         return None
 
@@ -191,8 +191,8 @@ class NoisyFeatures(NamedProblem):
         return World(features, psi, theta, tasks, chosen, self.reward_noise)
 
     @property
-    def spread(self) -> float | None:
-        """The largest deviation of (phi - psi)'theta, a normal number."""
+    def context_noise(self) -> float | None:
+        """The largest standard deviation of (phi - psi)'theta, a normal number."""
         return self.psi_noise * max(1.0, self.theta_length)
 
     def _feature_bound(self) -> float:

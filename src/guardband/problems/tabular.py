@@ -97,7 +97,7 @@ class Tabular:
         }
 
     @property
-    def spread(self) -> float | None:
+    def context_noise(self) -> float | None:
         """A bound on what the hidden context adds to a reward: tables do not tell."""
         return None
 

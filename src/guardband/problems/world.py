@@ -177,12 +177,12 @@ class World:
             actions=self.phi.shape[1],
             contexts=None if isinstance(self.nature, Forecast) else len(self.phi),
             frozen=self.nature is None,
-            context_spread=self.context_spread,
+            context_noise=self.context_noise,
         )
 
     @property
-    def context_spread(self) -> float:
-        """How much the hidden context adds to the reward: the spread of (phi - psi)'theta.
+    def context_noise(self) -> float:
+        """How much the hidden context adds to the reward, (phi - psi)'theta.
 
         Its standard deviation, over the table where that is all there is; with a forecast half its
         range, which bounds every distribution over the contexts.
@@ -193,7 +193,7 @@ class World:
             return 0.5 * float((self.realised.max(axis=0) - self.realised.min(axis=0)).max())
         return float(np.sqrt(np.mean((self.realised - self.expected) ** 2)))
 
-    def spread(self, agent: int, contexts: Ints, bound: float = 1.0) -> Floats:
+    def half_range(self, agent: int, contexts: Ints, bound: float = 1.0) -> Floats:
         """Return (K,): what an agent may know of the hidden context if it is one of these.
 
         Half the range of phi'theta over the contexts, at most, for every ||theta|| <= `bound`.

@@ -80,7 +80,7 @@ class Place:
         assumed: dict[str, Any] = {**self.problem.assumptions(), "alpha": self.alpha}
         if self.noise is not None:
             assumed["noise"] = self.noise
-        return assumed | {"spread": self.problem.spread}
+        return assumed | {"spread": self.problem.context_noise}
 
     def told_the_spread(self) -> dict[str, Any]:
         """Return the same, with the spread where the paper's algorithms have a place for it.

@@ -121,7 +121,7 @@ def _told(*, tight: bool) -> dict[str, Any]:
     told: dict[str, Any] = {**made.assumptions(), "alpha": ALPHA, "delta": DELTA}
     if tight:
         told |= {"constant": "tight", "ridge": 0.05}
-        told["context_noise"] = made.build(WORLD).context_spread
+        told["context_noise"] = made.build(WORLD).context_noise
     return told
 
 
