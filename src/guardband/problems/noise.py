@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -121,7 +121,7 @@ NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise]] = {
 def as_noise(value: Any) -> RewardNoise:
     """Return a noise model: `value` itself, or Gaussian noise of that standard deviation."""
     if isinstance(value, Real):
-        return GaussianNoise(check_not_negative("reward_std", float(value)))
+        return GaussianNoise(check_not_negative("reward_std", cast(float, value)))
     if callable(getattr(value, "draw", None)) and hasattr(value, "std"):
         model: RewardNoise = value
         return model
