@@ -43,7 +43,7 @@ def agent(task: str, index: int, **changes: Any) -> dict[str, Any]:
             "baseline": n + 12 - int(0.8 * n),
             "observed": n - 5,
             "defaulted": 5,
-            "void": 0,
+            "discarded": 0,
             "late": 3,
             "orphan": 0,
             "duplicate": 0,

@@ -257,7 +257,7 @@ class Checker:
             assert set(kinds) <= {"learned", "explored", "baseline"}, f"I8: {kinds}"
             pending = [m for m in made if m.seq > branch.settled]
             ended = Counter(m.ended for m in made if m.seq <= branch.settled)
-            final = {int(End.OBSERVED), int(End.DEFAULTED), int(End.VOID), int(End.LOST)}
+            final = {int(End.OBSERVED), int(End.DEFAULTED), int(End.DISCARDED), int(End.LOST)}
             assert set(ended) <= final, f"I8: {branch.label} {ended}"
             assert len(made) == sum(ended.values()) + len(pending), f"I8: {branch.label}"
             assert all(m.k is None for m in pending), f"I8: {branch.label}: counted too early"

@@ -69,7 +69,7 @@ def test_rewards_of_forgotten_decisions_reach_no_other(tmp_path: Path) -> None:
     with pytest.raises(gb.UnknownDecisionError):
         one.observe(forgotten.id, 0.75)
     with pytest.raises(gb.UnknownDecisionError):
-        one.void(forgotten.id)
+        one.discard(forgotten.id)
     assert one.pending == 1
     one.observe(other.id, 0.25)
     assert journal_of(one).query("SELECT reward FROM outcome WHERE seq = 6") == [(0.25,)]

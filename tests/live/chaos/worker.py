@@ -102,8 +102,8 @@ class Life:
     def tell(self, name: str, raw: bytes) -> None:
         fate = fate_of(np.frombuffer(raw))
         try:
-            if fate.void:
-                self.agent.void(name)
+            if fate.discarded:
+                self.agent.discard(name)
                 return
             self.agent.observe(name, fate.reward)
             self.outside.note("O", name, raw.hex())

@@ -71,7 +71,7 @@ class Fate(NamedTuple):
 
     reward: float
     delay_s: float
-    void: bool
+    discarded: bool
     silent: bool  # the reward never comes
     repeated: bool  # it comes again
     contradicted: bool  # and then with another value
@@ -85,7 +85,7 @@ def fate_of(x: Floats) -> Fate:
     return Fate(
         reward=reward_of(x),
         delay_s=2.5 if late else 0.3 * slow * luck,
-        void=kind < 5,
+        discarded=kind < 5,
         silent=5 <= kind < 12,
         repeated=again < 26,
         contradicted=again >= 250,

@@ -95,7 +95,7 @@ def test_a_wrong_base_is_corrected_when_no_window_is_open(
     hands.wall += correction
     early = agent(tmp_path, rewards=RULES, clock=hands.clock("boot"))
     assert now(early) == now(one) == 1_100.0
-    one.void(decision.id)
+    one.discard(decision.id)
     late = agent(tmp_path, rewards=RULES, clock=hands.clock("boot"))
     assert now(late) == 1_100.0 + correction
     for each in (one, early):

@@ -20,7 +20,7 @@ def agent(folder: Path, **settings: object) -> gb.Agent:
 def test_a_decision_stands_for_its_id_and_yes_for_one(tmp_path: Path) -> None:
     live = agent(tmp_path / "gb", contexts="per-request", rewards={"order": "prompt"})
     live.observe(live.decide(MENU, 0), True)
-    live.void(live.decide(MENU, 0))
+    live.discard(live.decide(MENU, 0))
     assert live.pending == 0
     assert repr(live) == (
         "<LiveAgent 'tv': guard-ucb, 2 of 2 features, 2 decisions, 0 without a reward>"

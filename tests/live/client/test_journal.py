@@ -52,7 +52,7 @@ def check_kept(journal: Journal, lines: list[str]) -> None:
     for seq, reward in rewards.items():
         assert outcomes[seq] in ((End.HEARD, reward), (End.OBSERVED, reward))
     for seq in voids:
-        assert outcomes[seq][0] == End.VOID
+        assert outcomes[seq][0] == End.DISCARDED
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_processes_share_a_folder_as_one_stream(tmp_path: Path) -> None:
     counters = fresh.report().counters
     assert counters["decisions"] == 454
     assert counters["decisions"] == fresh.pending + sum(
-        counters[end] for end in ("observed", "defaulted", "void", "lost")
+        counters[end] for end in ("observed", "defaulted", "discarded", "lost")
     )
 
 
@@ -226,7 +226,7 @@ def test_a_journal_of_a_later_version_is_refused(tmp_path: Path) -> None:
     agent(tmp_path).close()
     path = tmp_path / "gb" / "agents" / "default" / "movies" / "journal.db"
     db = apsw.Connection(str(path))
-    assert db.execute("PRAGMA user_version").get == FORMAT == 2
+    assert db.execute("PRAGMA user_version").get == FORMAT == 3
     db.execute("PRAGMA user_version = 99")
     db.close()
     with pytest.raises(JournalError, match="upgrade guardband"):

@@ -43,7 +43,7 @@ def test_shadow_mode_logs_what_it_would_play_and_plays_the_baseline(tmp_path: Pa
         assert "shadow mode" in decision.reason
         for one, made in ((plain, wish), (shadow, decision)):
             one.observe(made.id, float(menu[made.action] @ THETA))
-    wishes = journal_of(shadow).query("SELECT wish FROM decision ORDER BY seq")
+    wishes = journal_of(shadow).query("SELECT shadow_action FROM decision ORDER BY seq")
     assert {w for (w,) in wishes} >= {0, 1, 2}  # it would have played others
     report = shadow.report()
     assert report.counters["shadow"] == report.counters["baseline"] == 150
@@ -230,7 +230,7 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
         one.observe(decision.id, 0.5)
     assert (one.counted, one.pending) == (0, 0)
     report = one.report()
-    assert report.reasons["no-config"] == report.counters["void"] == 5
+    assert report.reasons["no-config"] == report.counters["discarded"] == 5
     assert one.decide(MENU, 0).reason != made[0].reason
     one.close()
     # Known rules survive: a restart while nobody answers goes on learning.

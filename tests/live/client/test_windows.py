@@ -80,17 +80,17 @@ def test_prompt_counts_the_prefix_that_is_known(tmp_path: Path) -> None:
 def test_void_only_excludes(tmp_path: Path) -> None:
     one = agent(tmp_path)
     made = [one.decide(MENU, 0) for _ in range(3)]
-    one.void(made[1].id)
-    one.void(made[1].id)
+    one.discard(made[1].id)
+    one.discard(made[1].id)
     one.observe(made[0].id, 0.5)
     one.observe(made[2].id, 0.6)
     assert (one.counted, one.pending) == (2, 0)
-    with pytest.raises(gb.UnknownDecisionError, match="excluded by void"):
+    with pytest.raises(gb.UnknownDecisionError, match="discarded"):
         one.observe(made[1].id, 0.5)
     with pytest.raises(gb.UnknownDecisionError, match="ended before"):
-        one.void(made[0].id)
+        one.discard(made[0].id)
     report = one.report()
-    assert (report.counters["void"], report.counters["orphan"]) == (1, 1)
+    assert (report.counters["discarded"], report.counters["orphan"]) == (1, 1)
     assert report.counters["lost_baseline"] + report.counters["lost_learned"] == 1
 
 
@@ -116,7 +116,7 @@ def test_unknown_ids_are_orphans(tmp_path: Path) -> None:
         with pytest.raises(gb.UnknownDecisionError):
             one.observe(each, 0.5)
         with pytest.raises(gb.UnknownDecisionError):
-            one.void(each)
+            one.discard(each)
     assert one.report().counters["orphan"] == len(wrong)
     assert one.pending == 1
 
@@ -177,16 +177,16 @@ def test_the_clock_notices_when_it_is_set() -> None:
     order=st.sampled_from(["window", "prompt"]),
     age=st.floats(0, 20),
     heard=st.none() | st.floats(0, 1),
-    void=st.booleans(),
+    discarded=st.booleans(),
 )
 def test_how_a_decision_ends_in_a_window_does_not_depend_on_its_reward(
-    order: str, age: float, heard: float | None, void: bool
+    order: str, age: float, heard: float | None, discarded: bool
 ) -> None:
     rules = RewardSettings(order=order, window_s=10.0, default=0.5)
-    got = ending(rules, 100.0, heard, void, 100.0 + age)
+    got = ending(rules, 100.0, heard, discarded, 100.0 + age)
     over = 100.0 + age >= 110.0
-    if void:
-        assert got == Ending(End.VOID, 0.0)
+    if discarded:
+        assert got == Ending(End.DISCARDED, 0.0)
     elif over:
         want = (End.DEFAULTED, 0.5) if heard is None else (End.OBSERVED, heard)
         assert got == Ending(*want)
@@ -209,7 +209,7 @@ def test_whatever_happens_the_books_balance(data: st.DataObject, tmp_path_factor
     made: list[str] = []
     truth: dict[str, float] = {}
     for _ in range(data.draw(st.integers(1, 40))):
-        what = data.draw(st.sampled_from(["decide", "observe", "void", "pass", "sync"]))
+        what = data.draw(st.sampled_from(["decide", "observe", "discard", "pass", "sync"]))
         if what == "decide":
             made.append(one.decide(MENU, 0).id)
         elif what == "pass":
@@ -220,11 +220,11 @@ def test_whatever_happens_the_books_balance(data: st.DataObject, tmp_path_factor
             which = data.draw(st.sampled_from(made))
             reward = truth.setdefault(which, data.draw(st.sampled_from([0.0, 0.5, 1.0])))
             with contextlib.suppress(gb.UnknownDecisionError):
-                one.observe(which, reward) if what == "observe" else one.void(which)
+                one.observe(which, reward) if what == "observe" else one.discard(which)
     counters = one.report().counters
     assert counters["decisions"] == len(made)
     kinds = sum(counters[kind] for kind in ("learned", "explored", "baseline"))
-    ends = sum(counters[end] for end in ("observed", "defaulted", "void", "lost"))
+    ends = sum(counters[end] for end in ("observed", "defaulted", "discarded", "lost"))
     assert counters["decisions"] == kinds == ends + one.pending, "I8"
     assert one.counted == counters["observed"] + counters["defaulted"]
     check_journal(journal_of(one))

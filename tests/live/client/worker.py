@@ -26,7 +26,7 @@ def main(folder: Path, seed: int, count: int, background: bool) -> None:
         while waiting and rng.random() < 0.6:
             which = waiting.pop(int(rng.integers(len(waiting))))
             if rng.random() < 0.1:
-                one.void(which)
+                one.discard(which)
                 print(f"v {which}", flush=True)
             else:
                 reward = float(rng.integers(0, 5)) / 4.0

@@ -83,13 +83,13 @@ def check_journal(journal: Journal) -> None:
     )
     seqs = [row[0] for row in rows]
     assert seqs == list(range(last - len(rows) + 1, last + 1))
-    ended = {End.OBSERVED: 0, End.DEFAULTED: 0, End.VOID: 0, End.LOST: 0}
+    ended = {End.OBSERVED: 0, End.DEFAULTED: 0, End.DISCARDED: 0, End.LOST: 0}
     pending = 0
     for seq, _, _, _, _, how, _, _, k in rows:
         if seq > head.settled:
             pending += 1
             assert k is None
-            assert how in (None, End.HEARD, End.VOID)
+            assert how in (None, End.HEARD, End.DISCARDED)
         else:
             ended[End(how)] += 1
             assert (k is not None) == (how in (End.OBSERVED, End.DEFAULTED))

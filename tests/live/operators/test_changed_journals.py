@@ -65,7 +65,7 @@ def tamper_held_back(one: Any, seq: int) -> None:
 
 
 def tamper_wish(one: Any, seq: int) -> None:
-    change(one, "UPDATE decision SET wish = 2 WHERE seq = ?", seq)
+    change(one, "UPDATE decision SET shadow_action = 2 WHERE seq = ?", seq)
 
 
 def tamper_weight(one: Any, seq: int) -> None:
@@ -172,12 +172,12 @@ def waited(tmp_path: Path) -> tuple[Any, list[Any]]:
     one = agent(tmp_path, clock=hands.clock())
     made = live_on(one, 10)
     menu = menus(1)[0]
-    late, void, defaulted = (one.decide(menu, 0, 0.4) for _ in range(3))
-    one.void(void.id)
+    late, discarded, defaulted = (one.decide(menu, 0, 0.4) for _ in range(3))
+    one.discard(discarded.id)
     hands.pass_(601.0)
     one.observe(late.id, 0.25)
     sync(one)
-    made += [late, void, defaulted, *live_on(one, 10, seed=1)]
+    made += [late, discarded, defaulted, *live_on(one, 10, seed=1)]
     return one, made
 
 

@@ -41,10 +41,10 @@ def made(tmp_path: Path) -> tuple[Path, list[Any], list[Any]]:
     other = agent(tmp_path, task="tv", uses=[0, 2])
     mine, its = live_on(one, 40), live_on(other, 10, seed=3)
     menu = menus(1)[0]
-    late, void, pending = (one.decide(menu, 0, 0.4) for _ in range(3))
-    one.void(void.id)
+    late, discarded, pending = (one.decide(menu, 0, 0.4) for _ in range(3))
+    one.discard(discarded.id)
     hands.pass_(599.0)
-    mine += [late, void, pending]
+    mine += [late, discarded, pending]
     hands.pass_(2.0)
     one.observe(late.id, 0.25)
     one.sync()
@@ -80,7 +80,7 @@ def test_every_decision_has_a_row(made: Any, tmp_path: Path) -> None:
     for menu, decision in zip(menus(40), mine, strict=False):
         np.testing.assert_array_equal(rows[decision.id]["features"], menu)
     ends = [rows[decision.id]["outcome"] for decision in mine[-4:]]
-    assert ends == ["defaulted", "void", "defaulted", "pending"]
+    assert ends == ["defaulted", "discarded", "defaulted", "pending"]
     assert rows[mine[-4].id]["reward"] == 0.0
     assert rows[mine[-4].id]["late_reward"] == 0.25
     assert rows[mine[-3].id]["reward"] is None
@@ -112,7 +112,7 @@ def test_inverse_propensities_are_right_where_there_is_overlap(tmp_path: Path) -
     count = 0
     for _ in range(300):
         decision = one.decide(menu, 0, 0.4)
-        one.void(decision.id)
+        one.discard(decision.id)
         if decision.propensity < 1.0:
             total[decision.action] += 1.0 / decision.propensity
             count += 1

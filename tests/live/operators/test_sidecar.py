@@ -87,8 +87,10 @@ def test_the_same_reward_again_another_reward_and_void(tmp_path: Path) -> None:
             assert client.post("/v1/reward", json={"id": first, "reward": 0.5}).status_code == 200
         other = client.post("/v1/reward", json={"id": first, "reward": 0.6})
         assert (other.status_code, other.json()["code"]) == (409, "other_reward")
-        void = client.post("/v1/reward", json={"id": second, "void": "the page was never shown"})
-        assert void.json() == {"id": second, "status": "void"}
+        discarded = client.post(
+            "/v1/reward", json={"id": second, "discard": "the page was never shown"}
+        )
+        assert discarded.json() == {"id": second, "status": "discarded"}
         gone = client.post("/v1/reward", json={"id": second, "reward": 0.6})
         assert (gone.status_code, gone.json()["code"]) == (404, "unknown_decision")
         assert gone.headers["content-type"] == "application/problem+json"
@@ -151,7 +153,7 @@ def test_junk_is_refused_and_changes_nothing(tmp_path: Path) -> None:
             assert answer.status_code in (400, 422), (name, answer.text)
             told = answer.json()
             assert told.keys() >= {"type", "title", "status", "detail", "code"}
-        for body in (b"{}", b'{"id": "x"}', b'{"id": "x", "reward": 1, "void": "y"}', b"null"):
+        for body in (b"{}", b'{"id": "x"}', b'{"id": "x", "reward": 1, "discard": "y"}', b"null"):
             answer = client.post("/v1/reward", content=body, headers=JSON)
             assert answer.status_code == 422
         for ident in ("x", "movies-00000000-1", "movies-" + "9" * 150, "é" * 50):

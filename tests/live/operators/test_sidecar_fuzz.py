@@ -31,7 +31,7 @@ def test_every_answer_is_in_the_document(tmp_path: Path, method: str, path: str)
     def honest(draw: Callable[..., Any]) -> dict[str, Any]:
         if path == "/v1/decide":
             return {"features": MENU, "baseline": draw(st.integers(0, 5)), "baseline_reward": 0.3}
-        end = {"reward": draw(st.floats(0.0, 1.0))} if draw(st.integers(0, 3)) else {"void": "x"}
+        end = {"reward": draw(st.floats(0.0, 1.0))} if draw(st.integers(0, 3)) else {"discard": "x"}
         return {"id": draw(st.sampled_from(ids)), **end}
 
     def feed(case: Any, draw: Callable[..., Any], _: str | None) -> None:

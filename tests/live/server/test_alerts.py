@@ -30,7 +30,7 @@ def ids(space: SpaceSettings = SPACE, **agent) -> list[tuple[str, str]]:
 def test_a_healthy_agent_raises_none() -> None:
     healthy = TaskFacts(
         task="movies",
-        counters={"observed": 1000, "defaulted": 20, "void": 5},
+        counters={"observed": 1000, "defaulted": 20, "discarded": 5},
         sums={"lead": 100.0, "counted": 1020},
         gauges={
             "margin_min": 0.0,
@@ -57,7 +57,7 @@ def test_a_healthy_agent_raises_none() -> None:
         ({"last_seen_s": 1.0, "gauges": {"lease_s": 249.0}}, ("lease", "ticket")),
         ({"gauges": {"oldest_pending_s": 1201.0}}, ("pending", "ticket")),
         ({"counters": {"observed": 94, "defaulted": 6}}, ("informative-loss", "page")),
-        ({"counters": {"observed": 94, "orphan": 3, "void": 3}}, ("informative-loss", "page")),
+        ({"counters": {"observed": 94, "orphan": 3, "discarded": 3}}, ("informative-loss", "page")),
     ],
 )
 def test_one_fact_one_alert(facts, alert) -> None:
@@ -106,8 +106,8 @@ def test_silence_that_means_the_default_is_no_loss() -> None:
     assert ids(clicks, counters=silent) == []
     page = [("informative-loss", "page")]
     assert ids(clicks, counters=silent | {"orphan": 600}) == page
-    assert ids(clicks, counters=silent | {"void": 600}) == page
-    assert ids(clicks, counters=silent | {"orphan": 200, "void": 200}) == []
+    assert ids(clicks, counters=silent | {"discarded": 600}) == page
+    assert ids(clicks, counters=silent | {"orphan": 200, "discarded": 200}) == []
 
 
 def test_the_meaning_of_silence_is_no_part_of_what_data_mean() -> None:

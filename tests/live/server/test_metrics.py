@@ -56,7 +56,7 @@ REPORT = {
         "baseline": 3,
         "observed": 7,
         "defaulted": 2,
-        "void": 1,
+        "discarded": 1,
         "late": 4,
         "orphan": 5,
         "duplicate": 6,
@@ -113,7 +113,7 @@ def test_every_metric_has_its_value(tmp_path) -> None:
 
     for kind, count in (("learned", 6), ("explored", 1), ("baseline", 3)):
         assert value("decisions_total", kind=kind, **own) == count
-    for outcome in ("observed", "defaulted", "void", "late", "orphan", "duplicate"):
+    for outcome in ("observed", "defaulted", "discarded", "late", "orphan", "duplicate"):
         expected = REPORT["counters"][outcome]
         assert value("observations_total", outcome=outcome, **own) == expected
     assert value("conservative_reason_total", reason="careful", **own) == 2

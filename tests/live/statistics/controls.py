@@ -138,7 +138,7 @@ def play(control: Control, seed: int) -> Outcome:
             learner.load(closed.total, empty_sums(DIM), nothing())
             learner.set_level(shares[0], epoch, 0)
     outcome.distance = distance(learner)
-    counters = {"observed": outcome.seen - outcome.lost, "void": outcome.lost}
+    counters = {"observed": outcome.seen - outcome.lost, "discarded": outcome.lost}
     said = TaskFacts(task="task-0", counters=counters, invalid=len(outcome.refused))
     outcome.alerts = {alert.id for alert in alerts_of(Facts(space=space, agents=[said]))}
     return outcome

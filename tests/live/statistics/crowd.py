@@ -83,7 +83,7 @@ class Waiting(NamedTuple):
     awaited: Awaited
     reward: float
     arrives: int
-    void: bool
+    discarded: bool
 
 
 @dataclass
@@ -199,11 +199,11 @@ class Crowd:
         while agent.waiting:
             first = agent.waiting[0]
             heard = first.reward if first.arrives <= t else None
-            how = ending(self.space.rewards, float(first.at), heard, first.void, float(t))
+            how = ending(self.space.rewards, float(first.at), heard, first.discarded, float(t))
             if how is None:
                 return
             agent.waiting.popleft()
-            if how.end is End.VOID:
+            if how.end is End.DISCARDED:
                 continue
             agent.n += 1
             entry = agent.chain.since

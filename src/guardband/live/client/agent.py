@@ -292,7 +292,7 @@ class LiveAgent(Agent):
         if self._desk.due:
             self._courier.wake()
 
-    def void(self, decision_id: str | Decision) -> None:
+    def discard(self, decision_id: str | Decision) -> None:
         """Exclude a decision; only for causes that do not depend on its reward."""
         self._come_to()
         self._desk.close(as_id(decision_id), None)

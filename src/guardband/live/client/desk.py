@@ -1,4 +1,4 @@
-"""What a live agent's user does: decide, observe, void; and how decisions end.
+"""What a live agent's user does: decide, observe, discard; and how decisions end.
 
 Nothing here touches the network, and nothing waits for a disk.
 """
@@ -26,7 +26,8 @@ PLACES = {
     for i, kind in enumerate(KINDS)
     for j, end in enumerate(ENDS)
 }
-HEARD, OBSERVED, VOID = int(End.HEARD), int(End.OBSERVED), int(End.VOID)  # quicker to compare
+# Plain numbers are quicker to compare.
+HEARD, OBSERVED, DISCARDED = int(End.HEARD), int(End.OBSERVED), int(End.DISCARDED)
 
 
 class OtherRewardError(ValueError):
@@ -58,12 +59,12 @@ class Desk(Exchange):
         seq = self.last + 1
         group = self.learner.group
         coin = group.next_coin[0]
-        key, wish, why = None if self.free else self.held_back(), None, None
+        key, shadow_action, why = None if self.free else self.held_back(), None, None
         if key is None:
             v = self.learner.decide(request, seq, coin)
         else:
             more = self.paused if key == "paused" else None
-            v, wish, why = self.learner.stand_back(request, seq, coin, key, more)
+            v, shadow_action, why = self.learner.stand_back(request, seq, coin, key, more)
         awaited = v.awaited
         x, now, careful = awaited.x.tobytes(), self.clock.now(), int(awaited.conservative)
         self.journal.add(
@@ -78,7 +79,7 @@ class Desk(Exchange):
                 v.action,
                 v.kind,
                 v.reason,
-                wish,
+                shadow_action,
                 request.baseline,
                 request.reward,
                 coin,
@@ -155,7 +156,7 @@ class Desk(Exchange):
         ):
             self._end(kept, OBSERVED, reward, now, awaited)
         else:
-            self.journal.end(seq, VOID if reward is None else HEARD, reward, now, first=True)
+            self.journal.end(seq, DISCARDED if reward is None else HEARD, reward, now, first=True)
             self.heard += 1
         if self.heard and (self.rules.order == "prompt" or reward is None):
             self._advance(now)
@@ -180,15 +181,15 @@ class Desk(Exchange):
     ) -> Exception | None:
         """Answer to a reward, or an exclusion, of a decision that has ended or has a reward."""
         if reward is None:
-            if kept is not None and kept.ended == End.VOID:
+            if kept is not None and kept.ended == End.DISCARDED:
                 return None
             return UnknownDecisionError(f"decision {decision_id!r} has ended before.")
         if kept is None:  # forgotten
             self.journal.count(self.stream, "late")
             return None
-        if kept.ended in (End.VOID, End.LOST):
+        if kept.ended in (End.DISCARDED, End.LOST):
             self.journal.count(self.stream, "orphan")
-            how = "excluded by void" if kept.ended == End.VOID else "lost with a stream in conflict"
+            how = "discarded" if kept.ended == End.DISCARDED else "lost with a stream in conflict"
             return UnknownDecisionError(f"decision {decision_id!r} was {how} before.")
         missed = kept.ended == End.DEFAULTED or kept.reward is None
         had = kept.late if missed else kept.reward
@@ -222,12 +223,12 @@ class Desk(Exchange):
             if kept is None:
                 return done
             # Decisions made before the rules were known cannot count.
-            void = kept.ended == End.VOID or (kept.config == 0 and kept.ended is not None)
-            how = ending(self.rules, kept.at, kept.reward, void, now)
+            discarded = kept.ended == End.DISCARDED or (kept.config == 0 and kept.ended is not None)
+            how = ending(self.rules, kept.at, kept.reward, discarded, now)
             if how is None:
                 return done
             self.heard -= kept.ended is not None
-            end = VOID if kept.config == 0 else int(how.end)
+            end = DISCARDED if kept.config == 0 else int(how.end)
             self._end(kept, end, how.reward, now)
         return BATCH
 
@@ -239,7 +240,7 @@ class Desk(Exchange):
         self.fresh.pop(kept.seq, None)  # somebody has touched it now
         tally = self.tally
         tally[PLACES[kept.kind, end]] += 1.0
-        if end == VOID:
+        if end == DISCARDED:
             self.journal.end(kept.seq, end, None, now)
             return
         n = self.n = self.n + 1

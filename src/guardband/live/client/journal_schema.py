@@ -9,7 +9,7 @@ from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 2
+FORMAT = 3
 COLUMNS = 27  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -69,4 +69,6 @@ MIGRATIONS = (
     INSERT INTO level SELECT id, (SELECT coalesce(max(seq), 0) + 1 FROM decision), delta_share, 2
         FROM stream WHERE delta_share IS NOT NULL;
     """,
+    # What shadow mode would have played.
+    "ALTER TABLE decision RENAME COLUMN wish TO shadow_action;",
 )

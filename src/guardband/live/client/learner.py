@@ -24,7 +24,7 @@ class Ruled(NamedTuple):
     """What is played, and what the algorithm would have played, where that was not allowed."""
 
     played: Verdict
-    wish: int | None
+    shadow_action: int | None
     why: str | None  # in a sentence, where the reason's own does not say all
 
 
@@ -143,14 +143,14 @@ class Learner:
         `key` is the reason, and `more` is said beside its sentence.
         What is learned from it is what the baseline's own features teach.
         """
-        wished = self.decide(request, turn, coin) if key == "shadow" else None
+        shadow = self.decide(request, turn, coin) if key == "shadow" else None
         plain = self.decide(only_baseline(request), turn, coin)
         kept = np.zeros(request.menu.shape[1], np.bool_)
         kept[request.baseline] = True
         why = sentence(key) if more is None else f"{sentence(key)}: {more}"
-        if wished is not None:
-            kept = wished.kept
-            why += f"; it would have played action {wished.action}: {sentence(wished.reason)}"
+        if shadow is not None:
+            kept = shadow.kept
+            why += f"; it would have played action {shadow.action}: {sentence(shadow.reason)}"
         played = plain._replace(
             action=request.baseline,
             kind="baseline",
@@ -160,7 +160,7 @@ class Learner:
             certificate="baseline",
             kept=kept,
         )
-        return Ruled(played, None if wished is None else wished.action, why)
+        return Ruled(played, None if shadow is None else shadow.action, why)
 
     def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
         """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""

@@ -24,7 +24,7 @@ from guardband.live.protocol.sums import sums_of
 
 __all__ = ["ENDS", "SUMS", "Held", "Ledger", "Setup"]
 
-ENDS = (End.OBSERVED, End.DEFAULTED, End.VOID)
+ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
 SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
 TALLY = bytes(8 * (len(KINDS) * len(ENDS) + len(SUMS)))
 

@@ -1,7 +1,7 @@
 """When a decision counts, and with which reward; and the clock by which that is judged.
 
-Every decision ends in one of four ways: observed, defaulted, void, or lost (with a stream that was
-given up). They end in the order in which they were made: whether and when an observation counts
+Every decision ends in one of four ways: observed, defaulted, discarded, or lost (with a stream that
+was given up). They end in the order in which they were made: whether and when an observation counts
 must not depend on what it was.
 """
 
@@ -48,19 +48,19 @@ class End(IntEnum):
     HEARD = 0  # the reward is here, but it is not this decision's turn yet
     OBSERVED = 1
     DEFAULTED = 2
-    VOID = 3
+    DISCARDED = 3
     LOST = 4
 
 
 class Ending(NamedTuple):
-    """A decision counts now, with this reward; a void one does not count."""
+    """A decision counts now, with this reward; a discarded one does not count."""
 
     end: End
     reward: float
 
 
 def ending(
-    rules: RewardSettings, decided_at: float, heard: float | None, void: bool, now: float
+    rules: RewardSettings, decided_at: float, heard: float | None, discarded: bool, now: float
 ) -> Ending | None:
     """Return how the oldest open decision ends, or None: it has to wait.
 
@@ -72,11 +72,11 @@ def ending(
         Seconds, by the agent's clock.
     heard
         The reward that came within the window, if one did.
-    void
+    discarded
         Whether the decision was excluded.
     """
-    if void:
-        return Ending(End.VOID, 0.0)
+    if discarded:
+        return Ending(End.DISCARDED, 0.0)
     if now < decided_at + rules.window_s and (heard is None or rules.order == "window"):
         return None
     return Ending(End.DEFAULTED, rules.default) if heard is None else Ending(End.OBSERVED, heard)

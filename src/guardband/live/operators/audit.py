@@ -268,7 +268,7 @@ def _compare(rebuilt: Rebuilt, ruled: Ruled, choices: tuple[Choice, ...]) -> lis
     awaited = verdict.awaited
     exact = {name: getattr(verdict, name) for name in EXACT} | {
         "reason": verdict.reason,
-        "wish": ruled.wish,
+        "shadow_action": ruled.shadow_action,
         "careful": int(awaited.conservative),
     }
     close = {name: getattr(verdict, name) for name in CLOSE} | {"guess": awaited.guess}

@@ -166,8 +166,8 @@ class _Words:
         if k == played:
             return "played"
         if row["reason"] in HELD_BACK:
-            wish = ": it is what would have been played" if row["wish"] == k else ""
-            return f"only the baseline was allowed ({row['reason']}){wish}"
+            shadow = ": it is what would have been played" if row["shadow_action"] == k else ""
+            return f"only the baseline was allowed ({row['reason']}){shadow}"
         name = "the baseline: " if k == self.request.baseline else ""
         if self.guard:
             return name + self._guarded(k)

@@ -38,11 +38,11 @@ What these rows can tell about a policy that did not run:
   independent samples do not hold; estimates that weight each row by its own propensity do.
 - outcome = defaulted means that no reward came in time: reward is the space's default, not an
   observation. If rewards go missing more often where they are low (or high), neither keeping nor
-  dropping these rows is right, and no propensity mends it. Compare the shares of defaulted, void
-  and late rows by kind and by action first. void is harmless only if its causes have nothing to
-  do with rewards.
-- Rows of shadow mode, pauses and expired leases play the baseline for certain; `wish` is what would
-  have been played, without a reward.
+  dropping these rows is right, and no propensity mends it. Compare the shares of defaulted,
+  discarded and late rows by kind and by action first. Discarding is harmless only if its causes
+  have nothing to do with rewards.
+- Rows of shadow mode, pauses and expired leases play the baseline for certain; `shadow_action` is
+  what would have been played, without a reward.
 - Tasks and epochs share data: rows of one export are not independent across tasks.
 """
 
@@ -71,7 +71,7 @@ COLUMNS = (
     Column("action", "int64", "the row of features that was played"),
     Column("kind", "string", "learned, explored or baseline"),
     Column("reason", "string", "why, by its short key"),
-    Column("wish", "int64", "shadow mode: what would have been played"),
+    Column("shadow_action", "int64", "shadow mode: what would have been played"),
     Column("baseline", "int64", "the row that the baseline would play"),
     Column("baseline_reward", "double", "its expected reward, where it was reported"),
     Column("coin", "double", "the uniform number by which a random choice was made"),
@@ -85,7 +85,9 @@ COLUMNS = (
     Column("promise", "string", "what is promised: play, policy, baseline or none"),
     Column("certificate", "string", "by what"),
     Column(
-        "outcome", "string", "observed, defaulted, void, lost, heard (not counted yet), pending"
+        "outcome",
+        "string",
+        "observed, defaulted, discarded, lost, heard (not yet counted), pending",
     ),
     Column("reward", "double", "the reward; where defaulted, the space's default"),
     Column("counted_as", "int64", "as which observation of its stream it counts"),
@@ -96,7 +98,18 @@ COLUMNS = (
 )
 
 AS_IT_IS = (
-    *("seq", "round", "epoch", "action", "kind", "reason", "wish", "baseline", "coin", "mean"),
+    *(
+        "seq",
+        "round",
+        "epoch",
+        "action",
+        "kind",
+        "reason",
+        "shadow_action",
+        "baseline",
+        "coin",
+        "mean",
+    ),
     *("baseline_reward", "propensity", "floor", "margin", "promise", "certificate"),
 )
 ROWS = """

@@ -109,7 +109,7 @@ def _rules_from(spaces: dict[int, SpaceSettings], version: int) -> _Rules:
 def _oddities(row: _Row, settled: int, rules: _Rules, fresh: int) -> Iterator[str]:
     """Yield what is wrong with how a decision ended; `fresh` is the last stream from nothing."""
     if row.seq > settled:
-        if row.ended not in (None, End.HEARD, End.VOID):
+        if row.ended not in (None, End.HEARD, End.DISCARDED):
             yield "ended before its turn"
     elif row.ended is None:
         yield "has no outcome although later ones ended"
@@ -134,12 +134,12 @@ def _odd_rewards(row: _Row, rules: _Rules) -> Iterator[str]:
             yield "has another reward than the default"
         if not row.ended_at >= row.at + rules.shortest:
             yield "has the default although its window was not over"
-    elif row.ended == End.VOID and row.reward is not None:
-        yield "has a reward although it is void"
+    elif row.ended == End.DISCARDED and row.reward is not None:
+        yield "has a reward although it was discarded"
     if row.late is None:
         return
     waits = row.ended == End.HEARD and row.reward is None
-    unruled = row.ended == End.VOID and not row.config  # made before the rules were known
+    unruled = row.ended == End.DISCARDED and not row.config  # made before the rules were known
     if not (row.ended in (End.DEFAULTED, End.LOST) or waits or unruled):
         yield "has a late reward although it did not end without one"
     if not rules.low <= row.late <= rules.high:
@@ -195,7 +195,7 @@ def _miscounted(journal: Journal, head: Head, rows: list[_Row]) -> Iterator[str]
 
 
 def _as_tallied(head: Head, rows: list[_Row]) -> bool:
-    """Tell whether decisions ended as the head has counted; without void ones in later streams."""
+    """Tell whether decisions ended as the head has counted; discarded ones in stream 1 only."""
     size = len(KINDS) * len(ENDS)
     numbers = np.frombuffer(head.tally)
     ended = Counter((row.kind, row.ended) for row in rows if row.seq <= head.settled)

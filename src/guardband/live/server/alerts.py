@@ -35,7 +35,7 @@ OPEN_DEADLINES = 5.0
 PENDING_WINDOWS = 2.0
 RECENT_S = 86_400.0  # how long a conflict, a refused increment or a restore is shown
 
-LOSSES = ("defaulted", "void", "orphan")
+LOSSES = ("defaulted", "discarded", "orphan")
 
 
 class Judged(Protocol):

@@ -78,11 +78,11 @@ class RewardBody(Strict):
     reward: float
 
 
-class VoidBody(Strict):
+class DiscardBody(Strict):
     """A decision that does not count, for a cause that has nothing to do with its reward."""
 
     id: Ident
-    void: Annotated[Words, Field(min_length=1, description="why")]
+    discard: Annotated[Words, Field(min_length=1, description="why")]
 
 
 class DecisionReply(BaseModel):
@@ -107,7 +107,7 @@ class Accepted(BaseModel):
     """It is written down."""
 
     id: str
-    status: Literal["kept", "void"]
+    status: Literal["kept", "discarded"]
 
 
 class Health(BaseModel):
@@ -140,13 +140,13 @@ def decide(body: DecideBody, request: Request) -> DecisionReply:
 
 
 @router.post("/v1/reward", responses=answers(*USUAL, 409))
-def reward(body: RewardBody | VoidBody, request: Request) -> Accepted:
+def reward(body: RewardBody | DiscardBody, request: Request) -> Accepted:
     """Take in the reward of a decision, or exclude it; sending it again changes nothing."""
     agent = _agent(request)
-    if isinstance(body, VoidBody):
-        agent.void(body.id)
-        log("void", id=body.id, why=body.void)
-        return Accepted(id=body.id, status="void")
+    if isinstance(body, DiscardBody):
+        agent.discard(body.id)
+        log("discarded", id=body.id, why=body.discard)
+        return Accepted(id=body.id, status="discarded")
     agent.observe(body.id, body.reward)
     return Accepted(id=body.id, status="kept")
 

@@ -217,7 +217,7 @@ function alive(summary, agents) {
   const heard = `${agents.length - stale.length} of ${agents.length} agents`;
   const since = summary.epoch ? `Pooled ${span(summary.epoch_age_s)} ago.` : "Not pooled yet.";
   const decided = sum(agents, (a) => a.counters.decisions);
-  const gone = sum(agents, (a) => (a.counters.defaulted ?? 0) + (a.counters.void ?? 0)
+  const gone = sum(agents, (a) => (a.counters.defaulted ?? 0) + (a.counters.discarded ?? 0)
     + (a.counters.orphan ?? 0) + (a.counters.lost ?? 0));
   const missing = `${percent(decided ? gone / decided : 0)} of the rewards went missing.`;
   if (stale.length === agents.length) {
