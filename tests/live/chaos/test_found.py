@@ -29,7 +29,7 @@ def test_a_reward_after_its_window_leaves_what_was_counted(tmp_path: Path) -> No
     one: Any = agent(tmp_path, clock=hands.clock(), rewards={"window_s": 10.0, "default": 0.25})
     decision = one.decide(MENU, 0)
     hands.pass_(11.0)
-    one._desk.settle()
+    one._store.settle()
     assert one.counted == 1
     one.observe(decision.id, 0.75)
     row = journal_of(one).query("SELECT ended, reward, k, late FROM outcome")
@@ -80,19 +80,19 @@ def test_a_call_for_an_epoch_that_got_lost_is_repeated(tmp_path: Path) -> None:
     """Found in seed 3: it was, but only half a minute later."""
     one: Any = agent(tmp_path, sync={"trigger": "ratio", "growth": 0.01})
     live_on(one, 30)
-    upload = one._courier.link.upload
+    upload = one._worker.link.upload
 
     def lost(*_: Any) -> Any:
         raise Unreachable("the request was lost")
 
-    one._courier.link.upload = lost
+    one._worker.link.upload = lost
     for _ in range(2):
         with pytest.raises(Unreachable):
             one.sync()
-    one._courier.link.upload = upload
+    one._worker.link.upload = upload
     one.sync()
     assert one.epoch == 1
-    assert one._desk.chain.since.n == 30
+    assert one._store.chain.since.n == 30
 
 
 @pytest.mark.parametrize("make", [Journal, SqliteStore])
@@ -114,6 +114,6 @@ def test_a_new_file_can_be_opened_by_several_at_once(make: Any, tmp_path: Path) 
 def test_waits_for_news_are_shorter_than_the_lease(tmp_path: Path) -> None:
     """Found while the harness was written: with a short lease it ran out during a quiet wait."""
     one: Any = agent(tmp_path, lease_s=3.0, sync={"live_s": 30.0})
-    assert one._courier._longest_wait() <= 1.0
+    assert one._worker._longest_wait() <= 1.0
     other: Any = agent(tmp_path / "other", sync={"live_s": 9.0})
-    assert other._courier._longest_wait() <= 3.0
+    assert other._worker._longest_wait() <= 3.0

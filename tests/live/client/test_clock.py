@@ -26,7 +26,7 @@ def kept(one: Any) -> dict[str, Any] | None:
 
 
 def now(one: Any) -> float:
-    return one._desk.clock.now()
+    return one._store.clock.now()
 
 
 @pytest.mark.parametrize("order", ["window", "prompt"])
@@ -41,13 +41,13 @@ def test_workers_from_before_and_after_a_correction_agree(
     hands.pass_(1.0)
     hands.wall += correction
     other = agent(tmp_path, rewards=rules, clock=hands.clock("boot"))
-    assert other._desk.settle() == 0
+    assert other._store.settle() == 0
     assert now(other) == now(one) == 1e9 + 1.0
     for decision in made:
         one.observe(decision.id, 0.5)
     late = other.decide(MENU, 0)
     hands.pass_(600.0)
-    one._desk.settle()
+    one._store.settle()
     assert one.counted == 6
     other.observe(late.id, 0.5)
     counters = one.report().counters
@@ -62,10 +62,10 @@ def test_the_system_clock_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3_600.0)
     other = agent(tmp_path)
-    assert other._desk.clock._base == one._desk.clock._base
+    assert other._store.clock._base == one._store.clock._base
     assert abs(now(one) - real()) < 60.0
-    assert other._desk.clock.jump() == pytest.approx(3_600.0, abs=60.0)  # and it is said once
-    assert other._desk.clock.jump() == 0.0
+    assert other._store.clock.jump() == pytest.approx(3_600.0, abs=60.0)  # and it is said once
+    assert other._store.clock.jump() == 0.0
 
 
 @pytest.mark.parametrize("ahead", [-5_000.0, 0.0, 5_000.0])
@@ -101,7 +101,7 @@ def test_a_wrong_base_is_corrected_when_no_window_is_open(
     for each in (one, early):
         assert each.pending == 0  # it looks at the journal
         assert now(each) == now(late)
-        assert each._desk.clock.jump() == 0.0
+        assert each._store.clock.jump() == 0.0
 
 
 def test_clocks_of_unknown_origin_are_not_shared(tmp_path: Path) -> None:

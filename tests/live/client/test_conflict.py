@@ -19,7 +19,7 @@ MENU = menus(1)[0]
 
 def upload(one: Any) -> None:
     """Hand in everything now, whatever the clock says."""
-    one._courier._done.clear()
+    one._worker._done.clear()
     one.sync()
 
 
@@ -167,8 +167,8 @@ def test_the_sum_in_use_never_counts_an_observation_twice(tmp_path: Path) -> Non
         for each in (one, other, one):
             upload(each)
         for each in (one, other):
-            desk = each._desk
-            own, pooled = desk.learner.state.own.scalars[0], desk.learner.group.pooled.scalars[0]
+            store = each._store
+            own, pooled = store.learner.state.own.scalars[0], store.learner.group.pooled.scalars[0]
             assert own + pooled <= one.counted + other.counted
             assert own + pooled >= each.counted
     assert one.epoch == other.epoch > 0

@@ -12,8 +12,8 @@ from live.client.world import agent, live_on, menus
 
 import guardband as gb
 from guardband.live import Refused, SpaceSettings
-from guardband.live.client.chain import Step, Verdict
 from guardband.live.client.learner import delta_share
+from guardband.live.client.stream_state import Effect, Transition
 from guardband.live.link import link_to
 
 MENU = menus(1)[0]
@@ -29,8 +29,8 @@ def test_the_first_agent_makes_the_space_and_the_next_joins(tmp_path: Path) -> N
     )
     assert isinstance(one, gb.Agent)
     assert isinstance(other, gb.Agent)
-    assert other._desk.setup.uses == (0, 2)
-    assert other._desk.space.alpha == 0.3
+    assert other._store.setup.uses == (0, 2)
+    assert other._store.space.alpha == 0.3
     assert other.decide(MENU[:, :2], 0).kind == "baseline"
     assert one.name == "movies"
     assert one.state_dir == tmp_path / "gb" / "agents" / "default" / "movies"
@@ -82,7 +82,7 @@ def test_an_algorithm_says_what_the_space_is(tmp_path: Path) -> None:
         task="a",
         background=False,
     )
-    space = one._desk.space
+    space = one._store.space
     assert (space.alpha, space.noise, space.mode, space.contexts) == (
         0.2,
         0.3,
@@ -152,11 +152,11 @@ def test_a_conflict_begins_a_set_of_data_of_its_own(tmp_path: Path) -> None:
     """Delta is used up by it as by an epoch: the radius grows."""
     one = agent(tmp_path)
     live_on(one, 3)
-    before = float(one._desk.learner.group.engine.settings[0][16])
-    with one._desk as desk:
-        desk._go_on(Step(desk.whole_chain().anew(str(uuid.uuid4())), Verdict.CONFLICT))
+    before = float(one._store.learner.group.engine.settings[0][16])
+    with one._store as store:
+        store._go_on(Transition(store.whole_chain().anew(str(uuid.uuid4())), Effect.CONFLICT))
     one.sync()  # registers: the second stream, with 1 / (2 * 3) for 1 / 2
-    after = float(one._desk.learner.group.engine.settings[0][16])
+    after = float(one._store.learner.group.engine.settings[0][16])
     p = one.epoch + 2
     grown = 2.0 * math.log(p * (p + 1) / ((p - 1) * p)) + 2.0 * math.log(3.0)
     assert after - before == pytest.approx(grown, abs=1e-9)
@@ -167,7 +167,7 @@ def test_the_level_is_what_the_kernels_use(tmp_path: Path) -> None:
     one = agent(tmp_path, mode="strict")
     menu = MENU.copy()
     decision = one.decide(menu, 0)
-    space = one._desk.space
+    space = one._store.space
     # First task: w = 1/2; first set: 1/(1 * 2); nobody is left out: 1/2; two radii: 1/2.
     delta = space.delta * 0.5 / (1 * 2) / 2 / 2
     ridge = 1.0

@@ -143,10 +143,10 @@ def test_what_is_in_no_epoch_yet_counts_after_a_restart(tmp_path: Path) -> None:
     one = agent(tmp_path, sync=never)
     for step in range(3):
         live_on(one, 10, seed=step)
-        one._courier._done.clear()
+        one._worker._done.clear()
         one.sync()
     live_on(one, 10, seed=9)
-    assert len(one._desk.chain.cuts) == 4
+    assert len(one._store.chain.cuts) == 4
     theta = one.theta
     one.close()
     again = agent(tmp_path)
@@ -182,11 +182,11 @@ def test_old_decisions_are_forgotten_pending_ones_never(tmp_path: Path) -> None:
     one = agent(tmp_path, keep_decisions=20)
     oldest = one.decide(MENU, 0)
     made = live_on(one, 600)
-    one._courier._done.clear()
+    one._worker._done.clear()
     one.sync()
     assert journal_of(one).query("SELECT min(seq), max(seq) FROM decision") == [(1, 601)]
     one.observe(oldest.id, 0.5)
-    one._courier._done.clear()
+    one._worker._done.clear()
     one.sync()
     assert journal_of(one).query("SELECT min(seq), max(seq) FROM decision") == [(582, 601)]
     assert journal_of(one).query("SELECT min(seq) FROM outcome") == [(582,)]
@@ -202,19 +202,19 @@ def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     live_on(one, 10)
     decision = one.decide(MENU, 0)
     theta = one.theta
-    commit, real = "COMMIT", one._desk.journal._execute
+    commit, real = "COMMIT", one._store.journal._execute
 
     def full(sql: str, *values: Any) -> Any:
         if sql == commit:
             raise apsw.FullError("database or disk is full")
         return real(sql, *values)
 
-    monkeypatch.setattr(one._desk.journal, "_execute", full)
+    monkeypatch.setattr(one._store.journal, "_execute", full)
     with pytest.raises(JournalError, match="disk is full"):
         one.observe(decision.id, 0.9)
     with pytest.raises(JournalError):
         one.decide(MENU, 0)
-    monkeypatch.setattr(one._desk.journal, "_execute", real)
+    monkeypatch.setattr(one._store.journal, "_execute", real)
     assert (one.counted, one.pending, one.rounds) == (10, 1, 11)
     np.testing.assert_allclose(one.theta, theta, rtol=1e-9)
     one.observe(decision.id, 0.5)
@@ -243,7 +243,7 @@ def test_an_upload_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     one = agent(tmp_path)
     live_on(one, 30)
     synced: list[tuple[int, ...]] = []
-    real, link = os.fsync, one._courier.link
+    real, link = os.fsync, one._worker.link
     upload = link.upload
 
     def fsync(handle: int) -> None:
@@ -259,7 +259,7 @@ def test_an_upload_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     link.upload = send
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
-        one._courier._done.clear()
+        one._worker._done.clear()
         one.sync()
     assert synced
 

@@ -22,26 +22,26 @@ Trouble = Callable[[Any, pytest.MonkeyPatch], Callable[[], None]]
 
 
 def full(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    db = one._desk.journal._db
+    db = one._store.journal._db
     db.pragma("max_page_count", db.pragma("page_count"))
     return lambda: db.pragma("max_page_count", 2**30)
 
 
 def locked(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    one._desk.journal._db.set_busy_timeout(20)
+    one._store.journal._db.set_busy_timeout(20)
     other = apsw.Connection(str(one.state_dir / "journal.db"))
     other.execute("BEGIN IMMEDIATE")
     return other.close
 
 
 def read_only(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    db = one._desk.journal._db
+    db = one._store.journal._db
     db.pragma("query_only", 1)
     return lambda: db.pragma("query_only", 0)
 
 
 def not_a_number(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    clock, real = one._desk.clock, one._desk.clock.now
+    clock, real = one._store.clock, one._store.clock.now
     patch.setattr(clock, "now", lambda: math.nan)
     return lambda: patch.setattr(clock, "now", real)
 
@@ -83,7 +83,7 @@ def test_a_transaction_that_cannot_be_undone_goes_with_its_connection(
 ) -> None:
     one = agent(tmp_path)
     live_on(one, 10)
-    journal = one._desk.journal
+    journal = one._store.journal
     real = journal._execute
 
     def execute(sql: str, *values: Any) -> Any:
@@ -104,9 +104,9 @@ def test_errors_of_reports_and_uploads_are_said_plainly_too(tmp_path: Path) -> N
     one = agent(tmp_path)
     live_on(one, 3)
     with pytest.raises(JournalError, match="no such table"):
-        one._desk.journal.query_aside("SELECT * FROM missing")
+        one._store.journal.query_aside("SELECT * FROM missing")
     with pytest.raises(JournalError, match="no such table"):
-        one._desk.journal.query("SELECT * FROM missing")
+        one._store.journal.query("SELECT * FROM missing")
     journal = Journal(tmp_path / "other" / "journal.db")
     journal.close()
     with pytest.raises(JournalError, match=r"put on disk.*folder is still there"):

@@ -64,9 +64,9 @@ def play(tape: Tape, agents: list[Any], between: Any) -> np.ndarray:
         made = []
         for m, agent in enumerate(agents):
             # A live agent's coin is its own business, except here.
-            group = agent._desk.learner.group if hasattr(agent, "_desk") else agent._group
-            group.next_coin[0 if hasattr(agent, "_desk") else m] = tape.coin[t, m]
-            told = {"round": t + 1} if hasattr(agent, "_desk") else {}
+            group = agent._store.learner.group if hasattr(agent, "_store") else agent._group
+            group.next_coin[0 if hasattr(agent, "_store") else m] = tape.coin[t, m]
+            told = {"round": t + 1} if hasattr(agent, "_store") else {}
             made.append(agent.decide(tape.psi[tape.contexts[t]], 2, **told))
             actions[t, m] = made[m].action
         for m, agent in enumerate(agents):
@@ -79,7 +79,7 @@ def in_step(agents: list[Any]) -> Any:
     """Carry messages until an epoch that is due has gone around."""
 
     def between() -> None:
-        if not any(agent._desk.due for agent in agents):
+        if not any(agent._store.due for agent in agents):
             return
         before = max(agent.epoch for agent in agents)
         for _ in range(4):

@@ -12,7 +12,7 @@ import pytest
 from live.client.world import DIM, THETA, Hands, agent, journal_of, live_on, menus
 
 import guardband as gb
-from guardband.live.client.exchange import HELD
+from guardband.live.client.protocol_client import HELD
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
 from guardband.live.link.local import LocalLink
@@ -92,7 +92,7 @@ def test_I9_without_a_lease_only_the_baseline(tmp_path: Path) -> None:
     one.close()
     early = Hands(wall=hands.wall + 500.0)
     again = agent(tmp_path, lease_s=100.0, clock=early.clock())
-    again._courier.link.close()
+    again._worker.link.close()
     early.pass_(101.0)
     assert "lease has expired" in again.decide(MENU, 0, 0.2).reason
 
@@ -101,12 +101,12 @@ def test_I9_an_answer_that_waited_renews_no_lease(tmp_path: Path) -> None:
     hands = Hands()
     one = agent(tmp_path, lease_s=100.0, clock=hands.clock())
     live_on(one, 100)
-    link = one._courier.link
+    link = one._worker.link
     for told in (True, False):  # with news, and with none
         one.sync()
-        assert one._desk.lease_left() == pytest.approx(100.0)
+        assert one._store.lease_left() == pytest.approx(100.0)
         if told:
-            changed = one._desk.space.changed(alpha=0.2)
+            changed = one._store.space.changed(alpha=0.2)
             coordinator(tmp_path).configure("default", changed, who="op", now=1.0)
         real = link.news
 
@@ -116,68 +116,68 @@ def test_I9_an_answer_that_waited_renews_no_lease(tmp_path: Path) -> None:
             return answer
 
         link.news = asleep
-        one._courier._listen(0.0)
+        one._worker._listen(0.0)
         link.news = real
-        assert one._desk.held_back() == "lease"
+        assert one._store.held_back() == "lease"
         assert one.decide(MENU, 0, 0.2).kind == "baseline"
 
 
 def test_I9_news_that_were_overtaken_do_not_end_a_pause(tmp_path: Path) -> None:
     one = agent(tmp_path)
-    link, real = one._courier.link, one._courier.link.news
+    link, real = one._worker.link, one._worker.link.news
 
     def slow(*args: Any, **more: Any) -> Any:
         old = real(*args, **{**more, "config_version": 0})  # not paused yet
         link.news = real
         coordinator(tmp_path).pause("default", "recall", who="op", now=1.0)
-        one._courier._listen(0.0)  # the other thread hears of it first
-        assert one._desk.paused == "recall"
+        one._worker._listen(0.0)  # the other thread hears of it first
+        assert one._store.paused == "recall"
         return old
 
     link.news = slow
-    assert one._courier._listen(0.0)  # ask again
-    assert one._desk.paused == "recall"
+    assert one._worker._listen(0.0)  # ask again
+    assert one._store.paused == "recall"
     assert one.decide(MENU, 0, 0.2).reason == "learning is paused: recall"
 
 
 def test_I3_what_was_told_to_a_former_stream_is_not_adopted(tmp_path: Path) -> None:
     """Its epoch may hold the new stream's data, and says nothing about them."""
     one = agent(tmp_path, sync={"deadline_s": 0.01})
-    desk, courier = one._desk, one._courier
-    former = desk.chain.stream
+    store, worker = one._store, one._worker
+    former = store.chain.stream
     stored = {"n": 7, "version": "c" * 32}
-    desk.refused(Refused("chain_conflict", 409, "somebody else was here", stored=stored))
+    store.refused(Refused("chain_conflict", 409, "somebody else was here", stored=stored))
     live_on(one, 30)
-    courier._register()
-    courier._upload(for_epoch=1, trigger=True)
+    worker._register()
+    worker._upload(for_epoch=1, trigger=True)
     time.sleep(0.05)
     asked = {"after": 0, "open_after": 0, "config_version": 0, "wait_s": 0.0}
-    courier.link.news("default", None, **asked)  # the deadline is over
-    news = courier.link.news("default", former, **asked)
+    worker.link.news("default", None, **asked)  # the deadline is over
+    news = worker.link.news("default", former, **asked)
     assert (news.epoch, news.total.n, news.own) == (1, 30, None)
-    desk.hear(news, former, desk.clock.now())
-    assert (one.epoch, desk.whole_chain().own.n) == (0, 30)
+    store.hear(news, former, store.clock.now())
+    assert (one.epoch, store.whole_chain().own.n) == (0, 30)
     one.sync()
-    assert (one.epoch, desk.whole_chain().own.n) == (1, 0)  # each observation once
+    assert (one.epoch, store.whole_chain().own.n) == (1, 0)  # each observation once
 
 
 def test_rules_that_a_restored_coordinator_forgot_are_told_again(tmp_path: Path) -> None:
     one, boss = agent(tmp_path), coordinator(tmp_path)
-    first = one._desk.space
+    first = one._store.space
     boss.configure("default", first.changed(alpha=0.2), who="op", now=1.0)
     one.sync()
-    assert (one._desk.version, one._desk.space.alpha) == (2, 0.2)
+    assert (one._store.version, one._store.space.alpha) == (2, 0.2)
     with boss.store.transaction("default") as t:  # back to a backup, then changed differently
         row = t.space("default")
         config = json.dumps(first.changed(alpha=0.05).as_json())
         t.put(row._replace(config=config, config_version=2))
-    one._courier._informed = False  # as after every interruption
+    one._worker._informed = False  # as after every interruption
     one.sync()
-    assert one._desk.space.alpha == 0.05
-    assert one._desk.version == boss.space("default")[1] > 2
+    assert one._store.space.alpha == 0.05
+    assert one._store.version == boss.space("default")[1] > 2
     asked = []
-    real = one._courier.link.news
-    one._courier.link.news = lambda *a, **k: asked.append(1) or real(*a, **k)
+    real = one._worker.link.news
+    one._worker.link.news = lambda *a, **k: asked.append(1) or real(*a, **k)
     one.sync()
     assert len(asked) == 1
 
@@ -190,9 +190,9 @@ def test_many_epochs_before_their_round_are_no_reason_to_ask_all_the_time(tmp_pa
         for one in (fast, slow, fast, slow):
             one.sync()
     assert slow.epoch == 0
-    assert slow._desk.heard_of == fast.epoch > HELD
-    assert len(slow._desk.held) == HELD
-    assert not slow._courier._listen(0.0)
+    assert slow._store.heard_of == fast.epoch > HELD
+    assert len(slow._store.held) == HELD
+    assert not slow._worker._listen(0.0)
     slow.decide(MENU, 0, round=HELD + 11)
     assert slow.epoch == fast.epoch  # the newest is there
     with pytest.raises(ValueError, match="beyond 2"):
@@ -223,8 +223,8 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
     with pytest.raises(Unreachable):
         one.sync()
     # It appears later, and the agent joins.
-    one._courier.link = real
-    real.create_space(one._desk.space)
+    one._worker.link = real
+    real.create_space(one._store.space)
     one.sync()
     for decision in made[1:]:
         one.observe(decision.id, 0.5)
@@ -248,8 +248,8 @@ def test_requests_are_checked_against_the_rules_that_were_told(
     one = agent(tmp_path)
     long = np.full((2, DIM), 0.5)
     assert one.decide(long, 0).kind == "baseline"  # a length of 0.87, and 1 was assumed
-    one._courier.link = real
-    real.create_space(one._desk.space.changed(feature_bound=0.5))
+    one._worker.link = real
+    real.create_space(one._store.space.changed(feature_bound=0.5))
     one.sync()
     with pytest.raises(ValueError, match=r"more than feature_bound=0\.5"):
         one.decide(long, 0)
@@ -270,17 +270,17 @@ def test_without_a_coordinator_and_without_a_description_there_is_no_start(
 def test_learning_goes_on_while_the_coordinator_is_away(tmp_path: Path) -> None:
     one, other = agent(tmp_path), agent(tmp_path, task="tv")
     live_on(one, 50)
-    link, one._courier.link = one._courier.link, Away()
+    link, one._worker.link = one._worker.link, Away()
     with pytest.raises(Unreachable):
         one.sync()
     live_on(one, 200, seed=1)
     assert one.counted == 250
     live_on(other, 50, seed=2)
-    one._courier.link = link
+    one._worker.link = link
     for each in (one, other, one, other):
-        each._courier._done.clear()
+        each._worker._done.clear()
         each.sync()
-    assert one._desk.chain.acknowledged
+    assert one._store.chain.acknowledged
     assert one.epoch == other.epoch > 0
     assert other.report().gauges["foreign_n"] > 100
 
@@ -292,7 +292,7 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
     slow.observe(slow.decide(MENU, 0, round=1).id, 0.5)
     for t, menu in enumerate(menus(40)):
         fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
-    assert fast._desk.due
+    assert fast._store.due
     with pytest.raises(ValueError, match="give round="):
         slow.decide(MENU, 0)  # by its own count it would be in round 2
     for _ in range(2):
@@ -301,7 +301,7 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
     fast.sync()
     assert fast.epoch == 1
     assert slow.epoch == 0  # the epoch holds rounds up to 40; its next one is round 2
-    assert [held.epoch for held in slow._desk.held] == [1]
+    assert [held.epoch for held in slow._store.held] == [1]
     slow.observe(slow.decide(MENU, 0, round=2).id, 0.5)
     slow.observe(slow.decide(MENU, 0, round=40).id, 0.5)
     assert slow.epoch == 0

@@ -37,7 +37,7 @@ def test_I10_every_learned_decision_clears_its_floor_again(tmp_path: Path) -> No
         live_on(one, 15, seed=step)
         live_on(other, 10, seed=50 + step)
         for each in (one, other, one):
-            each._courier._done.clear()
+            each._worker._done.clear()
             each.sync()
         if step == 4:  # a restart in between
             one.close()
@@ -71,14 +71,14 @@ def test_what_was_not_free_to_choose_comes_out_again(tmp_path: Path) -> None:
 def test_after_a_sealed_stream_was_continued(tmp_path: Path) -> None:
     one = agent(tmp_path)
     live_on(one, 30)
-    one._courier._done.clear()
+    one._worker._done.clear()
     one.sync()
     live_on(one, 10, seed=1)
-    one._courier.link.seal(one._desk.chain.stream, one._desk.chain.base)
-    one._courier._done.clear()
+    one._worker.link.seal(one._store.chain.stream, one._store.chain.base)
+    one._worker._done.clear()
     one.sync()
     live_on(one, 10, seed=2)
-    assert one._desk.stream == 2
+    assert one._store.stream == 2
     assert one.counted < 50
     assert check_all(one)[0] == 50
 

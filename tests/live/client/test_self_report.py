@@ -41,7 +41,7 @@ def test_reports_of_two_processes_count_every_decision_once(
     """The other one decides and reports between the look aside and the transaction."""
     one, other = agent(tmp_path), agent(tmp_path)
     live_on(one, 10)
-    real = one._desk.journal.query_aside
+    real = one._store.journal.query_aside
 
     def aside(sql: str, values: Any = ()) -> Any:
         rows = real(sql, values)
@@ -51,7 +51,7 @@ def test_reports_of_two_processes_count_every_decision_once(
             live_on(other, 2)
         return rows
 
-    monkeypatch.setattr(one._desk.journal, "query_aside", aside)
+    monkeypatch.setattr(one._store.journal, "query_aside", aside)
     assert one.report().counters["decisions"] == 17
     assert upto(one) == 17
     monkeypatch.undo()
@@ -63,12 +63,12 @@ def test_reports_of_two_processes_count_every_decision_once(
 def test_a_decision_that_is_being_written_down_is_counted_later(tmp_path: Path) -> None:
     one = agent(tmp_path)
     live_on(one, 5)
-    one._desk.last += 1  # as another thread has it in the middle of its transaction
+    one._store.last += 1  # as another thread has it in the middle of its transaction
     reading = threading.Thread(target=one.report)
-    with one._desk.lock:
+    with one._store.lock:
         reading.start()
         reading.join(0.3)
-        one._desk.last -= 1
+        one._store.last -= 1
         live_on(one, 1)
     reading.join()
     assert one.report().counters["decisions"] == 6

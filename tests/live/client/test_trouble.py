@@ -25,21 +25,21 @@ def test_only_an_error_of_the_program_has_a_trace(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, problem: Exception, traced: bool
 ) -> None:
     one = agent(tmp_path)
-    courier, waits = one._courier, one._courier._after_trouble
+    worker, waits = one._worker, one._worker._after_trouble
 
     def work() -> None:
         raise problem
 
     def last(*args: Any) -> float:
-        courier._stop.set()
+        worker._stop.set()
         waits(*args)
         return 0.0
 
-    courier._after_trouble = last
+    worker._after_trouble = last
     with caplog.at_level(logging.WARNING, "guardband.live"):
-        courier._forever(work, 0.0)
+        worker._forever(work, 0.0)
     assert [record.exc_info is not None for record in caplog.records] == [True] * traced + [False]
-    assert courier.trouble == str(problem)
+    assert worker.trouble == str(problem)
 
 
 def test_an_error_of_the_program_does_not_keep_an_agent_from_closing(
@@ -50,7 +50,7 @@ def test_an_error_of_the_program_does_not_keep_an_agent_from_closing(
     def broken(*args: Any) -> None:
         raise ValueError("operands could not be broadcast together")
 
-    one._courier.report = broken
+    one._worker.report = broken
     one.close()
     assert [record.exc_info is not None for record in caplog.records] == [True]
     agent(tmp_path).close()

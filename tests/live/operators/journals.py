@@ -13,7 +13,7 @@ from guardband.live.operators.audit import Finding, audit, find_decision
 
 def sync(*agents: Any) -> None:
     for each in agents:
-        each._courier._done.clear()
+        each._worker._done.clear()
         each.sync()
 
 

@@ -170,20 +170,20 @@ def test_another_share_of_delta_holds_from_then_on(tmp_path: Path) -> None:
     """A coordinator that was restored gives shares in the order in which agents come back."""
     one = agent(tmp_path)
     made = live_on(one, 20)
-    desk = one._desk
-    before = desk.share
+    store = one._store
+    before = store.share
     answer = Registered(
-        stream=desk.chain.stream,
+        stream=store.chain.stream,
         task_index=3,
         delta_share=1.0 / 12.0,
         agents=3,
-        config=desk.space.as_json(),
-        config_version=desk.version,
-        epoch=desk.chain.epoch,
+        config=store.space.as_json(),
+        config_version=store.version,
+        epoch=store.chain.epoch,
     )
     for _ in range(2):  # agents register again whenever they start
-        desk.registered(answer)
-    assert before != desk.share == 1.0 / 12.0
+        store.registered(answer)
+    assert before != store.share == 1.0 / 12.0
     made += live_on(one, 20, seed=1)
     for decision in made:
         finding = found(tmp_path / "gb", decision.id)
@@ -197,7 +197,7 @@ def test_a_stream_that_is_not_registered_yet(tmp_path: Path) -> None:
     """It plays the baseline without a share of delta; what it is based on stays known."""
     one = agent(tmp_path)
     made = live_on(one, 20)
-    one._desk.refused(Refused("already_continued", 409, "somebody else went on"))
+    one._store.refused(Refused("already_continued", 409, "somebody else went on"))
     between = live_on(one, 5, seed=1)
     sync(one)
     made += [*between, *live_on(one, 10, seed=2)]

@@ -95,7 +95,7 @@ def test_after_a_restore_nothing_is_lost_and_nothing_counts_twice(tmp_path: Path
     rows = stored(data)
     assert len(rows) == 3, "nobody had to begin a new stream"
     for one in agents:
-        row = rows[one._desk.chain.stream]
+        row = rows[one._store.chain.stream]
         held, mine = Sums.from_bytes(row.total), journal_total(one)
         assert row.n == one.counted == mine.n
         np.testing.assert_allclose(held.gram, mine.gram, rtol=0, atol=1e-9)
@@ -126,13 +126,13 @@ def test_decisions_from_before_a_restore_come_out_again(tmp_path: Path) -> None:
         ]
         made = {one: work(one, 15, seed=i) for i, one in enumerate(agents)}
         sync(*agents)
-        shares = [one._desk.share for one in agents]
+        shares = [one._store.share for one in agents]
     run("restore", copy, "--data", data, "--force")
     with serving(data, port):
         for i, one in reversed(list(enumerate(agents))):
             sync(one)
             made[one] += work(one, 5, seed=10 + i)
-        assert [one._desk.share for one in agents] != shares
+        assert [one._store.share for one in agents] != shares
         for one, decisions in made.items():
             for decision in decisions:
                 finding = audit(decision.id, find_decision(decision.id, [one.state_dir]))
@@ -156,17 +156,17 @@ def test_agents_that_never_stop(tmp_path: Path) -> None:
         for i, one in enumerate(agents):
             work(one, 10, seed=20 + i)
         for one in agents:
-            one._courier._stop.set()
-            one._courier.wake()
-            for thread in one._courier._threads:
+            one._worker._stop.set()
+            one._worker.wake()
+            for thread in one._worker._threads:
                 thread.join(timeout=60)
-            one._courier._stop.clear()
+            one._worker._stop.clear()
         sync(*agents)
         assert [one.counted for one in agents] == [90, 90]
         pool(*agents)
     rows = stored(data)
     for one in agents:
-        row = rows[one._desk.chain.stream]
+        row = rows[one._store.chain.stream]
         assert row.n == 90
         mine = journal_total(one)
         np.testing.assert_allclose(Sums.from_bytes(row.total).gram, mine.gram, atol=1e-9)

@@ -48,7 +48,7 @@ def hospital(server: Running, **settings: Any) -> SpaceSettings:
 def uploads(one: Any) -> list[int]:
     """Watch an agent's link; returns a list that fills with the new observations of uploads."""
     seen: list[int] = []
-    link = one._courier.link
+    link = one._worker.link
     upload = link.upload
 
     def watched(stream: str, request: Any) -> Any:
@@ -70,10 +70,10 @@ def test_a_small_batch_is_never_sent_and_would_be_refused(server: Running) -> No
     sizes = uploads(one)
     for i in range(19):
         work(one, 1, seed=i)
-        with one._desk as desk:
-            desk.due = True
-            desk.save()
-        one._courier._patience = 0.0
+        with one._store as store:
+            store.due = True
+            store.save()
+        one._worker._patience = 0.0
         sync(one)
     assert one.counted == 19
     assert all(size == 0 for size in sizes), sizes
@@ -139,7 +139,7 @@ def test_reports_between_uploads_tell_nothing_of_one_patient(server: Running) ->
     for figure in FIGURES:
         assert after["gauges"].get(figure) == before["gauges"].get(figure), figure
     # Somebody who reports all the same is not listened to.
-    one._courier.link.report(one._desk.chain.stream, one.report())
+    one._worker.link.report(one._store.chain.stream, one.report())
     kept = told_of(server, "ward-1")
     assert (kept["sums"], kept["state"].get("theta")) == ({}, None)
     assert not set(FIGURES) & set(kept["gauges"])
@@ -233,7 +233,7 @@ def test_quarantine_retract_restore(server: Running) -> None:
     pool(one, three)
     assert manifest() == {"ward-1": 35, "ward-3": 30}
     work(two, 3, seed=13)
-    two._courier._done.clear()
+    two._worker._done.clear()
     with pytest.raises(Exception, match="consent"):
         two.sync()
     run("space", "restore-task", "home", "ward-2", "--data", server.data)
@@ -258,12 +258,12 @@ def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
         work(one, 25, seed=i)
     pool(*agents)
     one = agents[0]
-    plain = float(one._desk.learner.group.engine.settings[0][16])
+    plain = float(one._store.learner.group.engine.settings[0][16])
     run("space", "quarantine", "home", "ward-3", "--data", server.data)
     work(one, 1, seed=9)
     pool(*agents[:2])
-    wider = float(one._desk.learner.group.engine.settings[0][16])
-    p = one.epoch + one._desk.chain.conflicts + 1
+    wider = float(one._store.learner.group.engine.settings[0][16])
+    p = one.epoch + one._store.chain.conflicts + 1
     grown = 2.0 * np.log(p * (p + 1) / ((p - 1) * p))
     price = (np.e - 1.0) * (4 + 1)  # one of four tasks is out
     assert wider - plain == pytest.approx(2.0 * np.log(price) + grown, abs=1e-9)

@@ -103,7 +103,7 @@ def test_shares_of_the_first_format_stay_what_they_were(folder: Path, task: str)
     last = journal.last()[0]
     levels = journal.query("SELECT * FROM level ORDER BY from_seq")
     assert levels == [(1, 0, share, 1), (1, last + 1, share, 2)]
-    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(2,)]
+    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(3,)]
     journal.close()
     one = opened(folder, task)
     for decision in work(one, 10, seed=5):
@@ -112,12 +112,12 @@ def test_shares_of_the_first_format_stay_what_they_were(folder: Path, task: str)
 
 def test_they_pool_with_each_other(folder: Path, tmp_path: Path) -> None:
     agents = [opened(folder, task) for task in sorted(EXPECTED)]
-    streams = [one._desk.chain.stream for one in agents]
+    streams = [one._store.chain.stream for one in agents]
     for one in agents:
         work(one, 5, seed=6)
     pool(*agents)
     assert {one.epoch for one in agents} == {4}
-    assert [one._desk.chain.stream for one in agents] == streams, "no conflict, no new stream"
+    assert [one._store.chain.stream for one in agents] == streams, "no conflict, no new stream"
     for one in agents:
         gauges = one.report().gauges
         assert gauges["foreign_n"] == sum(each.counted for each in agents) - one.counted

@@ -157,20 +157,20 @@ def work(one: Any, rounds: int, seed: int = 0, theta: Any = THETA, noise: float 
 def sync(*agents: Any) -> None:
     """Let every agent run all its errands, as if time had passed."""
     for each in agents:
-        each._courier._done.clear()
+        each._worker._done.clear()
         each.sync()
 
 
 def pool(*agents: Any) -> None:
     """Bring about an epoch with all of them, and let all adopt it; or see that none comes."""
-    with agents[0]._desk as desk:
-        desk.due = True
-        desk.save()
-    before = max(one._desk.heard_of for one in agents)
+    with agents[0]._store as store:
+        store.due = True
+        store.save()
+    before = max(one._store.heard_of for one in agents)
     for _ in range(5):
-        agents[0]._courier._patience = 0.0
+        agents[0]._worker._patience = 0.0
         sync(*agents)
-        heard = {one._desk.heard_of for one in agents}
+        heard = {one._store.heard_of for one in agents}
         if len(heard) == 1 and heard.pop() > before:
             return
 

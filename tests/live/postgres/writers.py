@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.live.client.chain import Chain, Verdict
+from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import News, Refused, Revision, Uploaded
@@ -106,10 +106,10 @@ class Writer:
         self.acked: dict[str, Revision] = {}
         self.views: dict[int, bytes] = {}  # by adopted epoch
         self.epochs: list[int] = []  # in the order of adoption
-        self.verdicts: list[str] = []
+        self.effects: list[str] = []
         self.uploads = 0
         self._registered = ""
-        self.chain = Chain.start(str(uuid.uuid4()), DIM)
+        self.chain = StreamState.start(str(uuid.uuid4()), DIM)
 
     def observe(self, count: int) -> None:
         """Count some more."""
@@ -150,7 +150,7 @@ class Writer:
                 self.acked[chain.stream] = answer.revision
             self.chain = chain.stored(answer)
             return answer
-        raise AssertionError(f"{self.task}: an upload does not come to an end: {self.verdicts}")
+        raise AssertionError(f"{self.task}: an upload does not come to an end: {self.effects}")
 
     def listen(self) -> News | None:
         """Hear the news, and adopt a new epoch."""
@@ -170,10 +170,10 @@ class Writer:
         if news is None:
             return None
         step = self.chain.adopt(news)
-        self.verdicts.append(step.verdict)
-        assert step.verdict is not Verdict.CONFLICT, f"{self.task}: {news.own} is not its own"
+        self.effects.append(step.effect)
+        assert step.effect is not Effect.CONFLICT, f"{self.task}: {news.own} is not its own"
         self.chain = step.chain
-        if step.verdict is Verdict.ADOPTED:
+        if step.effect is Effect.ADOPTED:
             assert self.chain.pooled is not None
             self.epochs.append(news.epoch)
             self.views[news.epoch] = self.chain.pooled.as_bytes()
@@ -193,12 +193,12 @@ class Writer:
 
     def _refused(self, problem: Refused) -> None:
         step = self.chain.refused(problem, stream=str(uuid.uuid4()))
-        self.verdicts.append(step.verdict)
-        if step.verdict is Verdict.REGISTER:
+        self.effects.append(step.effect)
+        if step.effect is Effect.REGISTER:
             self._registered = ""
-        elif step.verdict is Verdict.KEEP and problem.code != "chain_conflict":
+        elif step.effect is Effect.KEEP and problem.code != "chain_conflict":
             raise problem
-        assert step.verdict is not Verdict.CONFLICT, f"{self.task}: {problem.detail}"
+        assert step.effect is not Effect.CONFLICT, f"{self.task}: {problem.detail}"
         self.chain = step.chain
 
     def _check_view(self) -> None:

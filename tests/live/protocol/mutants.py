@@ -10,7 +10,7 @@ import pytest
 from live.protocol import shelf
 from live.protocol.machine import Machine
 
-from guardband.live.client.chain import Chain, Step, Verdict
+from guardband.live.client.stream_state import Effect, StreamState, Transition
 from guardband.live.coordinator import coordinator as rules
 from guardband.live.coordinator import membership, operator_requests
 from guardband.live.coordinator import upload_checks as increments
@@ -45,38 +45,38 @@ class Proxy:
 @mutant
 def resend_on_conflict(patch: Patch) -> None:
     """What was not acknowledged goes into the new stream."""
-    right = Chain.anew
+    right = StreamState.anew
 
-    def anew(self: Chain, stream: str) -> Chain:
+    def anew(self: StreamState, stream: str) -> StreamState:
         kept = any(cut.revision == self.base for cut in self.cuts)
         rest = self._after(self.base) if kept else self.open
         return replace(right(self, stream), open=rest)
 
-    patch.setattr(Chain, "anew", anew)
+    patch.setattr(StreamState, "anew", anew)
 
 
 @mutant
 def subtract_acknowledged(patch: Patch) -> None:
     """Own data are taken to be in the epoch up to what was acknowledged, not up to its entry."""
-    right = Chain.adopt
+    right = StreamState.adopt
 
-    def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
+    def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
         step = right(self, news, next_round=next_round)
-        if step.verdict != Verdict.ADOPTED:
+        if step.effect != Effect.ADOPTED:
             return step
         known = step.chain.base.n > 0 and step.chain.base in {c.revision for c in step.chain.cuts}
         since = step.chain.base if known else None
-        return Step(replace(step.chain, since=since), step.verdict)
+        return Transition(replace(step.chain, since=since), step.effect)
 
-    patch.setattr(Chain, "adopt", adopt)
+    patch.setattr(StreamState, "adopt", adopt)
 
 
 @mutant
 def own_entry_ignored(patch: Patch) -> None:
     """The epoch is adopted as if it had nothing of one's own."""
-    right = Chain.adopt
+    right = StreamState.adopt
     patch.setattr(
-        Chain,
+        StreamState,
         "adopt",
         lambda self, news, next_round=None: right(
             self, replace(news, own=None), next_round=next_round
@@ -87,65 +87,65 @@ def own_entry_ignored(patch: Patch) -> None:
 @mutant
 def any_entry_is_mine(patch: Patch) -> None:
     """An own entry with a foreign version is no conflict: the newest cut of that size will do."""
-    right = Chain.adopt
+    right = StreamState.adopt
 
-    def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
+    def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
         own = news.own
         if own is not None and not self._knows(own):
             below = [cut.revision for cut in self.cuts if cut.revision.n <= own.n]
             news = replace(news, own=below[-1] if below else None)
         return right(self, news, next_round=next_round)
 
-    patch.setattr(Chain, "adopt", adopt)
+    patch.setattr(StreamState, "adopt", adopt)
 
 
 @mutant
 def old_epochs_adopted(patch: Patch) -> None:
     """An answer that arrives late sets the agent back."""
-    right = Chain.adopt
+    right = StreamState.adopt
 
-    def adopt(self: Chain, news: Any, *, next_round: int | None = None) -> Step:
+    def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
         return right(replace(self, seen=-1), news, next_round=next_round)
 
-    patch.setattr(Chain, "adopt", adopt)
+    patch.setattr(StreamState, "adopt", adopt)
 
 
 @mutant
 def no_barrier(patch: Patch) -> None:
     """An epoch is adopted although it holds rewards of the coming round."""
-    right = Chain.adopt
-    patch.setattr(Chain, "adopt", lambda self, news, next_round=None: right(self, news))
+    right = StreamState.adopt
+    patch.setattr(StreamState, "adopt", lambda self, news, next_round=None: right(self, news))
 
 
 @mutant
 def sum_kept_when_continued(patch: Patch) -> None:
     """A stream that goes on after a seal keeps a sum that contains part of its rest."""
-    right = Chain._continued
+    right = StreamState._continued
 
-    def continued(self: Chain, stream: str, mark: Any) -> Step:
+    def continued(self: StreamState, stream: str, mark: Any) -> Transition:
         step = right(self, stream, mark)
-        return Step(replace(step.chain, pooled=self.pooled), step.verdict)
+        return Transition(replace(step.chain, pooled=self.pooled), step.effect)
 
-    patch.setattr(Chain, "_continued", continued)
+    patch.setattr(StreamState, "_continued", continued)
 
 
 @mutant
 def rest_moves_twice(patch: Patch) -> None:
     """What a sealed stream left moves on when its successor is sealed, too."""
-    right = Chain._continued
+    right = StreamState._continued
 
-    def continued(self: Chain, stream: str, mark: Any) -> Step:
+    def continued(self: StreamState, stream: str, mark: Any) -> Transition:
         return right(replace(self, moved=None), stream, mark)
 
-    patch.setattr(Chain, "_continued", continued)
+    patch.setattr(StreamState, "_continued", continued)
 
 
 @mutant
 def w_without_u(patch: Patch) -> None:
     """W and U are not sent together: U is that of the cut before."""
-    right = Chain.upload
+    right = StreamState.upload
 
-    def upload(self: Chain, **rest: Any) -> Any:
+    def upload(self: StreamState, **rest: Any) -> Any:
         request = right(self, **rest)
         if len(self.cuts) < 2:
             return request
@@ -160,7 +160,7 @@ def w_without_u(patch: Patch) -> None:
             ),
         )
 
-    patch.setattr(Chain, "upload", upload)
+    patch.setattr(StreamState, "upload", upload)
 
 
 @mutant
@@ -176,20 +176,20 @@ def sent_before_it_is_safe(patch: Patch) -> type[Machine]:
 @mutant
 def journal_forgets_its_entry(patch: Patch) -> None:
     """After a crash an agent no longer knows up to where the adopted sum holds its own data."""
-    right = shelf.load_chain
-    patch.setattr(shelf, "load_chain", lambda *rest: replace(right(*rest), since=None))
+    right = shelf.load_stream
+    patch.setattr(shelf, "load_stream", lambda *rest: replace(right(*rest), since=None))
 
 
 @mutant
 def cuts_written_late(patch: Patch) -> None:
     """What a step changed is written with the next step."""
-    right, last = shelf.save_chain, {}
+    right, last = shelf.save_stream, {}
 
-    def save(journal: Any, number: int, before: Any, after: Chain) -> None:
+    def save(journal: Any, number: int, before: Any, after: StreamState) -> None:
         right(journal, number, before, last.get(number, after) if before else after)
         last[number] = after
 
-    patch.setattr(shelf, "save_chain", save)
+    patch.setattr(shelf, "save_stream", save)
 
 
 # ---- the coordinator's side

@@ -11,7 +11,7 @@ from live.look import events_of
 from live.memory_store import MemoryStore
 from live.protocol.world import DIM, USES, Book, make_space, name_of
 
-from guardband.live.client.chain import Chain, Step, Verdict
+from guardband.live.client.stream_state import Effect, StreamState, Transition
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import News, Refused, Registered, Uploaded
 from guardband.live.protocol.space import SpaceSettings
@@ -27,7 +27,7 @@ class Scene:
         self.coordinator = Coordinator(self.store)
         self.coordinator.create_space(self.space, who="test", now=0.0)
         self.book = Book()
-        self.chains: dict[str, Chain] = {}
+        self.chains: dict[str, StreamState] = {}
         self.tasks: dict[str, str] = {}
         self.rounds: dict[str, int] = {}
         self.now, self.names = 0.0, 0
@@ -36,7 +36,7 @@ class Scene:
         self.names += 1
         return name_of(kind, self.names)
 
-    def chain(self, who: str) -> Chain:
+    def chain(self, who: str) -> StreamState:
         return self.chains[who]
 
     def stream(self, who: str) -> str:
@@ -44,7 +44,7 @@ class Scene:
 
     def join(self, task: str, who: str | None = None) -> str:
         who = task if who is None else who
-        self.chains[who] = Chain.start(self.fresh("stream"), DIM)
+        self.chains[who] = StreamState.start(self.fresh("stream"), DIM)
         self.tasks[who], self.rounds[who] = task, 0
         self.register(who)
         return who
@@ -84,7 +84,7 @@ class Scene:
         self.chains[who] = chain.stored(answer)
         return answer
 
-    def refused(self, who: str) -> Verdict:
+    def refused(self, who: str) -> Effect:
         """Send what will be refused, and do what the chain says."""
         chain = self.chains[who]
         try:
@@ -92,7 +92,7 @@ class Scene:
         except Refused as problem:
             step = chain.refused(problem, stream=self.fresh("stream"))
             self.chains[who] = step.chain
-            return step.verdict
+            return step.effect
         raise AssertionError("it was accepted")
 
     def refused_at(self, who: str) -> str:
@@ -111,7 +111,7 @@ class Scene:
             "home", chain.stream, after=chain.seen, open_after=0, config_version=1, now=self.now
         )
 
-    def adopt(self, who: str) -> Step:
+    def adopt(self, who: str) -> Transition:
         news = self.news(who)
         assert news is not None
         step = self.chains[who].adopt(news, next_round=self.rounds[who] + 1)
@@ -142,7 +142,7 @@ class Scene:
         last = max(self.rounds.values())
         for who in (first, *others):
             self.rounds[who] = last
-            assert self.adopt(who).verdict == Verdict.ADOPTED
+            assert self.adopt(who).effect == Effect.ADOPTED
 
     def stored(self, who: str) -> Any:
         with self.store.reading() as t:

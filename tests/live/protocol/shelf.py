@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from guardband.live.client.chain import Chain
-from guardband.live.client.chain_rows import load_chain, save_chain
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import pack, unpack
+from guardband.live.client.stream_rows import load_stream, save_stream
+from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.sums import sums_of
 
 
@@ -24,9 +24,9 @@ class Shelf:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self._number = 0
-        self._kept: Chain | None = None
+        self._kept: StreamState | None = None
 
-    def keep(self, after: Chain) -> None:
+    def keep(self, after: StreamState) -> None:
         """Write the next chain; a stream that is new, or was set back, gets rows of its own."""
         before = self._kept
         if before is None or before.stream != after.stream:
@@ -45,19 +45,19 @@ class Shelf:
                 "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, 0, '', 0, 0, 0, 0)",
                 (after.epoch, self._number, total),
             )
-        save_chain(self.journal, self._number, before, after)
+        save_stream(self.journal, self._number, before, after)
         self._kept = after
 
     def forget(self) -> None:
         """The disk is another now: what is written next goes into rows of its own."""
         self._kept = None
 
-    def read(self, chain: Chain) -> Chain:
+    def read(self, chain: StreamState) -> StreamState:
         """Return the chain as a process finds it that starts now."""
         if self._kept is None:
             self.keep(chain)
         own = sums_of(unpack(pack(chain.open), chain.dim))
-        found = load_chain(self.journal, self._number, own)
+        found = load_stream(self.journal, self._number, own)
         self._kept = replace(found, stream=chain.stream)
         return self._kept
 
@@ -87,7 +87,7 @@ def clean() -> Journal:
     return journal
 
 
-def facts(chain: Chain) -> dict[str, Any]:
+def facts(chain: StreamState) -> dict[str, Any]:
     """Return all that a chain is, to the last bit, for comparing two of them."""
     return {
         "stream": chain.stream,

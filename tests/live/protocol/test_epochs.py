@@ -8,7 +8,7 @@ import numpy as np
 from live.protocol.scenes import Scene
 from live.protocol.world import make_space
 
-from guardband.live.client.chain import Verdict
+from guardband.live.client.stream_state import Effect
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import Revision
 
@@ -41,7 +41,7 @@ def test_a_late_stream_keeps_its_previous_cut_never_the_newest(scene):
     record = scene.coordinator.epoch("home", 2)
     assert {line.task: Revision(line.n, line.version) for line in record.manifest}["tv"] == entry
     assert scene.stored(b).n == 5
-    assert scene.adopt(b).verdict == Verdict.WAIT or scene.chain(b).since == entry
+    assert scene.adopt(b).effect == Effect.WAIT or scene.chain(b).since == entry
 
 
 def test_the_first_answer_counts(scene):
@@ -91,7 +91,7 @@ def test_too_soon_is_remembered():
     scene.observe(a)
     scene.trigger(a)
     scene.wait(3.0)
-    assert scene.adopt(a).verdict == Verdict.ADOPTED
+    assert scene.adopt(a).effect == Effect.ADOPTED
     scene.observe(a)
     answer = scene.trigger(a)
     assert answer.open is None
@@ -121,7 +121,7 @@ def test_no_sum_is_served_before_enough_tasks_are_in_it():
     assert news is not None
     assert (news.epoch, news.total, news.streams, news.excluded) == (2, None, 1, 1)
     assert scene.coordinator.epoch("home", 2).total is None
-    assert scene.adopt(a).verdict == Verdict.ADOPTED
+    assert scene.adopt(a).effect == Effect.ADOPTED
     assert (scene.chain(a).pooled, scene.chain(a).epoch) == (None, 2)
     assert scene.chain(a).own.as_bytes() == scene.chain(a).total.as_bytes()
     scene.observe(a)

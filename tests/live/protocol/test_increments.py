@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from guardband.live.client.chain import Chain
+from guardband.live.client.stream_state import StreamState
 from guardband.live.coordinator.upload_checks import check_increment, read_sums
 from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import RewardSettings, SpaceSettings
@@ -54,7 +54,7 @@ class Case:
         self.uses = tuple(sorted(rng.choice(dim, size, replace=False).tolist()))
         self.constant = self.feature() if kind == "constant" else None
         self.kind = kind
-        chain = Chain.start("s", dim)
+        chain = StreamState.start("s", dim)
         for _ in range(first):
             chain = self.count(chain)
         self.earlier = chain.total
@@ -69,7 +69,7 @@ class Case:
         length = np.linalg.norm(x)
         return x * (self.space.feature_bound * self.rng.uniform(0, 1) / max(length, 1e-9))
 
-    def count(self, chain: Chain) -> Chain:
+    def count(self, chain: StreamState) -> StreamState:
         x = self.feature() if self.constant is None else self.constant
         y = self.rng.uniform(0.0, self.space.rewards.high)
         w = self.space.max_weight * self.rng.uniform(0.1, 1.0)

@@ -9,7 +9,7 @@ from live.look import events_of, heartbeat_of, row_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import USES, make_space
 
-from guardband.live.client.chain import Chain
+from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.messages import Report
 
 
@@ -100,7 +100,7 @@ def test_shares_of_delta_sum_to_at_most_one(scene):
     told = [scene.register(task) for task in ("movies", "tv", "books")]
     assert [each.task_index for each in told] == [1, 2, 3]
     assert [each.delta_share for each in told] == pytest.approx([1 / 2, 1 / 6, 1 / 12])
-    scene.chains["more"], scene.tasks["more"] = Chain.start(scene.fresh("stream"), 4), "tv"
+    scene.chains["more"], scene.tasks["more"] = StreamState.start(scene.fresh("stream"), 4), "tv"
     problem = code_of(scene.register, "more", task="fourth")
     assert (problem.code, problem.status) == ("too_many_tasks", 409)
     # A second stream of a task has data, and so a share, of its own; the first keeps its own.

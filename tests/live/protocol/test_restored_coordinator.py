@@ -7,7 +7,7 @@ from dataclasses import replace
 from live.look import events_of
 from live.protocol.scenes import claim, code_of, restores
 
-from guardband.live.client.chain import Verdict
+from guardband.live.client.stream_state import Effect
 from guardband.live.coordinator.coordinator import Coordinator
 
 
@@ -25,7 +25,7 @@ def test_a_restored_coordinator_heals(scene):
     scene.coordinator = Coordinator(scene.store)
     scene.observe(a)
     scene.cut(a)
-    assert scene.refused(a) == Verdict.RESEND
+    assert scene.refused(a) == Effect.RESEND
     scene.send(a)
     assert scene.stored(a).n == 6
 
@@ -39,7 +39,7 @@ def test_a_coordinator_that_knows_nothing_heals(scene):
     scene.store.restore(backup)
     scene.observe(a)
     scene.cut(a)
-    assert scene.refused(a) == Verdict.REGISTER
+    assert scene.refused(a) == Effect.REGISTER
     scene.register(a)
     scene.send(a)
     assert scene.stored(a).n == 3
@@ -110,7 +110,7 @@ def test_a_number_that_one_client_knows_keeps_nobody_from_pooling(scene):
     assert opened.open.epoch == 101
     scene.answer(a)
     scene.wait(3.0)
-    assert scene.adopt(a).verdict == Verdict.ADOPTED
+    assert scene.adopt(a).effect == Effect.ADOPTED
     assert scene.chain(a).seen == 101
     assert scene.coordinator.epoch("home", 101).n == 3
     # From here on, the wish of somebody who has not seen 101 is out of date again.

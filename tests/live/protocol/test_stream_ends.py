@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from live.protocol.scenes import code_of
 
-from guardband.live.client.chain import Verdict
+from guardband.live.client.stream_state import Effect
 from guardband.live.protocol.messages import Revision
 
 
@@ -19,8 +19,8 @@ def test_a_sealed_stream_enters_with_its_end_and_its_rest_moves_once(scene):
     scene.coordinator.seal(old, scene.chain(a).base, now=0.0)
     scene.cut(a)
     scene.cut(twin)
-    assert scene.refused(a) == Verdict.CONTINUED
-    assert scene.refused(twin) == Verdict.CONTINUED
+    assert scene.refused(a) == Effect.CONTINUED
+    assert scene.refused(twin) == Effect.CONTINUED
     assert scene.chain(a).total.n == 3
     scene.register(a)
     scene.register(a)  # again: the same
@@ -50,7 +50,7 @@ def test_a_copy_of_a_sealed_stream_hears_no_news(scene):
     scene.answer(a)
     problem = code_of(scene.news, twin)
     assert (problem.code, problem.status) == ("sealed", 410)
-    assert scene.chain(twin).refused(problem, stream="x").verdict == Verdict.CONTINUED
+    assert scene.chain(twin).refused(problem, stream="x").effect == Effect.CONTINUED
 
 
 def test_the_rest_does_not_move_where_somebody_went_on_with_the_stream(scene):
@@ -70,7 +70,7 @@ def test_the_rest_does_not_move_where_somebody_went_on_with_the_stream(scene):
     scene.send(twin)  # with the rest
     problem = code_of(scene.register, a)
     assert problem.code == "already_continued"
-    assert scene.chain(a).refused(problem, stream="x").verdict == Verdict.CONFLICT
+    assert scene.chain(a).refused(problem, stream="x").effect == Effect.CONFLICT
 
 
 def test_a_rest_moves_once_and_not_again(scene):
@@ -84,11 +84,11 @@ def test_a_rest_moves_once_and_not_again(scene):
     twin = scene.copy(a, "twin")
     scene.coordinator.seal(scene.stream(a), scene.chain(a).base, now=0.0)
     scene.cut(a)
-    assert scene.refused(a) == Verdict.CONTINUED
+    assert scene.refused(a) == Effect.CONTINUED
     scene.register(a)
     scene.coordinator.seal(scene.stream(a), Revision(0, ""), now=0.0)  # before it sent the rest
     scene.cut(a)
-    assert scene.refused(a) == Verdict.CONFLICT
+    assert scene.refused(a) == Effect.CONFLICT
     scene.store.restore(backup)
     scene.cut(twin)
     scene.send(twin)  # has the rest, and nobody else has

@@ -8,7 +8,7 @@ from live.look import events_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import make_space
 
-from guardband.live.client.chain import Verdict
+from guardband.live.client.stream_state import Effect
 from guardband.live.protocol.messages import Checkpoint, Report, Revision, Upload
 from guardband.live.protocol.sums import empty_sums
 
@@ -38,7 +38,7 @@ def test_a_late_duplicate_is_refused_and_ignored(scene):
     assert (problem.code, problem.status) == ("chain_conflict", 409)
     assert problem.more["stored"]["n"] == 2
     step = scene.chain(a).refused(problem, stream="x")
-    assert step.verdict == Verdict.KEEP
+    assert step.effect == Effect.KEEP
     assert step.chain == scene.chain(a)
 
 
@@ -53,7 +53,7 @@ def test_a_restored_snapshot_gives_up_what_was_not_acknowledged(scene):
     scene.cut(a)
     scene.send(a)  # the server has 4
     scene.cut(snapshot)
-    assert scene.refused(snapshot) == Verdict.CONFLICT
+    assert scene.refused(snapshot) == Effect.CONFLICT
     chain = scene.chain(snapshot)
     assert chain.total.n == 0
     assert chain.conflicts == 1
@@ -68,7 +68,7 @@ def test_of_two_clones_one_goes_on(scene):
         scene.observe(who, 2)
         scene.cut(who)
     scene.send(a)
-    assert scene.refused(b) == Verdict.CONFLICT
+    assert scene.refused(b) == Effect.CONFLICT
     assert scene.stored(a).n == 5
 
 

@@ -10,7 +10,7 @@ from live.protocol.model import MOST_PLAYERS, PICK, TASKS, Model
 from live.protocol.shelf import Shelf
 from live.protocol.world import DIM, USES, Disk, Made, Player
 
-from guardband.live.client.chain import Chain, Verdict
+from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.protocol.messages import News, Refused, Upload, Uploaded
 
 MISHAPS = st.sampled_from(
@@ -24,7 +24,7 @@ class Traffic(Model):
     sync_before_send = True
 
     def join(self, task: str) -> None:
-        disk = Disk(Chain.start(self.fresh("stream"), DIM))
+        disk = Disk(StreamState.start(self.fresh("stream"), DIM))
         self.players.append(Player(task, Shelf(self.journal), disk, disk.copy()))
         self.enrol(len(self.players) - 1)
 
@@ -238,17 +238,17 @@ class Traffic(Model):
         """Do what the chain says about a refusal."""
         before = player.chain
         step = before.refused(problem, stream=self.fresh("stream"))
-        if step.verdict == Verdict.CONFLICT:
+        if step.effect == Effect.CONFLICT:
             self.give_up(player, step.chain)
-        elif step.verdict == Verdict.CONTINUED:
+        elif step.effect == Effect.CONTINUED:
             self.begin_with(player, step.chain)
             self.enrol(self.players.index(player))
         else:
             player.keep(step.chain)
-            if step.verdict == Verdict.REGISTER:
+            if step.effect == Effect.REGISTER:
                 self.enrol(self.players.index(player))
 
-    def give_up(self, player: Player, chain: Chain) -> None:
+    def give_up(self, player: Player, chain: StreamState) -> None:
         # Sealed twice before anything was sent; or a request of long ago reached a restored
         # coordinator and revived the sealed stream: then the rest of a stream is lost, too.
         excused = player.tainted or player.chain.moved is not None
@@ -256,7 +256,7 @@ class Traffic(Model):
         self.begin_with(player, chain)
         self.enrol(self.players.index(player))
 
-    def begin_with(self, player: Player, chain: Chain) -> None:
+    def begin_with(self, player: Player, chain: StreamState) -> None:
         """Go on with a new stream; the ledger follows what it holds, whatever that is."""
         held = tuple(self.book.read(chain.total, what="I4"))
         assert set(held) <= set(player.journal.tags)
@@ -268,10 +268,10 @@ class Traffic(Model):
         chain = player.chain
         shared = self.space.contexts == "shared"
         step = chain.adopt(news, next_round=player.journal.round + 1 if shared else None)
-        if step.verdict == Verdict.CONFLICT:
+        if step.effect == Effect.CONFLICT:
             self.give_up(player, chain.anew(self.fresh("stream")))
         else:
             assert step.chain.seen >= chain.seen, "I5: an epoch's number went back"
-            if step.verdict == Verdict.ADOPTED:
+            if step.effect == Effect.ADOPTED:
                 assert news.epoch > chain.epoch, "I5: an old epoch was adopted again"
             player.keep(step.chain)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from live.protocol.shelf import Shelf, facts
 
-from guardband.live.client.chain import Chain
+from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.messages import Revision
 from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 from guardband.live.protocol.sums import Sums, matrix_of
@@ -59,7 +59,7 @@ class Tag(NamedTuple):
     def guess(self) -> float:
         return 1.0 if self.feature == 0 else 0.0  # one feature: H stays below 2^53
 
-    def counted(self, chain: Chain) -> Chain:
+    def counted(self, chain: StreamState) -> StreamState:
         psi = np.zeros(DIM)
         psi[self.feature] = 1.0
         return chain.counted(psi, self.reward, 4.0**self.depth, self.guess)
@@ -126,7 +126,7 @@ def _digits(value: float, what: str) -> list[int]:
 class Disk:
     """What an agent has written down; tags are the model's own ledger of the same."""
 
-    chain: Chain
+    chain: StreamState
     tags: tuple[Tag, ...] = ()  # counted in this stream, in order
     round: int = 0
 
@@ -148,10 +148,10 @@ class Player:
     kept: list[Disk] = field(default_factory=list)
 
     @property
-    def chain(self) -> Chain:
+    def chain(self) -> StreamState:
         return self.journal.chain
 
-    def keep(self, chain: Chain, **more: Any) -> None:
+    def keep(self, chain: StreamState, **more: Any) -> None:
         """Go on with another chain, written down as agents write it."""
         self.shelf.keep(chain)
         self.journal = replace(self.journal, chain=chain, **more)

@@ -17,9 +17,9 @@ from live.memory_store import MemoryStore
 
 from guardband.agent.engine import Awaited, Request
 from guardband.kernels.types import Floats
-from guardband.live.client.chain import Chain, Verdict
-from guardband.live.client.chain_rows import handed_in
 from guardband.live.client.learner import Learner, pack
+from guardband.live.client.stream_rows import handed_in
+from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.client.windows import End, ending
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
@@ -92,7 +92,7 @@ class Agent:
 
     task: str
     learner: Learner
-    chain: Chain
+    chain: StreamState
     share: float = 0.0
     n: int = 0
     round: int = 0  # the last one decided in
@@ -128,7 +128,7 @@ class Crowd:
     def _join(self, task: str) -> Agent:
         uses = tuple(range(DIM))
         learner = Learner(self.space, task, uses, reward_floor=None, seed=0)
-        chain = Chain.start(self._name(), DIM)
+        chain = StreamState.start(self._name(), DIM)
         request = chain.register(
             task=task, schema_hash=self.space.schema_hash, uses=uses, library="test"
         )
@@ -251,10 +251,10 @@ class Crowd:
             return
         before = replace(agent.chain, open=sums_of(agent.learner.state.own))
         step = before.adopt(news, next_round=agent.round + 1 if self.case.shared else None)
-        if step.verdict is Verdict.WAIT:
+        if step.effect is Effect.WAIT:
             assert self.case.shared
             return
-        assert step.verdict is Verdict.ADOPTED, step.verdict
+        assert step.effect is Effect.ADOPTED, step.effect
         agent.chain, chain = step.chain, step.chain
         assert chain.pooled is not None
         agent.mood = surprise_in(before.pooled, chain.pooled, agent.learner)

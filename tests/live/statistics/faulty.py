@@ -6,8 +6,8 @@ import pytest
 from live.statistics.crowd import DIM, Agent, Crowd
 
 from guardband.agent.engine import Awaited
-from guardband.live.client.chain import Chain, Step
 from guardband.live.client.learner import Learner
+from guardband.live.client.stream_state import StreamState, Transition
 from guardband.live.protocol.messages import News
 
 __all__ = ["NoBarrier", "SharedByNobody", "WeighedAfterwards"]
@@ -28,13 +28,13 @@ class NoBarrier(Crowd):
     """An epoch is adopted although it holds rewards of the coming round."""
 
     def run(self) -> None:
-        right = Chain.adopt
+        right = StreamState.adopt
 
-        def adopt(self: Chain, news: News, *, next_round: int | None = None) -> Step:
+        def adopt(self: StreamState, news: News, *, next_round: int | None = None) -> Transition:
             return right(self, news)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Chain, "adopt", adopt)
+            patch.setattr(StreamState, "adopt", adopt)
             super().run()
 
 

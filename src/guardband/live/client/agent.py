@@ -94,10 +94,10 @@ class LiveAgent(Agent):
         **given: Any,
     ) -> None:
         # SQLite and all that needs it, only where there are live agents.
-        from guardband.live.client.courier import Courier  # noqa: PLC0415
-        from guardband.live.client.desk import Desk  # noqa: PLC0415
+        from guardband.live.client.agent_state import AgentSetup  # noqa: PLC0415
+        from guardband.live.client.decisions import Decisions  # noqa: PLC0415
         from guardband.live.client.joining import as_given, join  # noqa: PLC0415
-        from guardband.live.client.ledger import Setup  # noqa: PLC0415
+        from guardband.live.client.sync_worker import SyncWorker  # noqa: PLC0415
 
         keep = check_whole("keep_decisions", keep_decisions)
         if seed is not None:
@@ -109,40 +109,40 @@ class LiveAgent(Agent):
         except BaseException:
             link.close()
             raise
-        setup = Setup(space, task, joined.uses, reward_floor, seed, bool(shadow))
+        setup = AgentSetup(space, task, joined.uses, reward_floor, seed, bool(shadow))
         self._folder, self._background, self._ephemeral = joined.folder, background, ephemeral
-        self._desk = Desk(joined.folder / "journal.db", setup, joined.space, clock or Clock())
-        self._courier = Courier(self._desk, link, said, keep)
+        self._store = Decisions(joined.folder / "journal.db", setup, joined.space, clock or Clock())
+        self._worker = SyncWorker(self._store, link, said, keep)
         self._know_rules()
         self._forked = self._closed = False
         OPEN.add(self)
         self._first_contact(joined.trouble)
         if background:
-            self._courier.start()
+            self._worker.start()
 
     def _know_rules(self) -> None:
         """Check requests against the rules in use; until they are told, those are a guess."""
-        self._group = self._desk.learner.group
+        self._group = self._store.learner.group
         self._number, self._reader = 0, RequestReader(self._group)
 
     def _first_contact(self, trouble: str | None) -> None:
         """Register and hear what is new; where nobody answers, go on without."""
         if trouble is None:
             try:
-                self._courier.sync()
+                self._worker.sync()
                 return
             except Refused:
                 self.close()
                 raise
             except Unreachable as problem:
                 trouble = str(problem)
-        self._courier.trouble = trouble
+        self._worker.trouble = trouble
         log.warning("guardband: %s", trouble)
 
     @property
     def name(self) -> str:
         """The task's name."""
-        return self._desk.setup.task
+        return self._store.setup.task
 
     @property
     def state_dir(self) -> Path:
@@ -153,36 +153,36 @@ class LiveAgent(Agent):
     def pending(self) -> int:
         """How many decisions have not ended: their reward, or their turn, is still to come."""
         self._come_to()
-        with self._desk:
-            return self._desk.last - self._desk.settled
+        with self._store:
+            return self._store.last - self._store.settled
 
     @property
     def rounds(self) -> int:
         """How many decisions are in this agent's journal, or have been."""
         self._come_to()
-        with self._desk:
-            return self._desk.last
+        with self._store:
+            return self._store.last
 
     @property
     def counted(self) -> int:
         """How many observations of this agent's stream count."""
         self._come_to()
-        with self._desk:
-            return self._desk.n
+        with self._store:
+            return self._store.n
 
     @property
     def epoch(self) -> int:
         """The epoch whose sum is in use; 0: none."""
         self._come_to()
-        with self._desk:
-            return self._desk.chain.epoch
+        with self._store:
+            return self._store.chain.epoch
 
     @property
     def theta(self) -> Floats:
         """(d,): the estimate of the parameter, from the agent's own and the pooled data."""
         self._come_to()
-        with self._desk:
-            theta: Floats = self._desk.learner.state.estimate.theta.copy()
+        with self._store:
+            theta: Floats = self._store.learner.state.estimate.theta.copy()
             return theta
 
     def decide(
@@ -211,12 +211,12 @@ class LiveAgent(Agent):
             The action to play, what is promised about it, and the id for `observe`.
         """
         self._come_to()
-        if self._group is not self._desk.learner.group:
+        if self._group is not self._store.learner.group:
             self._know_rules()
         request = self._reader.read(
             features, baseline, baseline_reward, support, weights, covariance
         )
-        return self._desk.decide([request], self._round(round))[0]
+        return self._store.decide([request], self._round(round))[0]
 
     def decide_many(
         self,
@@ -239,12 +239,12 @@ class LiveAgent(Agent):
             Where tasks share contexts, every request is a round: the number of the first.
         """
         self._come_to()
-        if self._group is not self._desk.learner.group:
+        if self._group is not self._store.learner.group:
             self._know_rules()
         requests = self._reader.read_many(
             features, baselines, baseline_rewards, supports, weights, covariances
         )
-        return self._desk.decide(requests, self._round(round))
+        return self._store.decide(requests, self._round(round))
 
     def _round(self, given: int | None) -> int | None:
         """Return the number of a round; where others share its context, it must be given.
@@ -254,8 +254,8 @@ class LiveAgent(Agent):
         learned, and no number matters.
         """
         if given is None:
-            desk, space = self._desk, self._desk.space
-            if desk.version > 0 and desk.shared and space.agents > 1:
+            store, space = self._store, self._store.space
+            if store.version > 0 and store.shared and space.agents > 1:
                 raise ValueError(
                     f"the tasks of space {space.name!r} share contexts: give round=..., the number "
                     "of the round, the same for all tasks (the day's number, say). Where every "
@@ -282,20 +282,20 @@ class LiveAgent(Agent):
         """
         self._come_to()
         value = as_number("reward", reward)
-        rules = self._desk.rules
+        rules = self._store.rules
         if not rules.low <= value <= rules.high:
             raise ValueError(
                 f"reward {value:g} is not between {rules.low:g} and {rules.high:g}, as the space "
                 "declares: scale rewards, or use a space with other bounds."
             )
-        self._desk.close(as_id(decision_id), value)
-        if self._desk.due:
-            self._courier.wake()
+        self._store.close(as_id(decision_id), value)
+        if self._store.due:
+            self._worker.wake()
 
     def discard(self, decision_id: str | Decision) -> None:
         """Exclude a decision; only for causes that do not depend on its reward."""
         self._come_to()
-        self._desk.close(as_id(decision_id), None)
+        self._store.close(as_id(decision_id), None)
 
     def sync(self) -> bool:
         """Carry messages to and from the coordinator, now, in this thread.
@@ -311,28 +311,28 @@ class LiveAgent(Agent):
             Where the coordinator does not answer; nothing is lost.
         """
         self._come_to()
-        return self._courier.sync()
+        return self._worker.sync()
 
     def report(self) -> Report:
         """Return how the agent fares: what the dashboard is told."""
         from guardband.live.client.self_report import make_report  # noqa: PLC0415
 
         self._come_to()
-        return make_report(self._desk)
+        return make_report(self._store)
 
     def health(self) -> dict[str, Any]:
         """Return in a few words how the agent fares; quicker than `report`."""
         self._come_to()
-        with self._desk as desk:
+        with self._store as store:
             return {
-                "space": desk.setup.space,
-                "task": desk.setup.task,
-                "mode": desk.held_back() or "running",
-                "decisions": desk.last,
-                "pending": desk.last - desk.settled,
-                "counted": desk.n,
-                "epoch": desk.chain.epoch,
-                "trouble": self._courier.trouble,  # why the coordinator is not reached
+                "space": store.setup.space,
+                "task": store.setup.task,
+                "mode": store.held_back() or "running",
+                "decisions": store.last,
+                "pending": store.last - store.settled,
+                "counted": store.n,
+                "epoch": store.chain.epoch,
+                "trouble": self._worker.trouble,  # why the coordinator is not reached
             }
 
     def close(self, *, ephemeral: bool | None = None) -> None:
@@ -349,9 +349,9 @@ class LiveAgent(Agent):
         OPEN.discard(self)
         if self._forked:  # a child that never used it has nothing of its own
             return
-        self._courier.stop(seal=self._ephemeral if ephemeral is None else ephemeral)
-        with self._desk.lock:
-            self._desk.journal.close()
+        self._worker.stop(seal=self._ephemeral if ephemeral is None else ephemeral)
+        with self._store.lock:
+            self._store.journal.close()
 
     def __enter__(self) -> LiveAgent:
         return self
@@ -370,21 +370,21 @@ class LiveAgent(Agent):
 
     def hold(self) -> None:
         """Let nothing change until `let_go`; the process forks."""
-        self._desk.lock.acquire()
-        self._courier.link.hold()
-        self._desk.journal.rest()
+        self._store.lock.acquire()
+        self._worker.link.hold()
+        self._store.journal.rest()
 
     def let_go(self) -> None:
         """Go on, in the parent."""
-        self._courier.link.let_go()
-        self._desk.lock.release()
+        self._worker.link.let_go()
+        self._store.lock.release()
 
     def left_behind(self) -> None:
         """Note that this is a forked child's copy; it opens everything anew when it is used."""
         self._forked = True
-        self._courier.lock.leave()
-        self._courier.link.after_fork()
-        self._desk.lock = threading.RLock()  # whoever had it is not here
+        self._worker.lock.leave()
+        self._worker.link.after_fork()
+        self._store.lock = threading.RLock()  # whoever had it is not here
 
     def _come_to(self) -> None:
         """Refuse once closed; open everything anew in a forked process that has not done so."""
@@ -396,10 +396,10 @@ class LiveAgent(Agent):
         if not self._forked:
             return
         self._forked = False
-        self._desk.reopen()
-        self._courier.after_fork()
+        self._store.reopen()
+        self._worker.after_fork()
         if self._background:
-            self._courier.start()
+            self._worker.start()
 
 
 def _at_exit() -> None:

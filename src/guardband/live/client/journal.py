@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from guardband.live.client.journal_schema import COLUMNS, FORMAT, MIGRATIONS
 from guardband.live.sqlite import apsw, connect
 
-__all__ = ["Head", "Journal", "JournalError", "Kept"]
+__all__ = ["Head", "Journal", "JournalError", "StoredDecision"]
 
 PAGE = 2048  # rewards touch two pages each; large menus overflow into more
 BUSY_MS = 10_000
@@ -72,7 +72,7 @@ class Head(NamedTuple):
     revision: int  # moves with everything else in the journal that agents read
 
 
-class Kept(NamedTuple):
+class StoredDecision(NamedTuple):
     """A decision as far as its reward needs it, and how it ended, if it did."""
 
     seq: int
@@ -187,10 +187,10 @@ class Journal:
         """Write a decision down."""
         self._execute(ADD, row)
 
-    def find(self, seq: int) -> Kept | None:
+    def find(self, seq: int) -> StoredDecision | None:
         """Return a decision, if it is kept."""
         row = self._execute(FIND, (seq,)).fetchone()
-        return None if row is None else Kept._make(row)
+        return None if row is None else StoredDecision._make(row)
 
     def end(
         self,

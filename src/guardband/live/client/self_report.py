@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.live.client.desk import Desk
-from guardband.live.client.ledger import ENDS, SUMS
+from guardband.live.client.agent_state import ENDS, SUMS
+from guardband.live.client.decisions import Decisions
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, Report
 from guardband.reasons import CONSERVATIVE, HELD_BACK, sentence
@@ -30,38 +30,38 @@ RECENT_SQL = """
 """
 
 
-def make_report(desk: Desk) -> Report:
+def make_report(store: Decisions) -> Report:
     """Return how the agent fares now."""
     # What may take long is read aside first, without the lock: only what was committed.
-    stream = desk.stream
-    ((before,),) = desk.journal.query_aside(UPTO_SQL, (stream,))
-    ((last,),) = desk.journal.query_aside(LAST_SQL)
+    stream = store.stream
+    ((before,),) = store.journal.query_aside(UPTO_SQL, (stream,))
+    ((last,),) = store.journal.query_aside(LAST_SQL)
     last = max(last, before)
-    seen = desk.journal.query_aside(TALLY_SQL, (before, last))
-    recent = desk.journal.query_aside(RECENT_SQL, (last - RECENT,))
-    with desk:
-        ((upto,),) = desk.journal.query(UPTO_SQL, (desk.stream,))
-        if (desk.stream, upto) != (stream, before):  # another report was faster, or a new stream
-            stream, seen, last = desk.stream, [], upto
-        seen += desk.journal.query(TALLY_SQL, (last, desk.last))
+    seen = store.journal.query_aside(TALLY_SQL, (before, last))
+    recent = store.journal.query_aside(RECENT_SQL, (last - RECENT,))
+    with store:
+        ((upto,),) = store.journal.query(UPTO_SQL, (store.stream,))
+        if (store.stream, upto) != (stream, before):  # another report was faster, or a new stream
+            stream, seen, last = store.stream, [], upto
+        seen += store.journal.query(TALLY_SQL, (last, store.last))
         for kind, reason, count, untold in seen:
-            desk.journal.count(stream, kind, count)
-            desk.journal.count(stream, f"why:{reason}", count)
+            store.journal.count(stream, kind, count)
+            store.journal.count(stream, f"why:{reason}", count)
             if untold:  # the floor is a share of a bound: rewards below it prove nothing
-                desk.journal.count(stream, "untold", untold)
+                store.journal.count(stream, "untold", untold)
         if seen:
-            desk.journal.count(stream, "upto", desk.last - upto)
-        counts = desk.journal.counts(desk.stream)
-        tally = desk.tally.tolist()
-        pending = desk.last - desk.settled
-        kept = desk.journal.find(desk.settled + 1) if pending else None
-        oldest = 0.0 if kept is None else desk.clock.now() - kept.at
-        picture = _picture(desk)
-        held_back, paused, lease = desk.held_back(), desk.paused, desk.lease_left()
-        conflicts, epoch = desk.chain.conflicts, desk.chain.epoch
-        entry = desk.chain.since
-        pooled = 0 if desk.chain.pooled is None else desk.chain.pooled.n
-        own_n = desk.n
+            store.journal.count(stream, "upto", store.last - upto)
+        counts = store.journal.counts(store.stream)
+        tally = store.tally.tolist()
+        pending = store.last - store.settled
+        kept = store.journal.find(store.settled + 1) if pending else None
+        oldest = 0.0 if kept is None else store.clock.now() - kept.at
+        picture = _picture(store)
+        held_back, paused, lease = store.held_back(), store.paused, store.lease_left()
+        conflicts, epoch = store.chain.conflicts, store.chain.epoch
+        entry = store.chain.since
+        pooled = 0 if store.chain.pooled is None else store.chain.pooled.n
+        own_n = store.n
     gauges = {
         "pending": float(pending),
         "oldest_pending_s": max(0.0, oldest),
@@ -70,7 +70,7 @@ def make_report(desk: Desk) -> Report:
         "foreign_n": float(pooled - (0 if entry is None else entry.n)),
         **picture,
         **_recent(recent),
-        **_gate(desk, picture, recent),
+        **_gate(store, picture, recent),
     }
     if math.isfinite(lease):
         gauges["lease_s"] = max(0.0, lease)
@@ -79,7 +79,7 @@ def make_report(desk: Desk) -> Report:
         for key, count in counts.items()
         if key.startswith("why:") and key.removeprefix("why:") in HELD
     }
-    theta, halfwidth = _theta(desk, picture.get("beta", math.nan))
+    theta, halfwidth = _theta(store, picture.get("beta", math.nan))
     why = _why(held_back, paused, recent)
     return Report(
         counters=_counters(counts, tally) | {"conflicts": conflicts},
@@ -91,7 +91,7 @@ def make_report(desk: Desk) -> Report:
             "why": why[:500],
             "theta": theta,
             "halfwidth": halfwidth,
-            "uses": list(desk.setup.uses),
+            "uses": list(store.setup.uses),
         },
     )
 
@@ -111,14 +111,14 @@ def _counters(counts: dict[str, int], tally: list[float]) -> dict[str, int]:
     return found
 
 
-def _picture(desk: Desk) -> dict[str, float]:
+def _picture(store: Decisions) -> dict[str, float]:
     """Return what is known of the estimate."""
-    learner = desk.learner
+    learner = store.learner
     own, estimate, pooled = learner.state.own, learner.state.estimate, learner.group.pooled
     gram = own.gram + pooled.gram
     moment = own.moment + pooled.moment
     n, squares = (own.scalars + pooled.scalars)[:2].tolist()
-    uses = np.ix_(desk.setup.uses, desk.setup.uses)
+    uses = np.ix_(store.setup.uses, store.setup.uses)
     ridge = learner.group.engine.ridge
     found = {
         "beta": learner.radius(),
@@ -129,20 +129,20 @@ def _picture(desk: Desk) -> dict[str, float]:
     if freedom >= 10:
         theta = estimate.theta
         rest = squares - 2.0 * float(moment @ theta) + float(theta @ gram @ theta)
-        unit = 1.0 if desk.space.algorithm == "guard-ucb" else _variance(desk)
+        unit = 1.0 if store.space.algorithm == "guard-ucb" else _variance(store)
         found["residual_ratio"] = max(0.0, rest) / freedom / unit
     return found
 
 
-def _variance(desk: Desk) -> float:
+def _variance(store: Decisions) -> float:
     """Return the variance of a reward that the paper's algorithms assume."""
-    return float(desk.learner.group.engine.terms.deviation) ** 2
+    return float(store.learner.group.engine.terms.deviation) ** 2
 
 
-def _theta(desk: Desk, beta: float) -> tuple[list[float], list[float]]:
-    with desk.lock:
-        theta: Floats = desk.learner.state.estimate.theta.copy()
-        spread = np.diag(desk.learner.state.estimate.inverse).copy()
+def _theta(store: Decisions, beta: float) -> tuple[list[float], list[float]]:
+    with store.lock:
+        theta: Floats = store.learner.state.estimate.theta.copy()
+        spread = np.diag(store.learner.state.estimate.inverse).copy()
     width = beta * np.sqrt(np.maximum(spread, 0.0))
     if not (np.isfinite(theta).all() and np.isfinite(width).all()):
         return [], []
@@ -163,13 +163,15 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
     return found
 
 
-def _gate(desk: Desk, picture: dict[str, float], rows: list[tuple[Any, ...]]) -> dict[str, float]:
+def _gate(
+    store: Decisions, picture: dict[str, float], rows: list[tuple[Any, ...]]
+) -> dict[str, float]:
     """Return what the paper's gate asks of lambda_min(V), by the newest baseline reward."""
     told = next((r for _, _, _, r in rows if r is not None), None)
-    if desk.space.algorithm != "disc-ucb" or told is None or told <= 0.0:
+    if store.space.algorithm != "disc-ucb" or told is None or told <= 0.0:
         return {}
-    alpha = desk.space.alphas.get(desk.setup.task, desk.space.alpha)
-    reach = 2.0 * desk.space.feature_bound * picture["beta"]
+    alpha = store.space.alphas.get(store.setup.task, store.space.alpha)
+    reach = 2.0 * store.space.feature_bound * picture["beta"]
     return {"lambda_required": (reach / (alpha * told)) ** 2}
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from guardband.live.client.agent_state import ENDS, SUMS
 from guardband.live.client.journal import Head, Journal
-from guardband.live.client.ledger import ENDS, SUMS
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS
 from guardband.live.protocol.space import RewardSettings, SpaceSettings

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.live.client.chain import KEPT_MARKS
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import unpack
+from guardband.live.client.stream_state import KEPT_MARKS
 from guardband.live.operators.replay import counted_sums
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, sums_of
 

@@ -23,7 +23,7 @@ from starlette.types import Scope
 
 from guardband.agent.decision import Decision, UnknownDecisionError
 from guardband.live.client.agent import LiveAgent
-from guardband.live.client.desk import OtherRewardError
+from guardband.live.client.decisions import OtherRewardError
 from guardband.live.client.journal import JournalError
 from guardband.live.server import errors
 from guardband.live.server.admission import Admission, Visit

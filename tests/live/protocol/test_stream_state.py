@@ -14,14 +14,14 @@ from live.protocol.world import DIM, name_of
 
 from guardband.kernels.ridge import absorb
 from guardband.kernels.types import new_state
-from guardband.live.client import chain as chain_module
-from guardband.live.client import chain_rows
-from guardband.live.client.chain import KEPT_CUTS, Chain, Verdict
+from guardband.live.client import stream_rows
+from guardband.live.client import stream_state as stream_module
+from guardband.live.client.stream_state import KEPT_CUTS, Effect, StreamState
 from guardband.live.protocol.messages import News, Refused, Revision
 from guardband.live.protocol.sums import Sums, empty_sums, sums_of
 
 
-def grown(chain: Chain, times: int, seed: int = 0) -> Chain:
+def grown(chain: StreamState, times: int, seed: int = 0) -> StreamState:
     rng = np.random.default_rng(seed)
     for _ in range(times):
         psi = rng.uniform(-0.5, 0.5, chain.dim)
@@ -38,7 +38,7 @@ def news(epoch: int, total: Sums | None, own: Revision | None, round_: int = 0) 
 
 def test_counting_rounds_as_the_kernels_do():
     rng = np.random.default_rng(3)
-    chain, state = Chain.start("s", 5), new_state(5, 1.0)
+    chain, state = StreamState.start("s", 5), new_state(5, 1.0)
     for _ in range(200):
         psi, reward = rng.normal(size=5), rng.normal()
         weight, guess = rng.uniform(0.1, 9.0), rng.normal()
@@ -54,7 +54,7 @@ STEPS = st.tuples(
 )
 
 
-def stepped(chain: Chain, what: str, k: int) -> Chain:
+def stepped(chain: StreamState, what: str, k: int) -> StreamState:
     """One more thing that may happen to a chain."""
     name = name_of("stream", k)
     if what == "cut":
@@ -77,10 +77,10 @@ def stepped(chain: Chain, what: str, k: int) -> Chain:
 @given(steps=st.lists(STEPS, min_size=1, max_size=40))
 def test_a_chain_survives_being_written_down(steps):
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chain_module, chain_rows):  # few enough to be reached
+        for module in (stream_module, stream_rows):  # few enough to be reached
             patch.setattr(module, "KEPT_MARKS", 6)
-        patch.setattr(chain_module, "KEPT_CUTS", 4)
-        chain = Chain.start(name_of("stream", 1000), 3)
+        patch.setattr(stream_module, "KEPT_CUTS", 4)
+        chain = StreamState.start(name_of("stream", 1000), 3)
         shelf = Shelf(clean())
         shelf.keep(chain)
         for k, (some, what, then) in enumerate(steps):
@@ -98,16 +98,16 @@ def test_a_chain_survives_being_written_down(steps):
 
 def test_own_data_are_sums_never_differences():
     """After an epoch with the newest cut nothing of one's own is left, to the last bit."""
-    chain = grown(Chain.start("s", 3), 40).cut("1" * 32)
+    chain = grown(StreamState.start("s", 3), 40).cut("1" * 32)
     chain = chain.adopt(news(1, chain.newest.total, chain.newest.revision)).chain
     assert chain.own.as_bytes() == empty_sums(3).as_bytes()
-    part = grown(replace(Chain.start("t", 3)), 7, seed=5)
+    part = grown(replace(StreamState.start("t", 3)), 7, seed=5)
     more = grown(chain, 7, seed=5)
     assert more.own.as_bytes() == part.open.as_bytes()
 
 
 def test_a_long_chain_stays_bounded_and_right():
-    chain = Chain.start("s", 2)
+    chain = StreamState.start("s", 2)
     marks = []
     for k in range(3 * KEPT_CUTS):
         chain = grown(chain, 2, seed=k).cut(name_of("version", k))
@@ -121,33 +121,33 @@ def test_a_long_chain_stays_bounded_and_right():
     assert np.allclose(chain.own.gram, rest, rtol=1e-12)
     # An entry whose sums are gone is still one's own: no conflict, but nothing to adopt.
     step = chain.adopt(news(2, chain.total, marks[40]))
-    assert (step.verdict, step.chain.seen, step.chain.epoch) == (Verdict.WAIT, 2, 1)
+    assert (step.effect, step.chain.seen, step.chain.epoch) == (Effect.WAIT, 2, 1)
     held = {"n": marks[0].n, "version": marks[0].version}
     behind = chain.refused(Refused("chain_conflict", 409, "", stored=held), stream="x")
-    assert (behind.verdict, behind.chain.base) == (Verdict.RESEND, marks[0])
+    assert (behind.effect, behind.chain.base) == (Effect.RESEND, marks[0])
 
 
 def test_an_answer_is_given_once():
-    chain = grown(Chain.start("s", 2), 3).cut("1" * 32, for_epoch=1)
+    chain = grown(StreamState.start("s", 2), 3).cut("1" * 32, for_epoch=1)
     later = grown(chain, 2).cut("2" * 32, for_epoch=1)
     assert later.newest == chain.newest  # resent as it was
     assert later.upload().for_epoch == 1
 
 
 def test_the_barrier_holds_news_back():
-    chain = Chain.start("s", 2)
+    chain = StreamState.start("s", 2)
     held = chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=7)
-    assert (held.verdict, held.chain) == (Verdict.WAIT, chain)
-    assert chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=8).verdict == "adopted"
+    assert (held.effect, held.chain) == (Effect.WAIT, chain)
+    assert chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=8).effect == "adopted"
 
 
 def test_answers_meant_for_a_former_stream_are_ignored():
-    chain = grown(Chain.start("s", 2), 3).cut("1" * 32)
+    chain = grown(StreamState.start("s", 2), 3).cut("1" * 32)
     held = {"n": 9, "version": "f" * 32}
     stranger = Refused("chain_conflict", 409, "", stored=held, stream="another")
-    assert chain.refused(stranger, stream="x") == (chain, Verdict.KEEP)
+    assert chain.refused(stranger, stream="x") == (chain, Effect.KEEP)
     other = Refused("rate_limited", 429, "")
-    assert chain.refused(other, stream="x") == (chain, Verdict.KEEP)
+    assert chain.refused(other, stream="x") == (chain, Effect.KEEP)
 
 
 def test_a_seal_before_the_adopted_entry_drops_the_sum():
@@ -165,7 +165,7 @@ def test_a_seal_before_the_adopted_entry_drops_the_sum():
     scene.coordinator.seal(scene.stream(a), scene.chain(a).cuts[1].revision, now=0.0)
     scene.observe(a)
     scene.cut(a)
-    assert scene.refused(a) == Verdict.CONTINUED
+    assert scene.refused(a) == Effect.CONTINUED
     assert scene.chain(a).pooled is None
     assert scene.chain(a).total.n == 3
     assert max(scene.view(a).values()) == 1

@@ -9,14 +9,14 @@ import numpy as np
 
 from guardband.agent.decision import Decision, UnknownDecisionError
 from guardband.agent.engine import Awaited, Request
+from guardband.live.client.agent_state import ENDS
 from guardband.live.client.decision_id import DecisionId, make_id, parse_id, stamp
-from guardband.live.client.exchange import Exchange
-from guardband.live.client.journal import Kept
-from guardband.live.client.ledger import ENDS
+from guardband.live.client.journal import StoredDecision
+from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.windows import End, ending
 from guardband.live.protocol.messages import KINDS
 
-__all__ = ["Desk", "OtherRewardError"]
+__all__ = ["Decisions", "OtherRewardError"]
 
 BATCH = 64  # decisions that end while the lock is held once
 FRESH = 512  # decisions that need not be read again for their reward
@@ -34,7 +34,7 @@ class OtherRewardError(ValueError):
     """A decision that has a reward was given another."""
 
 
-class Desk(Exchange):
+class Decisions(ProtocolClient):
     """Where decisions are made, written down and brought to their end."""
 
     def decide(self, requests: list[Request], round: int | None) -> list[Decision]:
@@ -102,7 +102,7 @@ class Desk(Exchange):
         self.last, self.last_round = seq, round
         if len(self.fresh) >= FRESH:
             self.fresh.clear()
-        kept = Kept(
+        kept = StoredDecision(
             seq,
             self.stream,
             now,
@@ -164,7 +164,7 @@ class Desk(Exchange):
         return None
 
     def _late(
-        self, decision_id: str, kept: Kept, reward: float | None, now: float
+        self, decision_id: str, kept: StoredDecision, reward: float | None, now: float
     ) -> Exception | None:
         """Note a reward that came after the window, before the window's end was dealt with."""
         if reward is None:
@@ -177,7 +177,7 @@ class Desk(Exchange):
         return None
 
     def _again(
-        self, decision_id: str, seq: int, kept: Kept | None, reward: float | None
+        self, decision_id: str, seq: int, kept: StoredDecision | None, reward: float | None
     ) -> Exception | None:
         """Answer to a reward, or an exclusion, of a decision that has ended or has a reward."""
         if reward is None:
@@ -233,7 +233,12 @@ class Desk(Exchange):
         return BATCH
 
     def _end(
-        self, kept: Kept, end: int, reward: float, now: float, awaited: Awaited | None = None
+        self,
+        kept: StoredDecision,
+        end: int,
+        reward: float,
+        now: float,
+        awaited: Awaited | None = None,
     ) -> None:
         """Count a decision, or leave it out."""
         self.settled = kept.seq

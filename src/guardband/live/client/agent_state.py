@@ -13,23 +13,23 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from guardband.agent.engine import Awaited
-from guardband.live.client.chain import Chain
-from guardband.live.client.chain_rows import handed_in, load_chain, save_chain
-from guardband.live.client.journal import Head, Journal, Kept
+from guardband.live.client.journal import Head, Journal, StoredDecision
 from guardband.live.client.learner import Learner, pack, unpack
+from guardband.live.client.stream_rows import handed_in, load_stream, save_stream
+from guardband.live.client.stream_state import StreamState
 from guardband.live.client.windows import Clock, End
 from guardband.live.protocol.messages import KINDS
 from guardband.live.protocol.space import RewardSettings, SpaceSettings
 from guardband.live.protocol.sums import sums_of
 
-__all__ = ["ENDS", "SUMS", "Held", "Ledger", "Setup"]
+__all__ = ["ENDS", "SUMS", "AgentSetup", "AgentStore", "WaitingEpoch"]
 
 ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
 SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
 TALLY = bytes(8 * (len(KINDS) * len(ENDS) + len(SUMS)))
 
 
-class Setup(NamedTuple):
+class AgentSetup(NamedTuple):
     """What an agent is, whatever its coordinator says."""
 
     space: str
@@ -40,15 +40,15 @@ class Setup(NamedTuple):
     shadow: bool
 
 
-class Held(NamedTuple):
+class WaitingEpoch(NamedTuple):
     """An epoch that was heard of and not adopted yet."""
 
     epoch: int
     round: int  # the latest that it contains
 
 
-class Ledger:
-    """State under one lock; `with ledger:` holds it and is one transaction of the journal.
+class AgentStore:
+    """State under one lock; `with store:` holds it and is one transaction of the journal.
 
     Another process may have moved the journal, or a transaction may have failed: then the state
     is read again before anything else happens.
@@ -83,16 +83,18 @@ class Ledger:
     rules: RewardSettings
     shared: bool  # whether tasks share contexts
     learner: Learner
-    chain: Chain
+    chain: StreamState
     share: float | None  # the part of delta; None: the stream is not registered yet
-    held: list[Held]
+    held: list[WaitingEpoch]
     paused: str | None
     leased_at: float | None
     leased_for: float | None
-    fresh: dict[int, tuple[Kept, Awaited]]  # own decisions that nobody has touched since
+    fresh: dict[int, tuple[StoredDecision, Awaited]]  # own decisions that nobody has touched since
     free: bool  # whether nothing can hold this agent back
 
-    def __init__(self, path: Path, setup: Setup, guess: SpaceSettings | None, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, setup: AgentSetup, guess: SpaceSettings | None, clock: Clock
+    ) -> None:
         self.path, self.setup, self.clock, self._guess = path, setup, clock, guess
         self.reopen()
 
@@ -106,7 +108,7 @@ class Ledger:
         with self:
             self._set_clock()
 
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> AgentStore:
         self.lock.acquire()
         try:
             if self.journal.begin() or self._stale:
@@ -141,7 +143,7 @@ class Ledger:
         """The newest epoch that was heard of, adopted or not."""
         return max([self.chain.seen, *(held.epoch for held in self.held)])
 
-    def whole_chain(self) -> Chain:
+    def whole_chain(self) -> StreamState:
         """Return the chain with what was counted since its last cut."""
         return replace(self.chain, open=sums_of(self.learner.state.own))
 
@@ -178,9 +180,9 @@ class Ledger:
             )
         )
 
-    def keep_chain(self, before: Chain, after: Chain) -> None:
+    def keep_chain(self, before: StreamState, after: StreamState) -> None:
         """Write down the next chain of the same stream."""
-        save_chain(self.journal, self.stream, before, after)
+        save_stream(self.journal, self.stream, before, after)
         self.chain = after
         self.revision += 1
         self.save()
@@ -194,7 +196,7 @@ class Ledger:
             )
             self.journal.query("UPDATE control SET config = ?", (version,))
 
-    def start_stream(self, chain: Chain, *, lost: bool) -> None:
+    def start_stream(self, chain: StreamState, *, lost: bool) -> None:
         """Go on with another stream; what is pending may be lost with the old one."""
         number, now = self.stream + 1, self.clock.now()
         moved = (None, None) if chain.moved is None else (self.stream, chain.moved[1].n)
@@ -210,7 +212,7 @@ class Ledger:
                 "FROM epoch WHERE epoch = ? AND stream = ?",
                 (number, total, now, chain.epoch, self.stream),
             )
-        save_chain(self.journal, number, None, chain)
+        save_stream(self.journal, number, None, chain)
         self.journal.count(number, "upto", self.settled)
         if lost:
             query(
@@ -279,12 +281,12 @@ class Ledger:
         )
         if version != self.version:
             self._configure(version)
-        self.chain = load_chain(
+        self.chain = load_stream(
             self.journal, head.stream, sums_of(unpack(head.own, self.space.dim))
         )
         ((self.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
         self.held = [
-            Held(*row)
+            WaitingEpoch(*row)
             for row in query(
                 "SELECT epoch, round FROM epoch WHERE stream = ? AND adopted_at IS NULL",
                 (head.stream,),
@@ -323,7 +325,7 @@ class Ledger:
     def _begin(self) -> Head:
         """Write the first rows of a new journal."""
         assert self._guess is not None
-        chain = Chain.start(str(uuid.uuid4()), self._guess.dim)
+        chain = StreamState.start(str(uuid.uuid4()), self._guess.dim)
         query = self.journal.query
         guess = self._guess.as_json()
         about = self.setup._asdict() | {"features": guess["features"], "guess": guess}
@@ -334,7 +336,7 @@ class Ledger:
             "INSERT INTO stream VALUES (1, ?, ?, NULL, NULL, NULL, NULL, '')",
             (chain.stream, self.clock.now()),
         )
-        save_chain(self.journal, 1, None, chain)
+        save_stream(self.journal, 1, None, chain)
         head = Head(1, 0, 0, pack(chain.open), 0, 0, 0, TALLY, 1)
         self.journal.add_head(head)
         return head

@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from guardband.live.client.chain import KEPT_MARKS, NOTHING, Chain
 from guardband.live.client.journal import Journal
+from guardband.live.client.stream_state import KEPT_MARKS, NOTHING, StreamState
 from guardband.live.protocol.messages import Checkpoint, Revision
 from guardband.live.protocol.sums import Sums, empty_sums
 
-__all__ = ["handed_in", "load_chain", "save_chain"]
+__all__ = ["handed_in", "load_stream", "save_stream"]
 
 
-def save_chain(journal: Journal, number: int, before: Chain | None, after: Chain) -> None:
+def save_stream(
+    journal: Journal, number: int, before: StreamState | None, after: StreamState
+) -> None:
     """Write what a step changed; without `before`, all of it. `number` is the stream's."""
     had = {} if before is None else _rows(before)
     has = _rows(after)
@@ -45,7 +47,7 @@ def save_chain(journal: Journal, number: int, before: Chain | None, after: Chain
     journal.query("UPDATE stream SET chain = ? WHERE id = ?", (_rest(after), number))
 
 
-def load_chain(journal: Journal, number: int, open: Sums) -> Chain:
+def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
     """Return the chain of a stream; `open` is what was counted since its last cut."""
     ((name, text),) = journal.query("SELECT name, chain FROM stream WHERE id = ?", (number,))
     rows = journal.query(
@@ -60,7 +62,7 @@ def load_chain(journal: Journal, number: int, open: Sums) -> Chain:
         (rest["epoch"], number),
     )
     since, moved = rest["since"], rest["moved"]
-    return Chain(
+    return StreamState(
         stream=name,
         cuts=tuple(cuts),
         parts=tuple(parts),
@@ -77,18 +79,18 @@ def load_chain(journal: Journal, number: int, open: Sums) -> Chain:
     )
 
 
-def handed_in(chain: Chain) -> Sums:
+def handed_in(chain: StreamState) -> Sums:
     """Return what the stream has cut off, beyond its entry in the adopted sum."""
     return replace(chain, open=empty_sums(chain.dim)).own
 
 
-def _rows(chain: Chain) -> dict[Revision, tuple[Checkpoint, Sums | None]]:
+def _rows(chain: StreamState) -> dict[Revision, tuple[Checkpoint, Sums | None]]:
     """Return every cut with the part that it added to the one before."""
     parts = (None, *chain.parts)
     return {cut.revision: (cut, part) for cut, part in zip(chain.cuts, parts, strict=True)}
 
 
-def _rest(chain: Chain) -> str:
+def _rest(chain: StreamState) -> str:
     return json.dumps(
         {
             "base": list(chain.base),

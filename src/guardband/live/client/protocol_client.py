@@ -5,23 +5,23 @@ from __future__ import annotations
 import logging
 import uuid
 
-from guardband.live.client.chain import Chain, Step, Verdict
-from guardband.live.client.ledger import Ledger
+from guardband.live.client.agent_state import AgentStore
+from guardband.live.client.stream_state import Effect, StreamState, Transition
 from guardband.live.protocol.messages import News, Refused, Registered, Revision, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, is_sound
 
-__all__ = ["Exchange"]
+__all__ = ["ProtocolClient"]
 
 log = logging.getLogger("guardband.live")
 
 HELD = 64  # epochs that wait for their round, at most
 
 
-class Exchange(Ledger):
-    """A ledger that takes part in the protocol of streams and epochs."""
+class ProtocolClient(AgentStore):
+    """A store that takes part in the protocol of streams and epochs."""
 
-    def cut(self, *, for_epoch: int = 0) -> Chain:
+    def cut(self, *, for_epoch: int = 0) -> StreamState:
         """Cut the stream here, if there is enough for it; return the chain to send from.
 
         Call `journal.flush` before anything of it is sent.
@@ -46,12 +46,12 @@ class Exchange(Ledger):
             before = self.whole_chain()
             self.keep_chain(before, before.stored(answer))
 
-    def refused(self, problem: Refused) -> Verdict:
+    def refused(self, problem: Refused) -> Effect:
         """Draw the consequences of a refusal; return what to do."""
         with self:
             step = self.whole_chain().refused(problem, stream=str(uuid.uuid4()))
             self._go_on(step)
-            return step.verdict
+            return step.effect
 
     def registered(self, answer: Registered) -> None:
         """Take in what the coordinator said to a new stream."""
@@ -150,7 +150,7 @@ class Exchange(Ledger):
             "DELETE FROM epoch WHERE stream = ? AND adopted_at IS NULL AND epoch < ?",
             (self.stream, epoch),
         )
-        if step.verdict is Verdict.ADOPTED:
+        if step.effect is Effect.ADOPTED:
             own = step.chain.since or Revision(0, "")
             self.journal.query(
                 "UPDATE epoch SET adopted_at = ?, own_n = ?, own_version = ? "
@@ -162,21 +162,21 @@ class Exchange(Ledger):
             self.journal.query(
                 "DELETE FROM epoch WHERE epoch = ? AND stream = ?", (epoch, self.stream)
             )
-        if step.verdict is Verdict.CONFLICT:
-            step = Step(self.whole_chain().anew(str(uuid.uuid4())), Verdict.CONFLICT)
+        if step.effect is Effect.CONFLICT:
+            step = Transition(self.whole_chain().anew(str(uuid.uuid4())), Effect.CONFLICT)
         self._go_on(step)
 
-    def _go_on(self, step: Step) -> None:
+    def _go_on(self, step: Transition) -> None:
         """Continue with the chain of a step."""
-        if step.verdict is Verdict.CONFLICT:
+        if step.effect is Effect.CONFLICT:
             log.warning(
                 "guardband: the stream of task %s was copied or rolled back: a new one starts, and "
                 "%d pending decisions are lost",
                 self.setup.task,
                 self.last - self.settled,
             )
-        if step.verdict in (Verdict.CONFLICT, Verdict.CONTINUED):
-            self.start_stream(step.chain, lost=step.verdict is Verdict.CONFLICT)
+        if step.effect in (Effect.CONFLICT, Effect.CONTINUED):
+            self.start_stream(step.chain, lost=step.effect is Effect.CONFLICT)
         else:
             self.keep_chain(self.whole_chain(), step.chain)
         self.reload()

@@ -1,4 +1,4 @@
-"""Carries messages between a live agent's desk and its coordinator, in the background or by hand.
+"""Carries messages between a live agent's store and its coordinator, in the background or by hand.
 
 Everything that may take long happens here: the network, and the disk before an upload.
 """
@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from guardband.live.client.chain import Chain, Verdict
-from guardband.live.client.desk import Desk
+from guardband.live.client.decisions import Decisions
 from guardband.live.client.joining import OtherSettingsError, agree
 from guardband.live.client.journal import JournalError
 from guardband.live.client.self_report import make_report
+from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import OpenEpoch, Refused, Report, Uploaded
 
-__all__ = ["Courier"]
+__all__ = ["SyncWorker"]
 
 log = logging.getLogger("guardband.live")
 
@@ -40,12 +40,12 @@ PRUNE = 256
 TROUBLE = (Unreachable, Refused, JournalError, OtherSettingsError)  # what can be expected
 
 
-class Courier:
+class SyncWorker:
     """One agent's errands. Of several processes with one state folder, one runs them.
 
     Parameters
     ----------
-    desk
+    store
         The agent's state.
     link
         The way to the coordinator.
@@ -55,8 +55,8 @@ class Courier:
         How many ended decisions the journal keeps.
     """
 
-    def __init__(self, desk: Desk, link: Link, said: Mapping[str, Any], keep: int) -> None:
-        self.desk, self.link, self._said, self._keep = desk, link, said, keep
+    def __init__(self, store: Decisions, link: Link, said: Mapping[str, Any], keep: int) -> None:
+        self.store, self.link, self._said, self._keep = store, link, said, keep
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -65,7 +65,7 @@ class Courier:
         self._errands = threading.RLock()
         self._wake, self._stop = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
-        self.lock = FileLock(self.desk.path.parent / "courier.lock")
+        self.lock = FileLock(self.store.path.parent / "sync.lock")
         self._opened: OpenEpoch | None = None
         self._known: str | None = None  # the stream that was registered since this process started
         self._done: dict[str, float] = {}
@@ -86,7 +86,7 @@ class Courier:
         with self._errands:
             if not self.lock.take():
                 return False
-            self.desk.settle()
+            self.store.settle()
             self._register()
             for _ in range(ATTEMPTS):
                 heard = self._listen(0.0)
@@ -98,43 +98,43 @@ class Courier:
 
     def _register(self) -> None:
         """Make the stream known, once in a process and after every change of it."""
-        desk = self.desk
+        store = self.store
         for _ in range(ATTEMPTS):
-            chain = desk.chain
+            chain = store.chain
             if self._known == chain.stream:
                 return
-            space, _ = self.link.space(desk.setup.space)
-            if desk.version == 0:  # it was not there when the agent started
-                agree(space, desk.setup.task, self._said)
+            space, _ = self.link.space(store.setup.space)
+            if store.version == 0:  # it was not there when the agent started
+                agree(space, store.setup.task, self._said)
             request = chain.register(
-                task=desk.setup.task,
+                task=store.setup.task,
                 # What the journal holds was counted by the rules that it knows.
-                schema_hash=(desk.space if desk.version else space).schema_hash,
-                uses=desk.setup.uses,
+                schema_hash=(store.space if store.version else space).schema_hash,
+                uses=store.setup.uses,
                 library=version("guardband"),
             )
             try:
-                answer = self.link.register(desk.setup.space, request)
+                answer = self.link.register(store.setup.space, request)
             except Refused as problem:
-                if desk.refused(problem) in (Verdict.CONFLICT, Verdict.CONTINUED):
+                if store.refused(problem) in (Effect.CONFLICT, Effect.CONTINUED):
                     continue
                 raise
-            desk.registered(answer)
+            store.registered(answer)
             self._known = answer.stream
 
     def _listen(self, wait_s: float) -> bool:
         """Take in what is new; tell whether anything was."""
-        desk = self.desk
+        store = self.store
         opened = self._opened
-        stream = desk.chain.stream
-        asked_at, heard = desk.clock.now(), self._heard
+        stream = store.chain.stream
+        asked_at, heard = store.clock.now(), self._heard
         try:
             news = self.link.news(
-                desk.setup.space,
+                store.setup.space,
                 stream,
-                after=desk.heard_of,
-                open_after=max(desk.chain.answered, 0 if opened is None else opened.epoch),
-                config_version=desk.version + self._amiss if self._informed else 0,
+                after=store.heard_of,
+                open_after=max(store.chain.answered, 0 if opened is None else opened.epoch),
+                config_version=store.version + self._amiss if self._informed else 0,
                 wait_s=wait_s,
             )
         except Refused as problem:
@@ -147,42 +147,42 @@ class Courier:
                 return True
             self._informed = True
             if news is None:
-                desk.renew(asked_at)
+                store.renew(asked_at)
                 return False
             self._heard += 1
             self._unheeded = 0
-            before, epoch = self._news_so_far(), desk.heard_of
-            self._amiss = not desk.hear(news, stream, asked_at)
+            before, epoch = self._news_so_far(), store.heard_of
+            self._amiss = not store.hear(news, stream, asked_at)
             self._opened = news.open
-        if desk.heard_of != epoch:
+        if store.heard_of != epoch:
             self._epoch_at = time.monotonic()
         return before != self._news_so_far()
 
     def _news_so_far(self) -> tuple[Any, ...]:
-        desk, opened = self.desk, self._opened
+        store, opened = self.store, self._opened
         number = 0 if opened is None else opened.epoch
-        return number, desk.heard_of, desk.version, desk.paused, desk.chain.stream, self._amiss
+        return number, store.heard_of, store.version, store.paused, store.chain.stream, self._amiss
 
     def _send(self) -> bool:
         """Send what is asked for or due; tell whether anything was sent."""
-        desk, opened = self.desk, self._opened
-        newest = desk.heard_of
-        if opened is not None and opened.epoch <= max(newest, desk.chain.answered):
+        store, opened = self.store, self._opened
+        newest = store.heard_of
+        if opened is not None and opened.epoch <= max(newest, store.chain.answered):
             opened = self._opened = None
         if opened is not None:
             answer = self._upload(for_epoch=opened.epoch)
-        elif self._owing and desk.chain.answered > newest:
-            answer = self._upload(for_epoch=desk.chain.answered, trigger=self._due())
-        elif self._due() and not desk.held and desk.chain.answered <= newest:
+        elif self._owing and store.chain.answered > newest:
+            answer = self._upload(for_epoch=store.chain.answered, trigger=self._due())
+        elif self._due() and not store.held and store.chain.answered <= newest:
             answer = self._upload(for_epoch=newest + 1, trigger=True)
             if answer is not None and answer.open is None and answer.epoch <= newest:
                 # Too few are there, or the last epoch was just now: do not insist.
                 wait = min(TRIGGER_MOST_S, TRIGGER_S * 2.0**self._unheeded)
-                self._patience = time.monotonic() + max(wait, desk.space.sync.min_interval_s)
+                self._patience = time.monotonic() + max(wait, store.space.sync.min_interval_s)
                 self._unheeded += 1
-        elif desk.n > desk.chain.base.n and self._time_for("upload", UPLOAD_S):
+        elif store.n > store.chain.base.n and self._time_for("upload", UPLOAD_S):
             answer = self._upload()
-        elif desk.chain.base.n > 0 and self._time_for("confirm", CONFIRM_S):
+        elif store.chain.base.n > 0 and self._time_for("confirm", CONFIRM_S):
             answer = self._upload(again=True)
         else:
             return False
@@ -192,28 +192,28 @@ class Courier:
         return answer.epoch > newest or answer.open is not None
 
     def _due(self) -> bool:
-        desk = self.desk
-        sync = desk.space.sync
+        store = self.store
+        sync = store.space.sync
         if time.monotonic() < self._patience:
             return False
         if sync.trigger != "interval":
-            return desk.due
-        entry = desk.chain.since
-        new = desk.n > (0 if entry is None else entry.n)
+            return store.due
+        entry = store.chain.since
+        new = store.n > (0 if entry is None else entry.n)
         return new and time.monotonic() - self._epoch_at >= sync.interval_s
 
     def _upload(
         self, *, for_epoch: int = 0, trigger: bool = False, again: bool = False
     ) -> Uploaded | None:
         """Cut, make that durable, and send it; None: there was nothing to send."""
-        desk = self.desk
+        store = self.store
         for _ in range(ATTEMPTS):
-            chain: Chain = desk.cut(for_epoch=for_epoch)
+            chain: StreamState = store.cut(for_epoch=for_epoch)
             if chain.acknowledged and not (trigger or for_epoch or again):
                 return None
-            if desk.space.sync.min_batch > 1:
-                self._discreet(make_report(desk))
-            desk.journal.flush()
+            if store.space.sync.min_batch > 1:
+                self._discreet(make_report(store))
+            store.journal.flush()
             self._owing = True
             try:
                 answer = self.link.upload(chain.stream, chain.upload(trigger=trigger))
@@ -223,44 +223,44 @@ class Courier:
                 continue
             self._reached()
             self._owing = False
-            desk.stored(answer)
+            store.stored(answer)
             return answer
         return None
 
     def _mend(self, problem: Refused) -> bool:
         """Do what a refusal asks for; False: there is nothing to be done about it."""
-        verdict = self.desk.refused(problem)
-        if verdict in (Verdict.REGISTER, Verdict.CONTINUED, Verdict.CONFLICT):
+        effect = self.store.refused(problem)
+        if effect in (Effect.REGISTER, Effect.CONTINUED, Effect.CONFLICT):
             self._known = None
             self._register()
             return True
-        return verdict is Verdict.RESEND or problem.code == "chain_conflict"
+        return effect is Effect.RESEND or problem.code == "chain_conflict"
 
     def _keep_house(self) -> None:
         """Report, forget old decisions, tidy the journal."""
-        desk = self.desk
+        store = self.store
         if self._time_for("report", REPORT_S):
             self.report()
         if self._time_for("tidy", TIDY_S):
             while True:
-                with desk:
-                    counted = desk.journal.counts(desk.stream).get("upto", 0)
-                    last = min(desk.settled, counted)
-                    gone = desk.journal.prune(self._keep, last, PRUNE)
+                with store:
+                    counted = store.journal.counts(store.stream).get("upto", 0)
+                    last = min(store.settled, counted)
+                    gone = store.journal.prune(self._keep, last, PRUNE)
                 if gone < PRUNE:
                     break
-            desk.journal.tidy()
-        jumped = desk.clock.jump()
+            store.journal.tidy()
+        jumped = store.clock.jump()
         if jumped:
             log.warning("guardband: the clock was set by %+.1f s; windows are not affected", jumped)
 
     def report(self) -> None:
         """Tell people how the agent fares."""
-        desk = self.desk
-        report = make_report(desk)
-        if desk.space.sync.min_batch > 1:
+        store = self.store
+        report = make_report(store)
+        if store.space.sync.min_batch > 1:
             report = self._discreet(report)
-        self.link.report(desk.chain.stream, report)
+        self.link.report(store.chain.stream, report)
 
     def _discreet(self, report: Report) -> Report:
         """Return a report with the figures of the newest cut: later ones would tell of one patient.
@@ -268,7 +268,7 @@ class Courier:
         From two sets of figures with one observation between them its features and its reward can
         be computed, as from two totals.
         """
-        if report.counted == self.desk.chain.newest.total.n:
+        if report.counted == self.store.chain.newest.total.n:
             self._figures = report
         return report.with_figures_of(self._figures)
 
@@ -289,7 +289,7 @@ class Courier:
     def start(self) -> None:
         """Run errands in the background from now on."""
         for work in (self._run_errands, self._run_listening):
-            name = f"guardband-{work.__name__.rpartition('_')[2]}-{self.desk.setup.task}"
+            name = f"guardband-{work.__name__.rpartition('_')[2]}-{self.store.setup.task}"
             thread = threading.Thread(target=work, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -302,7 +302,7 @@ class Courier:
     def _run_errands(self) -> None:
         def errands() -> None:
             with self._errands:
-                self.desk.settle()
+                self.store.settle()
                 if not self.lock.take():
                     self._wake.wait(ELECTION_S)
                     return
@@ -316,7 +316,7 @@ class Courier:
 
     def _run_listening(self) -> None:
         def listen() -> None:
-            if not self.lock.held or self._known != self.desk.chain.stream:
+            if not self.lock.held or self._known != self.store.chain.stream:
                 self._stop.wait(TICK_S)
                 return
             began = time.monotonic()
@@ -329,7 +329,7 @@ class Courier:
 
     def _longest_wait(self) -> float:
         """Return how long one wait for news may be: shorter than what others, or a lease, allow."""
-        space = self.desk.space
+        space = self.store.space
         lease = POLL_S if space.lease_s is None else space.lease_s / 3.0
         return min(POLL_S, space.sync.live_s / 3.0, lease)
 
@@ -382,12 +382,12 @@ class Courier:
 
     def _last_errands(self, seal: bool) -> None:
         with self._errands:
-            self.desk.settle()
+            self.store.settle()
             if not self.lock.take():
                 return
             self._register()
             self._upload()
             self.report()
-            chain = self.desk.chain
+            chain = self.store.chain
             if seal and chain.acknowledged:
                 self.link.seal(chain.stream, chain.newest.revision)

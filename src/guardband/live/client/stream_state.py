@@ -2,7 +2,7 @@
 
 A chain never changes; every step returns the next one. It knows no clock, no network and no random
 numbers: names of streams and versions are given to it. Write it down after every step
-(`save_chain`), and make that durable before a cut is sent.
+(`save_stream`), and make that durable before a cut is sent.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from guardband.live.protocol.messages import (
 )
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
 
-__all__ = ["Chain", "Step", "Verdict"]
+__all__ = ["Effect", "StreamState", "Transition"]
 
 KEPT_CUTS = 64  # with their sums: epochs that contain one of them can be adopted
 KEPT_MARKS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
 NOTHING = Revision(0, "")
 
 
-class Verdict(StrEnum):
+class Effect(StrEnum):
     """What became of news, or what to do after a refusal."""
 
     ADOPTED = "adopted"
@@ -46,15 +46,15 @@ class Verdict(StrEnum):
     KEEP = "keep"  # nothing to do
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """The next chain, and why."""
 
-    chain: Chain
-    verdict: Verdict
+    chain: StreamState
+    effect: Effect
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
+class StreamState:
     """One stream as its agent knows it.
 
     Attributes
@@ -102,7 +102,7 @@ class Chain:
         object.__setattr__(self, "dim", self.open.dim)
 
     @classmethod
-    def start(cls, stream: str, dim: int) -> Chain:
+    def start(cls, stream: str, dim: int) -> StreamState:
         """Return a chain that has counted nothing."""
         zero = empty_sums(dim)
         return cls(stream=stream, cuts=(Checkpoint("", zero, 0),), open=zero)
@@ -129,7 +129,7 @@ class Chain:
             return add_sums(self.dim, (self.cuts[0].total, *self.parts, self.open))
         return self._after(self.since)
 
-    def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> Chain:
+    def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> StreamState:
         """Return the chain with one more observation, rounded as the kernels round it."""
         d, upper = self.dim, upper_places(self.dim)
         outer = np.empty((d + 1, d + 1))
@@ -145,7 +145,9 @@ class Chain:
         )
         return replace(self, open=more)
 
-    def cut(self, version: str, *, round: int = 0, for_epoch: int = 0, min_batch: int = 1) -> Chain:
+    def cut(
+        self, version: str, *, round: int = 0, for_epoch: int = 0, min_batch: int = 1
+    ) -> StreamState:
         """Return the chain with a cut under a fresh `version`, if there is enough for one.
 
         With `for_epoch`, the newest cut becomes the answer to that epoch; an answer is given once
@@ -190,7 +192,7 @@ class Chain:
             continue_of=self.moved,
         )
 
-    def stored(self, answer: Uploaded) -> Chain:
+    def stored(self, answer: Uploaded) -> StreamState:
         """Return the chain after an upload was accepted; one of a former stream is ignored."""
         if not self._knows(answer.revision):
             return self
@@ -200,7 +202,7 @@ class Chain:
         answered = self.answered if self.answered == heard else min(self.answered, self.seen)
         return replace(self, base=base, answered=answered)
 
-    def refused(self, problem: Refused, *, stream: str) -> Step:
+    def refused(self, problem: Refused, *, stream: str) -> Transition:
         """Return what follows from a refusal; `stream` is a fresh name, used where one is needed.
 
         Where the coordinator holds a cut of this chain, it is behind (an old duplicate, or it was
@@ -209,22 +211,22 @@ class Chain:
         forgotten, and never sent again under another name.
         """
         if problem.more.get("stream", self.stream) != self.stream:
-            return Step(self, Verdict.KEEP)
+            return Transition(self, Effect.KEEP)
         if problem.code not in ("chain_conflict", "sealed", "already_continued"):
             unknown = problem.code == "unknown_stream"
-            return Step(self, Verdict.REGISTER if unknown else Verdict.KEEP)
+            return Transition(self, Effect.REGISTER if unknown else Effect.KEEP)
         if problem.code == "already_continued":
-            return Step(self.anew(stream), Verdict.CONFLICT)
+            return Transition(self.anew(stream), Effect.CONFLICT)
         held = problem.more["stored"]
         mark = Revision(held["n"], held["version"])
         if not self._knows(mark):
-            return Step(self.anew(stream), Verdict.CONFLICT)
+            return Transition(self.anew(stream), Effect.CONFLICT)
         if problem.code == "sealed":
             return self._continued(stream, mark)
         chain = replace(self, base=mark)
-        return Step(chain, Verdict.KEEP if chain.acknowledged else Verdict.RESEND)
+        return Transition(chain, Effect.KEEP if chain.acknowledged else Effect.RESEND)
 
-    def adopt(self, news: News, *, next_round: int | None = None) -> Step:
+    def adopt(self, news: News, *, next_round: int | None = None) -> Transition:
         """Return the chain that computes with the epoch in `news`, where it can.
 
         `next_round` is the round of the agent's next decision, where agents share contexts: an
@@ -233,25 +235,27 @@ class Chain:
         the caller takes `anew` and forgets its pending decisions.
         """
         if news.epoch <= self.seen:
-            return Step(self, Verdict.OLD)
+            return Transition(self, Effect.OLD)
         if next_round is not None and news.round >= next_round:
-            return Step(self, Verdict.WAIT)
+            return Transition(self, Effect.WAIT)
         chain = replace(self, seen=news.epoch)
         own = news.own if news.own is not None and news.own.n > 0 else None
         if own is not None and not self._knows(own):
-            return Step(self, Verdict.CONFLICT)
+            return Transition(self, Effect.CONFLICT)
         if news.total is None and self.pooled is not None:
             # Too few tasks are left for a sum. The one in use holds data that were taken out.
-            return Step(replace(chain, epoch=news.epoch, pooled=None, since=None), Verdict.ADOPTED)
+            return Transition(
+                replace(chain, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
+            )
         kept = own is None or any(cut.revision == own for cut in self.cuts)
         if news.total is None or not kept:
-            return Step(chain, Verdict.WAIT)
+            return Transition(chain, Effect.WAIT)
         chain = replace(chain, epoch=news.epoch, pooled=news.total, since=own)
-        return Step(chain, Verdict.ADOPTED)
+        return Transition(chain, Effect.ADOPTED)
 
-    def anew(self, stream: str) -> Chain:
+    def anew(self, stream: str) -> StreamState:
         """Return a new stream that has counted nothing; the adopted sum stays valid."""
-        fresh = Chain.start(stream, self.dim)
+        fresh = StreamState.start(stream, self.dim)
         return replace(
             fresh,
             seen=self.seen,
@@ -260,15 +264,15 @@ class Chain:
             conflicts=self.conflicts + 1,
         )
 
-    def _continued(self, stream: str, mark: Revision) -> Step:
+    def _continued(self, stream: str, mark: Revision) -> Transition:
         """Return a new stream with what the sealed one did not get to send."""
         # What was taken over once is not taken over again: the first cut holds all of it, so where
         # nothing was stored, the rest would descend from two streams, and only one can be named.
         twice = self.moved is not None and mark == NOTHING
         if twice or not any(cut.revision == mark for cut in self.cuts):
-            return Step(self.anew(stream), Verdict.CONFLICT)
+            return Transition(self.anew(stream), Effect.CONFLICT)
         fresh = replace(
-            Chain.start(stream, self.dim),
+            StreamState.start(stream, self.dim),
             open=self._after(mark),
             moved=(self.stream, mark),
             seen=self.seen,
@@ -278,7 +282,9 @@ class Chain:
         # A coordinator that was restored and then sealed the stream ends before the adopted
         # entry: that sum contains part of the rest, and must go.
         contained = self.since is not None and self.since.n > mark.n
-        return Step(replace(fresh, pooled=None if contained else self.pooled), Verdict.CONTINUED)
+        return Transition(
+            replace(fresh, pooled=None if contained else self.pooled), Effect.CONTINUED
+        )
 
     def _after(self, mark: Revision) -> Sums:
         """Return what was counted after one of the kept cuts."""
@@ -293,7 +299,7 @@ class Chain:
             or mark in set(self.marks)
         )
 
-    def _pruned(self) -> Chain:
+    def _pruned(self) -> StreamState:
         """Return the chain without its oldest sums, of which the names are kept."""
         cuts, parts, marks = list(self.cuts), list(self.parts), list(self.marks)
         while len(cuts) > KEPT_CUTS:

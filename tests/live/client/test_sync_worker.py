@@ -16,8 +16,8 @@ from live.client.world import agent, check_journal, coordinator_process, journal
 
 import guardband as gb
 from guardband.live import Refused, SpaceSettings, Unreachable
-from guardband.live.client.chain import Chain
-from guardband.live.client.courier import Courier
+from guardband.live.client.stream_state import StreamState
+from guardband.live.client.sync_worker import SyncWorker
 from guardband.live.link.http import HttpLink
 from guardband.live.protocol.messages import Report, Revision
 
@@ -85,7 +85,7 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
         for one in agents:
             live_on(one, 60)
         wait_for(lambda: all(one.epoch > 0 for one in agents))
-        wait_for(lambda: all(one._desk.chain.base.n > 0 for one in agents))
+        wait_for(lambda: all(one._store.chain.base.n > 0 for one in agents))
         with httpx.Client(
             base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30
         ) as client:
@@ -95,10 +95,10 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             client.post("/v1/spaces/home/resume", json={"reason": "test"})
             wait_for(lambda: "paused" not in live_on(agents[0], 1)[0].reason)
         admin.close()
-    before = [one._desk.chain.base.n for one in agents]
+    before = [one._store.chain.base.n for one in agents]
     for one in agents:
         live_on(one, 60, seed=1)  # nobody answers now
-    wait_for(lambda: all(one._courier.trouble is not None for one in agents))
+    wait_for(lambda: all(one._worker.trouble is not None for one in agents))
     # It is back, at another address: agents with the same folders go on.
     for one in agents:
         one.close()
@@ -115,11 +115,11 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             for task in ("a", "b")
         ]
         for one in again:
-            one._courier._done.clear()
+            one._worker._done.clear()
             one.sync()
         for one, n in zip(again, before, strict=True):
-            assert one._desk.chain.acknowledged
-            assert one._desk.chain.base.n == one.counted == one.rounds >= n + 60
+            assert one._store.chain.acknowledged
+            assert one._store.chain.base.n == one.counted == one.rounds >= n + 60
             assert one.report().counters["conflicts"] == 0
             check_journal(journal_of(one))
             one.close()
@@ -145,9 +145,9 @@ class Stuck:
 
 def test_decide_and_observe_never_wait_for_the_network(tmp_path: Path) -> None:
     one = agent(tmp_path)
-    stuck = Stuck(one._courier.link)
-    one._courier.link = stuck
-    one._courier.start()
+    stuck = Stuck(one._worker.link)
+    one._worker.link = stuck
+    one._worker.start()
     time.sleep(0.5)  # the background hangs in a call now
     start = time.monotonic()
     live_on(one, 300)
@@ -159,15 +159,15 @@ def test_decide_and_observe_never_wait_for_the_network(tmp_path: Path) -> None:
 
 def test_trouble_is_waited_out_longer_and_longer(tmp_path: Path) -> None:
     one = agent(tmp_path)
-    courier: Courier = one._courier
-    waits = [courier._after_trouble(Unreachable("away"), k) for k in range(12)]
+    worker: SyncWorker = one._worker
+    waits = [worker._after_trouble(Unreachable("away"), k) for k in range(12)]
     for k, wait in enumerate(waits):
         whole = min(30.0, 0.2 * 2**k)
         assert 0.5 * whole <= wait <= whole
-    assert courier._after_trouble(Unreachable("busy", 12.0), 0) == 12.0
-    assert courier.trouble == "busy"
+    assert worker._after_trouble(Unreachable("busy", 12.0), 0) == 12.0
+    assert worker.trouble == "busy"
     one.sync()
-    assert courier.trouble is None
+    assert worker.trouble is None
 
 
 def test_a_report_says_how_it_goes_and_is_plain_json(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_http_carries_a_token_and_whole_messages() -> None:
         mark = {"n": body["n"], "version": body["version"]}
         return httpx.Response(200, json={**mark, "epoch": 4, "open": None, "config_version": 2})
 
-    chain = Chain.start("3f2b8a34-0000-4000-8000-000000000000", 2)
+    chain = StreamState.start("3f2b8a34-0000-4000-8000-000000000000", 2)
     chain = chain.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).cut("a" * 32, for_epoch=5)
     said = served(answer).upload(chain.stream, chain.upload(trigger=True))
     assert (said.revision, said.epoch) == (Revision(1, "a" * 32), 4)
