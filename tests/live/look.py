@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.store.base import EventRow, HeartbeatRow, SpaceRow
+from guardband.live.store import EventRow, HeartbeatRow, SpaceRow
 
 
 def row_of(coordinator: Coordinator, name: str = "home") -> SpaceRow:

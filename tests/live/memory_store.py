@@ -9,12 +9,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from guardband.live.store.base import (
-    KEYS,
+from guardband.live.store import (
     EntryRow,
     EpochRow,
     EventRow,
     HeartbeatRow,
+    MetaRow,
     Row,
     SampleRow,
     SpaceRow,
@@ -23,6 +23,7 @@ from guardband.live.store.base import (
     TaskRow,
     TokenRow,
 )
+from guardband.live.store.rows import KEYS
 
 __all__ = ["MemoryStore"]
 
@@ -36,14 +37,13 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._tables: Tables = {kind: {} for kind in KEYS}
-        self._notes: dict[str, str] = {}
         self._events: list[EventRow] = []
 
     @contextmanager
     def transaction(self, space: str) -> Iterator[MemoryTransaction]:
         """Begin work on one space; undone if the block raises."""
         with self._lock:
-            work = MemoryTransaction(self._tables, self._notes, self._events)
+            work = MemoryTransaction(self._tables, self._events)
             try:
                 yield work
             except BaseException:
@@ -54,20 +54,20 @@ class MemoryStore(Store):
     def reading(self) -> Iterator[MemoryTransaction]:
         """Begin reading."""
         with self._lock:
-            yield MemoryTransaction(self._tables, self._notes, self._events)
+            yield MemoryTransaction(self._tables, self._events)
 
     def snapshot(self) -> Any:
         """Return a copy of everything, for `restore`."""
         with self._lock:
             tables = {kind: dict(rows) for kind, rows in self._tables.items()}
-            return tables, dict(self._notes), list(self._events)
+            return tables, list(self._events)
 
     def restore(self, copy: Any) -> None:
         """Go back to an earlier `snapshot`, as a store does that is restored from a backup."""
         with self._lock:
-            tables, notes, events = copy
+            tables, events = copy
             self._tables = {kind: dict(rows) for kind, rows in tables.items()}
-            self._notes, self._events = dict(notes), list(events)
+            self._events = list(events)
 
     def check(self) -> list[str]:
         """Return nothing: memory holds what was put into it."""
@@ -84,8 +84,8 @@ class MemoryStore(Store):
 class MemoryTransaction:
     """Reads and writes of one transaction."""
 
-    def __init__(self, tables: Tables, notes: dict[str, str], events: list[EventRow]) -> None:
-        self._tables, self._notes, self._events = tables, notes, events
+    def __init__(self, tables: Tables, events: list[EventRow]) -> None:
+        self._tables, self._events = tables, events
         self._before: list[tuple[dict[Any, Any], Any, Any]] = []  # what was overwritten
         self._length = len(events)
 
@@ -99,12 +99,13 @@ class MemoryTransaction:
         del self._events[self._length :]
 
     def meta(self, key: str) -> str | None:
-        """Return a note about the store itself."""
-        return self._notes.get(key)
+        """Return a fact about the store itself."""
+        found = self._get(MetaRow, key)
+        return None if found is None else found.value
 
     def put_meta(self, key: str, value: str) -> None:
-        """Write a note about the store itself."""
-        self._set(self._notes, key, value)
+        """Write a fact about the store itself."""
+        self.put(MetaRow(key, value))
 
     def space(self, name: str) -> SpaceRow | None:
         """Return one space."""

@@ -17,7 +17,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from guardband.live.coordinator.coordinator import Coordinator
-    from guardband.live.store.base import Store
+    from guardband.live.store import Store
 
 __all__ = ["WHO", "Target", "existing", "open_store", "plainly", "print_table", "targeted"]
 
@@ -115,12 +115,12 @@ def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., N
 def plainly() -> Iterator[None]:
     """Turn a missing extra, a refusal and a broken store into errors with a sentence."""
     from guardband.live.protocol.messages import Refused  # noqa: PLC0415
-    from guardband.live.store.base import StoreError  # noqa: PLC0415
+    from guardband.live.store import StoreError  # noqa: PLC0415
 
     try:
         yield
     except ModuleNotFoundError as error:
-        extra = "postgres" if error.name == "psycopg" else "live"
+        extra = "postgres" if (error.name or "").startswith("psycopg") else "live"
         raise ValueError(
             f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
         ) from None

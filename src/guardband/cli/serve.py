@@ -16,7 +16,7 @@ import typer
 from guardband.cli.operator import open_store, plainly
 
 if TYPE_CHECKING:
-    from guardband.live.store.base import Store
+    from guardband.live.store import Store
 
 __all__ = ["serve"]
 

@@ -28,7 +28,7 @@ from guardband.live.coordinator.delta_shares import next_position
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.operators.backup import examine
 from guardband.live.protocol.sums import Sums
-from guardband.live.store.base import StoreError
+from guardband.live.store import StoreError
 from guardband.live.store.sqlite import SqliteStore
 
 TASKS = ("movies", "tv", "books")

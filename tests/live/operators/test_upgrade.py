@@ -19,7 +19,7 @@ from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.protocol.sums import Sums, add_sums
-from guardband.live.store import sqlite_schema
+from guardband.live.store import sqlite
 from guardband.live.store.sqlite import SqliteStore
 
 FIRST = Path(__file__).parents[1] / "fixtures" / "v1"
@@ -127,7 +127,7 @@ def test_they_pool_with_each_other(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "step"),
-    [("coordinator.db", sqlite_schema.MIGRATIONS[0]), ("journal.db", journal_schema.MIGRATIONS[0])],
+    [("coordinator.db", sqlite.MIGRATIONS[0]), ("journal.db", journal_schema.MIGRATIONS[0])],
 )
 def test_the_first_format_is_never_changed(pattern: str, step: str) -> None:
     """What brings a new file to format 1 makes the tables that the fixtures have."""

@@ -18,11 +18,10 @@ from live.postgres.replicas import Replica, admin_token
 from live.postgres.writers import SPACE, USES, Writer, check, in_process, reconnect
 
 from guardband.live.protocol.messages import Refused
-from guardband.live.store import postgres_connections, postgres_schema
-from guardband.live.store.base import SpaceRow, StoreError, StreamRow
+from guardband.live.store import SpaceRow, StoreError, StreamRow, postgres, postgres_connections
 from guardband.live.store.postgres import PostgresStore
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.revision.slow
 
 LEVELS = ("repeatable read", "serializable")
 HOME = SpaceRow("home", "{}", 1, 1, 0, 0, 0, None, None, 1.0, None)
@@ -55,6 +54,14 @@ def write(store: PostgresStore) -> str:
     return "stored"
 
 
+def backend(store: PostgresStore) -> int:
+    """Return the server's process that serves the store's connection."""
+    assert write(store) == "stored"
+    with store.reading() as t:
+        ((process,),) = t.ask("select pg_backend_pid()")
+    return process
+
+
 def refuse(store: PostgresStore) -> None:
     """Look, write, and change one's mind."""
     with pytest.raises(Refused, match="no"), store.transaction("home") as t:
@@ -64,7 +71,7 @@ def refuse(store: PostgresStore) -> None:
         raise Refused("no", 409, "no.")
 
 
-@pytest.mark.parametrize("before", range(7))  # statements are prepared when used so often
+@pytest.revision.parametrize("before", range(7))  # statements are prepared when used so often
 def test_a_lock_timeout_after_refused_requests_spoils_nothing(
     connect, database, monkeypatch, before
 ) -> None:
@@ -81,42 +88,38 @@ def test_a_lock_timeout_after_refused_requests_spoils_nothing(
 
 
 def test_a_connection_that_reported_an_error_is_not_used_again(store, caplog) -> None:
-    write(store)
-    (before,) = store._connections._idle
+    before = backend(store)
     refuse(store)
-    assert store._connections._idle == [before]  # nothing is wrong with it
+    assert backend(store) == before  # nothing is wrong with it
     with pytest.raises(Refused) as refusal, store.transaction("home") as t:
         t.put(STREAM._replace(total=None))
     assert (refusal.value.code, refusal.value.status) == ("store_unavailable", 503)
     assert refusal.value.more["retry_after_s"] > 0
     assert isinstance(refusal.value.__cause__, psycopg.errors.NotNullViolation)
-    assert before.closed
-    assert store._connections._idle == []
+    assert backend(store) != before
     (said,) = (record for record in caplog.records if record.levelname == "ERROR")
     assert said.fields["why"].startswith("NotNullViolation: null value")
     assert "Failing row" not in str(said.fields)  # logs hold no data
 
 
 def test_an_error_that_the_caller_takes_for_its_own_spoils_nothing_either(store) -> None:
-    write(store)
-    (before,) = store._connections._idle
+    before = backend(store)
     with pytest.raises(KeyError), store.transaction("home") as t:
         t.put(STREAM._replace(total=None))
         try:
             t.spaces()
         except psycopg.Error as error:
             raise KeyError("something else") from error
-    assert before.closed
+    assert backend(store) != before
 
 
 def test_an_error_that_was_swallowed_spoils_nothing_either(store) -> None:
-    write(store)
-    (before,) = store._connections._idle
+    before = backend(store)
     with pytest.raises(Refused), store.transaction("home") as t:
         t.put(STREAM._replace(total=None))
         with pytest.raises(psycopg.errors.NotNullViolation):
             t.spaces()
-    assert before.closed
+    assert backend(store) != before
 
 
 def test_text_that_postgresql_cannot_hold_is_no_500(store) -> None:
@@ -133,14 +136,14 @@ def test_a_database_that_lost_its_tables_is_no_500(store, database) -> None:
     assert write(store) == "stored"
 
 
-@pytest.mark.usefixtures("strict")
+@pytest.revision.usefixtures("strict")
 def test_stores_that_start_together_wait_for_each_other(connect) -> None:
     with ThreadPoolExecutor(6) as pool:
         stores = list(pool.map(lambda _: connect(), range(6)))
     assert [write(store) for store in stores] == ["stored"] * 6
 
 
-@pytest.mark.usefixtures("strict")
+@pytest.revision.usefixtures("strict")
 def test_writers_take_turns_whatever_the_databases_default_is(connect) -> None:
     """Each must see what the one before it committed, and none may be told to try again."""
     stores = [connect() for _ in range(3)]
@@ -194,6 +197,6 @@ def test_replicas_never_answer_500(strict, tmp_path: Path) -> None:
 
 
 def test_a_step_that_fails_is_told_as_what_it_is(database, monkeypatch) -> None:
-    monkeypatch.setattr(postgres_schema, "MIGRATIONS", ("select 1 / 0",))
+    monkeypatch.setattr(postgres, "MIGRATIONS", ("select 1 / 0",))
     with pytest.raises(StoreError, match="cannot be used: division by zero"):
         PostgresStore(database)

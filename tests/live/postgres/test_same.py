@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from live.memory_store import MemoryStore
 
-from guardband.live.store.base import (
+from guardband.live.store import (
     EntryRow,
     EpochRow,
     HeartbeatRow,

@@ -13,18 +13,25 @@ import pytest
 from live.postgres.writers import SPACE, Writer, in_process
 
 from guardband.live.protocol.messages import Refused
-from guardband.live.store import postgres_connections, postgres_schema
-from guardband.live.store.base import KEYS, HeartbeatRow, SpaceRow, StoreError, StreamRow, TokenRow
-from guardband.live.store.postgres import PostgresStore
-from guardband.live.store.postgres_schema import FORMAT
-from guardband.live.store.statements import TABLES
+from guardband.live.store import (
+    HeartbeatRow,
+    SpaceRow,
+    StoreError,
+    StreamRow,
+    TokenRow,
+    postgres,
+    postgres_connections,
+)
+from guardband.live.store.postgres import MIGRATIONS, PostgresStore
+from guardband.live.store.rows import KEYS, TABLES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.revision.slow
 
 HOME = SpaceRow("home", "{}", 1, 1, 0, 0, 0, None, None, 1.0, None)
 BLANK = (0, "", 0, b"")
 HEARTBEAT = HeartbeatRow("s", "home", "tv", 1.0, 0, 1, "{}", None, None)
 WAIT = 30.0
+FORMAT = len(MIGRATIONS)
 
 
 def stream(name: str, space: str = "home") -> StreamRow:
@@ -75,8 +82,7 @@ def test_a_newer_format_is_refused(store, database) -> None:
 def test_an_older_format_takes_the_steps_that_it_lacks(store, database, monkeypatch) -> None:
     put(store, HOME)
     step = "alter table guardband.space add column colour text not null default 'red'"
-    monkeypatch.setattr(postgres_schema, "MIGRATIONS", (*postgres_schema.MIGRATIONS, step))
-    monkeypatch.setattr(postgres_schema, "FORMAT", FORMAT + 1)
+    monkeypatch.setattr(postgres, "MIGRATIONS", (*postgres.MIGRATIONS, step))
     for _ in range(2):
         PostgresStore(database).close()
     found = ask(database, "select value from guardband.meta where key = 'format'")
@@ -86,9 +92,8 @@ def test_an_older_format_takes_the_steps_that_it_lacks(store, database, monkeypa
 
 def test_a_step_that_fails_leaves_the_tables_as_they_were(store, database, monkeypatch) -> None:
     put(store, HOME)
-    steps = (*postgres_schema.MIGRATIONS, "drop table guardband.space; select 1 / 0")
-    monkeypatch.setattr(postgres_schema, "MIGRATIONS", steps)
-    monkeypatch.setattr(postgres_schema, "FORMAT", FORMAT + 1)
+    steps = (*postgres.MIGRATIONS, "drop table guardband.space; select 1 / 0")
+    monkeypatch.setattr(postgres, "MIGRATIONS", steps)
     with pytest.raises(StoreError, match="cannot be used: division by zero"):
         PostgresStore(database)
     assert ask(database, "select name from guardband.space") == [("home",)]
@@ -101,7 +106,7 @@ def test_somebody_elses_schema_is_left_alone(database) -> None:
         PostgresStore(database)
 
 
-@pytest.mark.parametrize(
+@pytest.revision.parametrize(
     ("address", "said"),
     [
         ("postgresql://u@127.0.0.1:1/x", "refused"),
@@ -226,8 +231,8 @@ def test_commits_are_durable_where_the_database_would_not(store, cluster, databa
     name = database.split("/")[3].split("?")[0]
     ask(database, f"alter database {name} set synchronous_commit = off")
     fresh = PostgresStore(database)
-    with fresh._connections.transaction("begin") as work:
-        assert work.ask("show synchronous_commit") == [("on",)]
+    with fresh.transaction("home") as t:
+        assert t.ask("show synchronous_commit") == [("on",)]
     fresh.close()
 
 

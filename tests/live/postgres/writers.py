@@ -23,7 +23,7 @@ from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import News, Refused, Revision, Uploaded
 from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 from guardband.live.protocol.sums import Sums, add_sums, matrix_of
-from guardband.live.store.base import Store
+from guardband.live.store import Store
 
 __all__ = ["SPACE", "USES", "Balancer", "Direct", "Writer", "check", "in_process", "reconnect"]
 

@@ -13,7 +13,7 @@ from live.protocol.world import DIM, NOTHING, USES, Book, Made, Player, make_spa
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import Refused, Revision, Upload
 from guardband.live.protocol.sums import Sums, add_sums
-from guardband.live.store.base import StreamRow
+from guardband.live.store import StreamRow
 
 TASKS = st.sampled_from(sorted(USES))
 PICK = st.integers(0, 2**16)

@@ -11,7 +11,7 @@ from live.protocol.world import make_space
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import Revision
 from guardband.live.protocol.sums import empty_sums
-from guardband.live.store.base import (
+from guardband.live.store import (
     EntryRow,
     EpochRow,
     HeartbeatRow,

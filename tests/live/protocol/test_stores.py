@@ -14,8 +14,7 @@ from live.memory_store import MemoryStore
 from live.protocol.store_contract import SPACE, STREAM, StoreContract
 
 from guardband.live.store import StoreError
-from guardband.live.store.sqlite import SqliteStore
-from guardband.live.store.sqlite_schema import FORMAT
+from guardband.live.store.sqlite import FORMAT, SqliteStore
 
 
 class TestMemory(StoreContract):
@@ -41,8 +40,8 @@ class TestSqlite(StoreContract):
         store.close()
 
     def test_it_is_durable_and_private(self, store):
-        assert store._connection.pragma("journal_mode") == "wal"
-        assert store._connection.pragma("synchronous") == 2
+        assert store.connection.pragma("journal_mode") == "wal"
+        assert store.connection.pragma("synchronous") == 2
         assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
 
     def test_what_was_written_is_there_after_reopening(self, store):
@@ -126,7 +125,7 @@ class TestSqlite(StoreContract):
         self.put(store, SPACE)  # and the store still works
 
     def test_a_newer_format_is_refused(self, store):
-        store._connection.pragma("user_version", FORMAT + 1)
+        store.connection.pragma("user_version", FORMAT + 1)
         store.close()
         with pytest.raises(StoreError, match="upgrade guardband"):
             SqliteStore(store.path)
@@ -150,7 +149,7 @@ class TestSqlite(StoreContract):
 
     def test_damage_is_found(self, store):
         self.put(store, SPACE, *(STREAM._replace(stream=f"{k:04}") for k in range(200)))
-        store._connection.pragma("wal_checkpoint(truncate)")
+        store.connection.pragma("wal_checkpoint(truncate)")
         store.close()
         raw = bytearray(store.path.read_bytes())
         raw[5 * 4096 : 12 * 4096] = b"\x5a" * (7 * 4096)

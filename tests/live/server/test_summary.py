@@ -11,7 +11,7 @@ from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.limits import Buckets
 from guardband.live.server.snapshot import delta_spent
 from guardband.live.server.summary import history_of
-from guardband.live.store.base import SampleRow
+from guardband.live.store import SampleRow
 
 
 def sample(stream, slot, n, reward, baseline, decided, task="movies", **gauges) -> SampleRow:

@@ -41,7 +41,7 @@ from guardband.live.protocol.messages import (
 )
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums
-from guardband.live.store.base import (
+from guardband.live.store import (
     SpaceRow,
     StreamRow,
     TaskRow,

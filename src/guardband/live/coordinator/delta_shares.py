@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.store.base import Transaction
+from guardband.live.store import Transaction
 
 __all__ = ["delta_share_at", "next_position", "skip_positions"]
 

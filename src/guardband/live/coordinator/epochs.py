@@ -11,7 +11,7 @@ from guardband.live.coordinator.delta_shares import skip_positions
 from guardband.live.protocol.messages import News, OpenEpoch, Refused, Revision
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums, statistic_of
-from guardband.live.store.base import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
+from guardband.live.store import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
 
 __all__ = [
     "answer",

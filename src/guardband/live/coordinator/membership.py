@@ -11,7 +11,7 @@ from guardband.live.coordinator.epochs import note_restore
 from guardband.live.protocol.messages import Refused, Register, Revision
 from guardband.live.protocol.space import NAME, SpaceSettings
 from guardband.live.protocol.sums import empty_sums
-from guardband.live.store.base import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Transaction
+from guardband.live.store import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Transaction
 
 __all__ = [
     "add_stream",

@@ -16,7 +16,7 @@ from guardband.live.coordinator.report_store import keep_report, samples_since
 from guardband.live.protocol.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums
-from guardband.live.store.base import (
+from guardband.live.store import (
     SampleRow,
     SpaceRow,
     Store,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from guardband.live.protocol.messages import Refused, Report
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.store.base import SampleRow, StreamRow, Transaction
+from guardband.live.store import SampleRow, StreamRow, Transaction
 
 __all__ = ["LEVELS", "keep_report", "samples_since"]
 

@@ -7,7 +7,7 @@ import json
 import secrets
 
 from guardband.live.protocol.messages import Refused
-from guardband.live.store.base import Store, TokenRow, Transaction
+from guardband.live.store import Store, TokenRow, Transaction
 
 __all__ = ["create_token", "digest_of", "new_token", "revoke_token", "rotate_token"]
 

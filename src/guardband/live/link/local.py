@@ -22,7 +22,7 @@ from guardband.live.protocol.messages import (
     Uploaded,
 )
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.store.base import StoreError
+from guardband.live.store import StoreError
 from guardband.live.store.sqlite import SqliteStore
 
 __all__ = ["LOCAL_FILE", "LocalLink"]

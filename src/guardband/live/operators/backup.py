@@ -14,9 +14,8 @@ import apsw
 
 from guardband.files import write_atomically
 from guardband.live.coordinator.epochs import note_restore
-from guardband.live.store.base import StoreError
-from guardband.live.store.sqlite import SqliteStore
-from guardband.live.store.sqlite_schema import APPLICATION, FORMAT
+from guardband.live.store import StoreError
+from guardband.live.store.sqlite import APPLICATION, FORMAT, SqliteStore
 
 __all__ = ["Backup", "back_up", "examine", "restore"]
 

@@ -24,7 +24,7 @@ from guardband.live.server.requests import (
     TokenBody,
 )
 from guardband.live.server.service import Service
-from guardband.live.store.base import TokenRow
+from guardband.live.store import TokenRow
 
 __all__ = ["router"]
 

@@ -16,7 +16,7 @@ from guardband.live.server import admin, agents, errors, reads
 from guardband.live.server.admission import Admission
 from guardband.live.server.service import Service
 from guardband.live.server.settings import Settings
-from guardband.live.store.base import Store
+from guardband.live.store import Store
 
 __all__ = ["make_app"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from guardband.live.coordinator.tokens import digest_of
 from guardband.live.protocol.messages import Refused
-from guardband.live.store.base import TokenRow
+from guardband.live.store import TokenRow
 
 __all__ = ["ROLES", "Caller", "Tokens"]
 

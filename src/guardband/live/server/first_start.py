@@ -9,7 +9,7 @@ from pathlib import Path
 from guardband.files import write_atomically
 from guardband.live.coordinator.tokens import new_token
 from guardband.live.filelock import FileLock
-from guardband.live.store.base import Store
+from guardband.live.store import Store
 
 __all__ = ["DATABASE", "first_tokens", "only_server", "read_token", "token_file"]
 

@@ -26,7 +26,7 @@ from guardband.live.server.replies import (
 )
 from guardband.live.server.service import Service
 from guardband.live.server.summary import history_of, summary_of
-from guardband.live.store.base import SampleRow
+from guardband.live.store import SampleRow
 
 __all__ = ["public", "router"]
 

@@ -25,7 +25,7 @@ from guardband.live.server.metrics import Counts
 from guardband.live.server.settings import Settings
 from guardband.live.server.snapshot import Snapshot, take
 from guardband.live.server.store_threads import StoreThreads
-from guardband.live.store.base import EpochRow, SpaceRow, Store, TokenRow
+from guardband.live.store import EpochRow, SpaceRow, Store, TokenRow
 
 __all__ = ["Service"]
 

@@ -13,7 +13,7 @@ from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums
 from guardband.live.server.alerts import RECENT_S, Facts, TaskFacts
 from guardband.live.server.estimates import Estimate, estimate_of, heterogeneity
-from guardband.live.store.base import (
+from guardband.live.store import (
     EpochRow,
     EventRow,
     HeartbeatRow,

@@ -20,7 +20,7 @@ from guardband.live.server.replies import (
     ThetaReply,
 )
 from guardband.live.server.snapshot import Snapshot, TaskPicture, counted, delta_spent
-from guardband.live.store.base import SampleRow
+from guardband.live.store import SampleRow
 
 __all__ = ["history_of", "summary_of"]
 

@@ -1,5 +1,33 @@
-"""Where a coordinator keeps what it must not forget."""
+"""Where a coordinator keeps what it must not forget: rows, and the queries that read them."""
 
-from guardband.live.store.base import Store, StoreError, Transaction
+from guardband.live.store.rows import (
+    EntryRow,
+    EpochRow,
+    EventRow,
+    HeartbeatRow,
+    MetaRow,
+    Row,
+    SampleRow,
+    SpaceRow,
+    StreamRow,
+    TaskRow,
+    TokenRow,
+)
+from guardband.live.store.sql import Store, StoreError, Transaction
 
-__all__ = ["Store", "StoreError", "Transaction"]
+__all__ = [
+    "EntryRow",
+    "EpochRow",
+    "EventRow",
+    "HeartbeatRow",
+    "MetaRow",
+    "Row",
+    "SampleRow",
+    "SpaceRow",
+    "Store",
+    "StoreError",
+    "StreamRow",
+    "TaskRow",
+    "TokenRow",
+    "Transaction",
+]

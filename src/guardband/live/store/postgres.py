@@ -8,105 +8,93 @@ transaction that makes it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self
 
-from guardband.live.protocol.messages import Refused
-from guardband.live.protocol.sums import Sums
-from guardband.live.store.base import (
-    KEYS,
+from guardband.live.store.postgres_connections import (
+    CHANNEL,
+    SCHEMA,
+    Connection,
+    Listener,
+    connect,
+    open_pool,
+    psycopg,
+    unavailable,
+)
+from guardband.live.store.rows import (
     EntryRow,
-    EpochRow,
     EventRow,
     HeartbeatRow,
+    MetaRow,
     Row,
     SampleRow,
     SpaceRow,
-    Store,
-    StoreError,
     StreamRow,
-    TaskRow,
     TokenRow,
 )
-from guardband.live.store.postgres_connections import (
-    CHANNEL,
-    READING,
-    WRITING,
-    Connections,
-    Listener,
-    Work,
-)
-from guardband.live.store.postgres_schema import SCHEMA, migrate
-from guardband.live.store.statements import TABLES, select, upsert
+from guardband.live.store.schema import POSTGRES, migrations
+from guardband.live.store.sql import Store, StoreError, Transaction
 
-__all__ = ["PostgresStore", "PostgresTransaction"]
+__all__ = ["MIGRATIONS", "PostgresStore"]
 
-Kind = TypeVar("Kind", bound=Row | EventRow)
+MIGRATIONS = migrations(POSTGRES)
+MIGRATING = 0x67626D  # the number of the lock under which the tables change
 
-# Of these nobody needs to hear at once, and the last ones may get lost in a crash.
+# How transactions begin, whatever the database's default is. A writer waits for a lock, and must
+# then see what was committed while it waited: each statement looks anew. A reader sees one moment.
+WRITING = "begin isolation level read committed read write"
+READING = "begin isolation level repeatable read read only"
+
+# Changes of these may get lost in a crash of the database; ...
 FLEETING: tuple[type[Row], ...] = (HeartbeatRow, SampleRow)
-QUIET: tuple[type[Row], ...] = (*FLEETING, StreamRow, EntryRow)
+# ... and of these no other coordinator needs to hear at once.
+QUIET: tuple[type[Row], ...] = (*FLEETING, StreamRow, EntryRow, EventRow, MetaRow)
 
 
 class PostgresStore(Store):
-    """Rows in tables of the schema "guardband", which is made or brought up to date.
+    """Tables in the schema "guardband", which is made or brought up to date.
 
     Parameters
     ----------
     address
-        postgresql://user:password@host:port/database.
+        postgresql://user:password@host:port/database, or libpq's key=value form.
     connections
         How many transactions may run at once; one more connection listens.
     """
 
     def __init__(self, address: str, *, connections: int = 4) -> None:
         self.workers = connections
-        self._connections = Connections(address, connections)
+        self._address = address
         try:
-            with self._connections.transaction(WRITING) as work:
-                migrate(work)
-        except BaseException as error:
-            self.close()
-            if isinstance(error, Refused):
-                raise StoreError(f"PostgreSQL cannot be used: {error.__cause__}") from error
-            raise
+            with contextlib.closing(connect(address)) as connection:
+                connection.execute(WRITING)
+                migrate(connection)
+                connection.execute("commit")
+        except psycopg.Error as error:
+            raise StoreError(f"PostgreSQL cannot be used: {error}") from error
+        self._pool = open_pool(address, connections)
 
-    @contextmanager
-    def transaction(self, space: str) -> Iterator[PostgresTransaction]:
+    def transaction(self, space: str) -> PostgresTransaction:
         """Begin work on one space: durable when the block ends, undone if it raises.
 
         Refused("store_unavailable", 503) where the database is away or reports an error, also
         where it went away during the commit and nobody can say whether that happened.
         """
         begin = f"{WRITING}; select pg_advisory_xact_lock({_lock_of(space)})"
-        with self._connections.transaction(begin) as work:
-            t = PostgresTransaction(work)
-            yield t
-            t.announce()
+        return PostgresTransaction(self._pool, begin)
 
-    @contextmanager
-    def reading(self) -> Iterator[PostgresTransaction]:
+    def reading(self) -> PostgresTransaction:
         """Begin reading; everything read belongs to one moment."""
-        with self._connections.transaction(READING) as work:
-            yield PostgresTransaction(work)
+        return PostgresTransaction(self._pool, READING)
 
     def listen(self, heard: Callable[[str], object]) -> Callable[[], None]:
         """Call `heard` with the name of every space that others change; return what ends it."""
-        return Listener(self._connections.address, heard).close
-
-    def check(self) -> list[str]:
-        """Return what is wrong with the stored data; usually nothing."""
-        wrong = []
-        with self.reading() as t:
-            for space in t.spaces():
-                for row in t.rows(EpochRow, "space = %s and state = 'closed'", space.name):
-                    digest = None if row.total is None else Sums.from_bytes(row.total).sha256
-                    if digest != row.sha256:
-                        wrong.append(f"epoch {row.epoch} of space {space.name} was altered")
-        return wrong
+        return Listener(self._address, heard).close
 
     def backup(self, path: Path) -> None:
         """Refuse: PostgreSQL has better ways."""
@@ -116,201 +104,179 @@ class PostgresStore(Store):
         )
 
     def close(self) -> None:
-        """Let go of the connections."""
-        self._connections.close()
+        """Close the connections."""
+        self._pool.close()
 
 
-class PostgresTransaction:
-    """Reads and writes of one transaction."""
+class PostgresTransaction(Transaction):
+    """A transaction in PostgreSQL; what it writes travels with its next query, or with the commit.
 
-    def __init__(self, work: Work) -> None:
-        self._ask, self._write = work.ask, work.write
-        self._fleeting = self._durable = False
+    The space's lock is held meanwhile, and every message to the database and back makes others
+    wait longer.
+
+    Parameters
+    ----------
+    pool
+        Where a connection comes from.
+    begin
+        The statements that begin it.
+    """
+
+    def __init__(self, pool: Any, begin: str) -> None:
+        self._pool, self._begin = pool, begin
+        self._unsent: list[tuple[str, tuple[Any, ...]]] = []
+        self._sound = True  # until something that was sent fails
+        self._wrote = self._durable = False
         self._changed: set[str] = set()
 
-    def meta(self, key: str) -> str | None:
-        """Return a note about the store itself."""
-        found = self._ask(f"select value from {SCHEMA}.meta where key = %s", key)
-        return str(found[0][0]) if found else None
+    def __enter__(self) -> Self:
+        """Begin on a connection that works.
 
-    def put_meta(self, key: str, value: str) -> None:
-        """Write a note about the store itself."""
-        self._durable = True
-        self._write(
-            f"insert into {SCHEMA}.meta values (%s, %s) "
-            "on conflict (key) do update set value = excluded.value",
-            key,
-            value,
-        )
+        The first statement is sent again where an idle connection turns out to be dead: nothing
+        has happened yet. From then on nothing is sent twice.
+        """
+        try:
+            for _ in range(self._pool.max_size + 1):
+                self._connection = self._pool.getconn()
+                try:
+                    self._connection.execute(self._begin)
+                    return self
+                except BaseException as error:
+                    broken = self._connection.broken
+                    self._give_back(sound=False)
+                    if not broken or not isinstance(error, psycopg.OperationalError):
+                        raise  # the space's lock, say, was not free
+            raise psycopg.OperationalError("every connection is lost")
+        except psycopg.Error as error:
+            raise unavailable(error) from error
 
-    def space(self, name: str) -> SpaceRow | None:
-        """Return one space."""
-        return self._one(SpaceRow, name)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        """Commit, or undo what was done.
 
-    def spaces(self) -> list[SpaceRow]:
-        """Return all spaces."""
-        return self.rows(SpaceRow, "true")
+        Whatever the database reports, up to a connection that breaks during the commit, becomes
+        Refused("store_unavailable"): the caller is told to send the same request again, and the
+        stored (n, version) then decides whether the first one counted. A connection that reported
+        an error is closed: what it still holds of that is nobody's to guess.
+        """
+        try:
+            if error is None:
+                self._commit()
+            elif isinstance(error, psycopg.Error):
+                raise unavailable(error) from error
+            elif self._sound:
+                self._connection.execute("rollback")
+        except psycopg.Error as problem:
+            if error is None:
+                raise unavailable(problem) from problem
+        finally:
+            self._give_back(sound=self._sound)
 
-    def task(self, space: str, task: str) -> TaskRow | None:
-        """Return one task."""
-        return self._one(TaskRow, space, task)
+    def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows that answer a query, after all that was written."""
+        rows: list[tuple[Any, ...]] = self._send(_spelled(statement), values).fetchall()
+        return rows
 
-    def tasks(self, space: str) -> list[TaskRow]:
-        """Return a space's tasks, in the order of registration."""
-        return self.rows(TaskRow, "space = %s", space, order="place")
-
-    def stream(self, stream: str) -> StreamRow | None:
-        """Return one stream."""
-        return self._one(StreamRow, stream)
-
-    def streams(self, space: str) -> list[StreamRow]:
-        """Return a space's streams, in the order of their names."""
-        return self.rows(StreamRow, "space = %s", space)
-
-    def count_streams(self, space: str, task: str) -> tuple[int, int]:
-        """Return how many streams of a task are open, and how many there are in all."""
-        ((open_, ever),) = self._ask(
-            f"select count(*) filter (where state = 'open'), count(*) from {SCHEMA}.stream "
-            "where space = %s and task = %s",
-            space,
-            task,
-        )
-        return int(open_), int(ever)
-
-    def contributors(self, space: str) -> set[str]:
-        """Return the tasks that have stored observations, in open streams or in sealed ones."""
-        sql = f"select distinct task from {SCHEMA}.stream where space = %s and n > 0"
-        return {task for (task,) in self._ask(sql, space)}
-
-    def heartbeat(self, stream: str) -> HeartbeatRow | None:
-        """Return when a stream was last heard of."""
-        return self._one(HeartbeatRow, stream)
-
-    def heartbeats(self, space: str) -> list[HeartbeatRow]:
-        """Return the same of all streams of a space."""
-        return self.rows(HeartbeatRow, "space = %s", space)
-
-    def unanswered(self, space: str, epoch: int, since: float) -> int:
-        """Return how many open streams of active tasks, heard of since, owe an answer."""
-        return self._count(
-            f"select count(*) from {SCHEMA}.stream s "
-            f"join {SCHEMA}.task t on t.space = s.space and t.task = s.task "
-            f"join {SCHEMA}.pulse p on p.stream = s.stream "
-            "where s.space = %s and s.state = 'open' and s.answer_epoch < %s "
-            "and t.status = 'active' and p.last_seen >= %s",
-            space,
-            epoch,
-            since,
-        )
-
-    def epoch(self, space: str, epoch: int) -> EpochRow | None:
-        """Return one epoch."""
-        return self._one(EpochRow, space, epoch)
-
-    def epochs(self, space: str, last: int) -> list[EpochRow]:
-        """Return the newest epochs, newest first."""
-        return self.rows(EpochRow, "space = %s", space, order="epoch desc", last=last)
-
-    def entries(self, space: str, epoch: int) -> list[EntryRow]:
-        """Return the manifest of an epoch."""
-        return self.rows(EntryRow, "space = %s and epoch = %s", space, epoch)
-
-    def events(self, space: str | None, last: int, after: int = 0) -> list[EventRow]:
-        """Return the newest events of a space, or of all, with seq > after, newest first."""
-        if space is None:
-            return self.rows(EventRow, "seq > %s", after, order="seq desc", last=last)
-        return self.rows(
-            EventRow, "space = %s and seq > %s", space, after, order="seq desc", last=last
-        )
-
-    def samples(self, space: str, level: int, since: float) -> list[SampleRow]:
-        """Return samples of one level, by time."""
-        where = "space = %s and level = %s and at >= %s"
-        return self.rows(SampleRow, where, space, level, since, order="at, stream")
-
-    def token(self, token: str) -> TokenRow | None:
-        """Return one token."""
-        return self._one(TokenRow, token)
-
-    def tokens(self) -> list[TokenRow]:
-        """Return all tokens."""
-        return self.rows(TokenRow, "true")
+    def write(self, kind: type[Row], statement: str, *values: Any) -> None:
+        """Have a statement executed, at the latest with the commit; that may raise, then."""
+        self._wrote = True
+        self._durable |= kind not in FLEETING
+        self._unsent.append((_spelled(statement), values))
 
     def put(self, row: Row) -> None:
-        """Write a row."""
-        kind = type(row)
-        self._fleeting |= kind in FLEETING
-        self._durable |= kind not in FLEETING
-        if kind not in QUIET:
-            self._changed.add("" if isinstance(row, TokenRow) else _space_of(row))
-        self._write(UPSERTS[kind], *row)
-
-    def touch(
-        self, stream: str, at: float, seen_epoch: int | None, config_version: int | None
-    ) -> None:
-        """Note that a stream was heard of, and what it knows; None leaves that as it was."""
-        self._fleeting = True
-        self._write(
-            f"update {SCHEMA}.pulse set last_seen = %s, "
-            "seen_epoch = coalesce(%s::bigint, seen_epoch), "
-            "config_version = coalesce(%s::bigint, config_version) where stream = %s",
-            at,
-            seen_epoch,
-            config_version,
-            stream,
-        )
-
-    def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
-        """Write down an event."""
-        self._durable = True
-        self._write(
-            f"insert into {SCHEMA}.audit (at, space, who, what, detail) "
-            "values (%s, %s, %s, %s, %s)",
-            at,
-            space,
-            who,
-            what,
-            detail,
-        )
+        """Write a whole row, over the one with the same key."""
+        super().put(row)
+        if not isinstance(row, QUIET):
+            self._changed.add(_announced(row))
 
     def delete_epoch(self, space: str, epoch: int) -> None:
-        """Drop an open epoch that will never be closed."""
-        self._durable = True
+        """Delete an open epoch that will never be closed."""
+        super().delete_epoch(space, epoch)
         self._changed.add(space)
-        self._write(f"delete from {SCHEMA}.epoch where space = %s and epoch = %s", space, epoch)
 
-    def delete_samples(self, space: str, level: int, before: float) -> None:
-        """Drop old samples of one level."""
-        self._fleeting = True
-        self._write(
-            f"delete from {SCHEMA}.sample where space = %s and level = %s and at < %s",
-            space,
-            level,
-            before,
+    def _commit(self) -> None:
+        """Announce what others wait for, and make it as durable as it must be."""
+        for space in sorted(self._changed):
+            self._unsent.append(("select pg_notify(%s, %s)", (CHANNEL, space)))
+        if self._wrote and not self._durable:
+            self._unsent.append(("set local synchronous_commit = off", ()))
+        # PostgreSQL answers ROLLBACK, and no error, if a statement had failed.
+        said = self._send("commit", ()).statusmessage
+        if said != "COMMIT":
+            self._sound = False
+            raise psycopg.OperationalError(f"a commit was answered with {said}")
+
+    def _send(self, statement: str, values: tuple[Any, ...]) -> Any:
+        """Execute what was written so far and this statement; return its cursor."""
+        execute, waiting, self._unsent = self._connection.execute, self._unsent, []
+        try:
+            if not waiting:
+                return execute(statement, values)
+            # Not prepared: psycopg takes a statement for prepared also where the pipeline failed
+            # before the server had seen it, and every later use of it would fail.
+            with self._connection.pipeline():
+                for each in waiting:
+                    execute(*each, prepare=False)
+                return execute(statement, values, prepare=False)
+        except BaseException:
+            self._sound = False  # and stays so, whatever the caller makes of it
+            raise
+
+    def _give_back(self, *, sound: bool) -> None:
+        """Return the connection to the pool, which replaces one that is closed."""
+        if not sound:
+            self._connection.close()
+        self._pool.putconn(self._connection)
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the tables to this program's format, once, however many replicas start together.
+
+    To be called in a transaction: either all steps are taken, or none.
+    """
+    run = connection.execute
+    run("set local lock_timeout = 0")
+    run("set local statement_timeout = 0")
+    run("select pg_advisory_xact_lock(%s, 0)", (MIGRATING,))
+    # Not `create schema if not exists`: that needs a right which the owner of an existing schema
+    # need not have.
+    if run("select to_regnamespace(%s)", (SCHEMA,)).fetchone() == (None,):
+        run(f"create schema {SCHEMA}")
+    found, ours = _format_of(connection), len(MIGRATIONS)
+    if found > ours:
+        raise StoreError(
+            f"the database has format {found}, and this version of guardband reads up to "
+            f"{ours}: upgrade guardband."
+        )
+    for step in MIGRATIONS[found:]:
+        run(step)
+    if found < ours:
+        run(
+            "insert into meta values ('format', %s) "
+            "on conflict (key) do update set value = excluded.value",
+            (str(ours),),
         )
 
-    def rows(
-        self, kind: type[Kind], where: str, *values: Any, order: str = "", last: int | None = None
-    ) -> list[Kind]:
-        """Return rows of a table, in the order of its key unless told otherwise."""
-        order = order or ORDERS[kind]
-        limit = "" if last is None else f" limit {int(last)}"
-        found = self._ask(f"{SELECTS[kind]} where {where} order by {order}{limit}", *values)
-        return [kind(*row) for row in found]
 
-    def announce(self) -> None:
-        """Let those hear who wait, once this is committed, and say how durable it must be."""
-        for space in sorted(self._changed):
-            self._write("select pg_notify(%s, %s)", CHANNEL, space)
-        if self._fleeting and not self._durable:
-            self._write("set local synchronous_commit = off")
+def _format_of(connection: Connection) -> int:
+    """Return how many steps the database has taken."""
+    run = connection.execute
+    if run("select to_regclass(%s)", (f"{SCHEMA}.meta",)).fetchone() == (None,):
+        return 0
+    row = run("select value from meta where key = 'format'").fetchone()
+    if row is None:
+        raise StoreError(
+            f"the schema {SCHEMA!r} of this database is not guardband's: its table meta names no "
+            "format. Give guardband a database of its own."
+        )
+    return int(row[0])
 
-    def _one(self, kind: type[Kind], *key: Any) -> Kind | None:
-        found = self._ask(FINDS[kind], *key)
-        return kind(*found[0]) if found else None
 
-    def _count(self, statement: str, *values: Any) -> int:
-        return int(self._ask(statement, *values)[0][0])
+@cache
+def _spelled(statement: str) -> str:
+    """Return a statement with values marked as psycopg marks them."""
+    return statement.replace("?", "%s")
 
 
 def _lock_of(space: str) -> int:
@@ -319,15 +285,8 @@ def _lock_of(space: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _space_of(row: Any) -> str:
-    return str(row.name if isinstance(row, SpaceRow) else row.space)
-
-
-# The statements that are known beforehand, by the kind of row.
-SELECTS: dict[type[Any], str] = {kind: select(kind, f"{SCHEMA}.") for kind in TABLES}
-FINDS: dict[type[Any], str] = {
-    kind: f"{SELECTS[kind]} where {' and '.join(f'{field} = %s' for field in key)}"
-    for kind, key in KEYS.items()
-}
-ORDERS: dict[type[Any], str] = {kind: ", ".join(key) for kind, key in KEYS.items()}
-UPSERTS: dict[type[Any], str] = {kind: upsert(kind, "%s", f"{SCHEMA}.") for kind in KEYS}
+def _announced(row: Row) -> str:
+    """Return the space in which a change is announced; "" for tokens: anything may have changed."""
+    if isinstance(row, TokenRow):
+        return ""
+    return row.name if isinstance(row, SpaceRow) else row.space  # type: ignore[union-attr]

@@ -1,0 +1,210 @@
+"""The rows of a coordinator's store: one class per table, one field per column, in this order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from guardband.live.protocol.messages import Checkpoint, Revision
+from guardband.live.protocol.sums import Sums
+
+__all__ = [
+    "KEYS",
+    "TABLES",
+    "EntryRow",
+    "EpochRow",
+    "EventRow",
+    "HeartbeatRow",
+    "MetaRow",
+    "Row",
+    "SampleRow",
+    "SpaceRow",
+    "StreamRow",
+    "TaskRow",
+    "TokenRow",
+]
+
+
+class MetaRow(NamedTuple):
+    """A fact about the store itself."""
+
+    key: str
+    value: str
+
+
+class SpaceRow(NamedTuple):
+    """A space, where its epochs stand, and its switches."""
+
+    name: str
+    config: str  # Space.as_json as text
+    config_version: int
+    agents_version: int  # the config_version that last raised the number of tasks
+    epoch: int  # the newest closed epoch; 0: none
+    floor: int  # the newest epoch that a client has seen, should that be more
+    open: int  # the epoch that collects answers; 0: none
+    wanted_by: str | None  # a stream that asked for an epoch too soon after the last
+    paused: str | None  # the reason
+    created_at: float
+    closed_at: float | None  # when the newest epoch was closed
+
+
+class TaskRow(NamedTuple):
+    """A task, in the order of registration."""
+
+    space: str
+    task: str
+    place: int  # 1, 2, ...
+    uses: str  # JSON list of feature numbers
+    status: str  # "active", "quarantined" or "retracted"
+    reason: str
+    since: float
+
+
+class StreamRow(NamedTuple):
+    """A stream: its newest cut, its answer to the open epoch, and its entry in the last one."""
+
+    stream: str
+    space: str
+    task: str
+    state: str  # "open" or "sealed"
+    continued_by: str | None
+    registered_at: float
+    library: str
+    n: int
+    version: str
+    round: int
+    total: bytes
+    answer_epoch: int  # 0: never answered
+    answer_n: int
+    answer_version: str
+    answer_round: int
+    answer_total: bytes
+    entry_epoch: int  # the newest epoch that contains it; 0: none does
+    entry_n: int
+    entry_version: str
+    entry_round: int
+    entry_total: bytes
+    place: int = 1  # k = 1, 2, ...: the order in which the streams of a space registered
+
+    @property
+    def revision(self) -> Revision:
+        """What is stored."""
+        return Revision(self.n, self.version)
+
+    @property
+    def stored(self) -> Checkpoint:
+        """The newest cut."""
+        return Checkpoint(self.version, Sums.from_bytes(self.total), self.round)
+
+
+class HeartbeatRow(NamedTuple):
+    """When a stream was last heard of, and what it said about itself."""
+
+    stream: str
+    space: str
+    task: str
+    last_seen: float
+    seen_epoch: int  # the newest epoch it has
+    config_version: int  # the newest configuration it has
+    report: str  # Report as JSON
+    reported_at: float | None
+    sampled_at: float | None
+
+
+class EpochRow(NamedTuple):
+    """An epoch. Once closed, it never changes."""
+
+    space: str
+    epoch: int
+    state: str  # "open" or "closed"
+    opened_by: str
+    opened_at: float
+    closed_at: float | None
+    streams: int  # in the manifest
+    streams_in: int  # that answered
+    streams_late: int  # that should have, and did not
+    tasks: int  # with observations in it
+    n: int
+    round: int
+    total: bytes | None
+    sha256: str | None
+    logdet: float | None  # log det(V / ridge), for people
+    excluded: int = 0  # tasks that people had left out when it was closed
+
+
+class EntryRow(NamedTuple):
+    """One line of an epoch's manifest."""
+
+    space: str
+    epoch: int
+    stream: str
+    task: str
+    n: int
+    version: str
+
+
+class EventRow(NamedTuple):
+    """Something that people may ask about later."""
+
+    seq: int
+    at: float
+    space: str
+    who: str
+    what: str
+    detail: str  # JSON
+
+
+class SampleRow(NamedTuple):
+    """A report, kept for charts: level 0 every ten seconds, then coarser and longer."""
+
+    space: str
+    stream: str
+    level: int
+    slot: int
+    task: str
+    at: float
+    body: str  # counters, sums and gauges as JSON
+
+
+class TokenRow(NamedTuple):
+    """Who may do what; the secret itself is not stored."""
+
+    token: str
+    sha256: str
+    role: str  # "admin", "agent" or "viewer"
+    space: str | None
+    task: str | None
+    note: str
+    created_at: float
+    revoked_at: float | None
+
+
+Row = (
+    MetaRow | SpaceRow | TaskRow | StreamRow | HeartbeatRow | EpochRow | EntryRow | SampleRow
+    | TokenRow | EventRow
+)  # fmt: skip
+
+TABLES: dict[type[Any], str] = {
+    MetaRow: "meta",
+    SpaceRow: "space",
+    TaskRow: "task",
+    StreamRow: "stream",
+    HeartbeatRow: "pulse",
+    EpochRow: "epoch",
+    EntryRow: "entry",
+    SampleRow: "sample",
+    TokenRow: "token",
+    EventRow: "audit",
+}
+
+# The primary keys; the database numbers events itself.
+KEYS: dict[type[Any], tuple[str, ...]] = {
+    MetaRow: ("key",),
+    SpaceRow: ("name",),
+    TaskRow: ("space", "task"),
+    StreamRow: ("stream",),
+    HeartbeatRow: ("stream",),
+    EpochRow: ("space", "epoch"),
+    EntryRow: ("space", "epoch", "stream"),
+    SampleRow: ("space", "stream", "level", "slot"),
+    TokenRow: ("token",),
+}

@@ -1,0 +1,273 @@
+"""What a coordinator's store can do: its queries, in the SQL that SQLite and PostgreSQL share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from guardband.live.protocol.sums import Sums
+from guardband.live.store.rows import (
+    KEYS,
+    TABLES,
+    EntryRow,
+    EpochRow,
+    EventRow,
+    HeartbeatRow,
+    MetaRow,
+    Row,
+    SampleRow,
+    SpaceRow,
+    StreamRow,
+    TaskRow,
+    TokenRow,
+)
+
+__all__ = ["Store", "StoreError", "Transaction", "select", "upsert"]
+
+Kind = TypeVar("Kind", bound=Row)
+
+
+class StoreError(RuntimeError):
+    """The store cannot be used: damaged, newer than this program, or not a store at all."""
+
+
+def select(kind: type[Any], where: str) -> str:
+    """Return the statement that reads the rows of a kind for which a condition holds."""
+    return f"select {', '.join(kind._fields)} from {TABLES[kind]} where {where}"
+
+
+def upsert(kind: type[Any]) -> str:
+    """Return the statement that writes a row over the one with its key."""
+    fields, key = kind._fields, KEYS[kind]
+    updates = ", ".join(f"{field} = excluded.{field}" for field in fields if field not in key)
+    return (
+        f"insert into {TABLES[kind]} ({', '.join(fields)}) "
+        f"values ({', '.join('?' * len(fields))}) "
+        f"on conflict ({', '.join(key)}) do update set {updates}"
+    )
+
+
+FIND: dict[type[Any], str] = {
+    kind: select(kind, " and ".join(f"{k} = ?" for k in key)) for kind, key in KEYS.items()
+}
+UPSERT: dict[type[Any], str] = {kind: upsert(kind) for kind in KEYS}
+
+
+class Transaction:
+    """Reads and writes that take effect together when the `with` block ends, or not at all.
+
+    A database implements `ask`, `write` and how a transaction begins and ends. Values are marked
+    by ?. Lists are in the order of their keys, except where a docstring says otherwise.
+    """
+
+    def __enter__(self) -> Self:
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        raise NotImplementedError
+
+    def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows that answer a query."""
+        raise NotImplementedError
+
+    def write(self, kind: type[Row], statement: str, *values: Any) -> None:
+        """Execute a statement that changes rows of this kind."""
+        raise NotImplementedError
+
+    def meta(self, key: str) -> str | None:
+        """Return a fact about the store itself."""
+        found = self._find(MetaRow, key)
+        return None if found is None else found.value
+
+    def space(self, name: str) -> SpaceRow | None:
+        """Return one space."""
+        return self._find(SpaceRow, name)
+
+    def spaces(self) -> list[SpaceRow]:
+        """Return all spaces."""
+        return self._rows(SpaceRow, "true order by name")
+
+    def task(self, space: str, task: str) -> TaskRow | None:
+        """Return one task."""
+        return self._find(TaskRow, space, task)
+
+    def tasks(self, space: str) -> list[TaskRow]:
+        """Return a space's tasks, in the order of registration."""
+        return self._rows(TaskRow, "space = ? order by place", space)
+
+    def stream(self, stream: str) -> StreamRow | None:
+        """Return one stream."""
+        return self._find(StreamRow, stream)
+
+    def streams(self, space: str) -> list[StreamRow]:
+        """Return a space's streams, in the order of their names."""
+        return self._rows(StreamRow, "space = ? order by stream", space)
+
+    def count_streams(self, space: str, task: str) -> tuple[int, int]:
+        """Return how many streams of a task are open, and how many there are in all."""
+        ((open_, ever),) = self.ask(
+            "select count(*) filter (where state = 'open'), count(*) from stream "
+            "where space = ? and task = ?",
+            space,
+            task,
+        )
+        return open_, ever
+
+    def contributors(self, space: str) -> set[str]:
+        """Return the tasks that have stored observations, in open streams or in sealed ones."""
+        query = "select distinct task from stream where space = ? and n > 0"
+        return {task for (task,) in self.ask(query, space)}
+
+    def heartbeat(self, stream: str) -> HeartbeatRow | None:
+        """Return when a stream was last heard of."""
+        return self._find(HeartbeatRow, stream)
+
+    def heartbeats(self, space: str) -> list[HeartbeatRow]:
+        """Return the heartbeats of all streams of a space."""
+        return self._rows(HeartbeatRow, "space = ? order by stream", space)
+
+    def unanswered(self, space: str, epoch: int, since: float) -> int:
+        """Return how many open streams of active tasks, heard of since, owe an answer."""
+        ((count,),) = self.ask(
+            "select count(*) from stream s join pulse p on p.stream = s.stream "
+            "join task t on t.space = s.space and t.task = s.task "
+            "where s.space = ? and s.state = 'open' and s.answer_epoch < ? "
+            "and p.last_seen >= ? and t.status = 'active'",
+            space,
+            epoch,
+            since,
+        )
+        return int(count)
+
+    def epoch(self, space: str, epoch: int) -> EpochRow | None:
+        """Return one epoch."""
+        return self._find(EpochRow, space, epoch)
+
+    def epochs(self, space: str, last: int) -> list[EpochRow]:
+        """Return the newest epochs, newest first."""
+        return self._rows(EpochRow, "space = ? order by epoch desc limit ?", space, last)
+
+    def entries(self, space: str, epoch: int) -> list[EntryRow]:
+        """Return the manifest of an epoch."""
+        return self._rows(EntryRow, "space = ? and epoch = ? order by stream", space, epoch)
+
+    def events(self, space: str | None, last: int, after: int = 0) -> list[EventRow]:
+        """Return the newest events of a space, or of all, with seq > after, newest first."""
+        if space is None:
+            return self._rows(EventRow, "seq > ? order by seq desc limit ?", after, last)
+        where = "space = ? and seq > ? order by seq desc limit ?"
+        return self._rows(EventRow, where, space, after, last)
+
+    def samples(self, space: str, level: int, since: float) -> list[SampleRow]:
+        """Return samples of one level, by time."""
+        where = "space = ? and level = ? and at >= ? order by at, stream"
+        return self._rows(SampleRow, where, space, level, since)
+
+    def token(self, token: str) -> TokenRow | None:
+        """Return one token."""
+        return self._find(TokenRow, token)
+
+    def tokens(self) -> list[TokenRow]:
+        """Return all tokens."""
+        return self._rows(TokenRow, "true order by token")
+
+    def put(self, row: Row) -> None:
+        """Write a whole row, over the one with the same key."""
+        kind = type(row)
+        self.write(kind, UPSERT[kind], *row)
+
+    def put_meta(self, key: str, value: str) -> None:
+        """Write a fact about the store itself."""
+        self.put(MetaRow(key, value))
+
+    def touch(
+        self, stream: str, at: float, seen_epoch: int | None, config_version: int | None
+    ) -> None:
+        """Note that a stream was heard of, and what it knows; None leaves that as it was."""
+        self.write(
+            HeartbeatRow,
+            "update pulse set last_seen = ?, "
+            "seen_epoch = coalesce(cast(? as bigint), seen_epoch), "
+            "config_version = coalesce(cast(? as bigint), config_version) where stream = ?",
+            at,
+            seen_epoch,
+            config_version,
+            stream,
+        )
+
+    def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
+        """Write down an event, under the next number."""
+        statement = "insert into audit (at, space, who, what, detail) values (?, ?, ?, ?, ?)"
+        self.write(EventRow, statement, at, space, who, what, detail)
+
+    def delete_epoch(self, space: str, epoch: int) -> None:
+        """Delete an open epoch that will never be closed."""
+        self.write(EpochRow, "delete from epoch where space = ? and epoch = ?", space, epoch)
+
+    def delete_samples(self, space: str, level: int, before: float) -> None:
+        """Delete old samples of one level."""
+        statement = "delete from sample where space = ? and level = ? and at < ?"
+        self.write(SampleRow, statement, space, level, before)
+
+    def _find(self, kind: type[Kind], *key: Any) -> Kind | None:
+        found = self.ask(FIND[kind], *key)
+        return kind(*found[0]) if found else None
+
+    def _rows(self, kind: type[Kind], where: str, *values: Any) -> list[Kind]:
+        return [kind(*row) for row in self.ask(select(kind, where), *values)]
+
+
+class Store:
+    """The tables of a coordinator, in some database."""
+
+    workers = 1  # how many threads may use it at once with profit
+
+    def transaction(self, space: str) -> Transaction:
+        """Begin work on one space: durable when the block ends, undone if it raises.
+
+        Nobody else writes to the space meanwhile.
+        """
+        raise NotImplementedError
+
+    def reading(self) -> Transaction:
+        """Begin reading; everything read belongs to one moment."""
+        raise NotImplementedError
+
+    def listen(self, heard: Callable[[str], object]) -> Callable[[], None]:
+        """Call `heard` with the name of every space that others change; return what ends it.
+
+        It is called in another thread, with "" where anything may have changed, tokens included.
+        A store that hears nothing of others never calls it: whoever must know has to look.
+        """
+        return lambda: None
+
+    def check(self) -> list[str]:
+        """Return what is wrong with the stored data; usually nothing."""
+        wrong = []
+        with self.reading() as t:
+            query = "select space, epoch from epoch where state = 'closed' order by space, epoch"
+            for space, number in t.ask(query):
+                row = t.epoch(space, number)
+                if row is None or row.total is None or _digest(row.total) != row.sha256:
+                    wrong.append(f"epoch {number} of space {space} was altered")
+        return wrong
+
+    def backup(self, path: Path) -> None:
+        """Write a complete copy to `path`, which must not exist."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what is open."""
+        raise NotImplementedError
+
+
+def _digest(raw: bytes) -> str | None:
+    """Return the digest of stored sums; None where they cannot be read."""
+    try:
+        return Sums.from_bytes(raw).sha256
+    except ValueError:
+        return None
