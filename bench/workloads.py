@@ -10,7 +10,7 @@ import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats
 from guardband.sim.seats import open_seat
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 from guardband.sim.trial import checkpoints
 
 
@@ -32,7 +32,7 @@ def rounds_of(
     problem = gb.Tabular(phi, phi, theta, baseline=actions // 2, reward_std=0.1)
     world = problem.build(0)
     plan = algorithm.plan(world.facts(rounds))
-    draws = list(Tape(world, rounds, seed=1).stretches())
+    draws = list(TrialDraws(world, rounds, seed=1).chunks())
 
     def work() -> float:
         seat = open_seat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)

@@ -12,7 +12,7 @@ from guardband.kernels import serve as serving
 from guardband.kernels.choose import decide
 from guardband.kernels.loop import simulate as stretch
 from guardband.sim.seats import PaperSeat
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 from guardband.sim.trial import checkpoints
 
 KINDS = {"disc-ucb": gb.DiscUCB, "disc-ucb-unknown": gb.DiscUCBUnknown}
@@ -38,8 +38,8 @@ def simulated(case: Case, algorithm: gb.DiscUCB, rho: float) -> tuple[gb.Results
     world = problem.build(0)
     plan = algorithm.plan(world.facts(rounds))
     seat = PaperSeat(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
-    (tape,) = Tape(world, rounds, 0, replay=replay).stretches()
-    seat.play(tape)
+    (chunk,) = TrialDraws(world, rounds, 0, replay=replay).chunks()
+    seat.play(chunk)
     return results, seat
 
 

@@ -23,7 +23,7 @@ from guardband.kernels.types import new_state, new_statistic
 from guardband.problems import Fresh, GaussianNoise, SyntheticA, SyntheticB, World
 from guardband.seeds import trial_seed
 from guardband.sim.seats import PhasedSeat
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 
 STAGED = [
     gb.SCLTS(0.3, noise=0.1, ridge=0.1),
@@ -110,7 +110,7 @@ def test_conservative_rounds_keep_the_promise(algorithm: Any) -> None:
     problem, seed = SyntheticA(agents=3, psi_noise=0.0), trial_seed(0, 0)
     trace = gb.simulate(problem, algorithm, rounds=400, trace=True, alpha=0.3).trace
     world = problem.build(seed)
-    contexts = np.concatenate([draws.contexts for draws in Tape(world, 400, seed).stretches()])
+    contexts = np.concatenate([draws.contexts for draws in TrialDraws(world, 400, seed).chunks()])
     told = world.baseline_rewards[contexts]
     rounds = trace.conservative & (told > 0)
     assert rounds.any()
@@ -183,7 +183,7 @@ def test_elimination_keeps_the_best(algorithm: Any) -> None:
         world = fresh_world(seed)
         plan = algorithm.plan(world.facts(4000))
         seat = PhasedSeat(world, plan, np.full(3, 0.5), np.array([4000]), 0)
-        for draws in Tape(world, 4000, seed).stretches():
+        for draws in TrialDraws(world, 4000, seed).chunks():
             seat.play(draws)
         alive = seat.phases.alive
         best = np.take_along_axis(alive, world.best.T[:, :, None], axis=2)

@@ -99,7 +99,7 @@ def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path
     seen = set()
     edits = (
         "kernels/sync.py",
-        "sim/tape.py",
+        "sim/draws.py",
         "seeds.py",
         "lab/jobs.py",
         "data/embedded/lastfm.npz",

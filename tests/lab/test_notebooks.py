@@ -11,7 +11,7 @@ import guardband as gb
 from guardband.algorithms import SCLTS, DiscUCB, DiscUCBUnknown
 from guardband.lab.notebooks import NOTEBOOKS, NotebookWorld
 from guardband.lab.panels import PANELS
-from guardband.sim.tape import Replay, Tape
+from guardband.sim.draws import Replay, TrialDraws
 from guardband.sim.trial import run_trial
 
 ALPHA = 0.3
@@ -47,7 +47,7 @@ def test_everything_else_is_the_problem_itself():
     for name in ("phi", "psi", "baseline", "theta"):
         assert_array_equal(getattr(theirs, name), getattr(plain, name))
     assert theirs.facts(9).context_noise == plain.facts(9).context_noise
-    ours, other = (next(Tape(world, 50, 7).stretches()) for world in (theirs, plain))
+    ours, other = (next(TrialDraws(world, 50, 7).chunks()) for world in (theirs, plain))
     for name in ("contexts", "noise", "coin"):
         assert_array_equal(getattr(ours, name), getattr(other, name))
     assert other.rho.size == 0
@@ -57,7 +57,7 @@ def test_rho_is_drawn_in_each_round():
     world = world_of()
     facts = world.facts(1)
     most = ALPHA * facts.reward_low / (np.linalg.norm([0.9, 0.4]) + facts.reward_high)
-    rho = np.concatenate([draws.rho for draws in Tape(world, 300_000, 7).stretches()])
+    rho = np.concatenate([draws.rho for draws in TrialDraws(world, 300_000, 7).chunks()])
     assert rho.shape == (300_000,)
     assert rho.min() > 0
     assert rho.max() <= most
@@ -71,13 +71,13 @@ def test_a_baseline_that_is_worth_nothing_has_no_share_to_give():
     world = world_of("lastfm", agents=3, baseline=6, actions=50, psi_noise=1e-3)
     zero = (world.baseline_rewards <= 0).any(axis=1)
     assert zero.any()
-    draws = next(Tape(world, 2000, 7).stretches())
+    draws = next(TrialDraws(world, 2000, 7).chunks())
     assert_array_equal(draws.rho == 0, zero[draws.contexts])
 
 
 @pytest.mark.parametrize(("name", "dim"), [("synthetic-a", 2), ("movielens", 9)])
 def test_zeta_has_no_mean_over_its_coordinates(name, dim):
-    zeta = next(Tape(world_of(name), 4000, 7).stretches()).zeta
+    zeta = next(TrialDraws(world_of(name), 4000, 7).chunks()).zeta
     assert_allclose(zeta.sum(axis=2), 0, atol=1e-9)
     assert_allclose(np.linalg.norm(zeta, axis=2), 1)
     assert_allclose(zeta.mean(axis=0), 0, atol=0.05)
@@ -85,11 +85,11 @@ def test_zeta_has_no_mean_over_its_coordinates(name, dim):
         assert_allclose(np.abs(zeta), 0.5**0.5)
 
 
-def test_length_of_stretches_does_not_change_the_draws(monkeypatch):
+def test_length_of_chunks_does_not_change_the_draws(monkeypatch):
     world = world_of()
-    whole = next(Tape(world, 500, 7).stretches())
-    monkeypatch.setattr("guardband.sim.tape.STRETCH_NUMBERS", 1)
-    parts = list(Tape(world, 500, 7).stretches())
+    whole = next(TrialDraws(world, 500, 7).chunks())
+    monkeypatch.setattr("guardband.sim.draws.CHUNK_NUMBERS", 1)
+    parts = list(TrialDraws(world, 500, 7).chunks())
     assert len(parts) > 1
     assert_array_equal(np.concatenate([part.rho for part in parts]), whole.rho)
     assert_array_equal(np.concatenate([part.zeta for part in parts]), whole.zeta)
@@ -97,7 +97,7 @@ def test_length_of_stretches_does_not_change_the_draws(monkeypatch):
 
 def test_conservative_rounds_play_what_was_drawn():
     world = world_of()
-    draws = next(Tape(world, 200, 7).stretches())
+    draws = next(TrialDraws(world, 200, 7).chunks())
     replay = Replay(draws.contexts, draws.noise, draws.rho, draws.zeta[:, 0])
     how = {"rounds": 200, "judged": np.array([ALPHA]), "trace": True}
     disc = DiscUCB(ALPHA)

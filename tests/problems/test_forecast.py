@@ -16,12 +16,12 @@ from guardband.problems import (
     World,
     round_of,
 )
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 
 
-def stretch(world: World, rounds: int, seed: int = 0) -> Draws:
-    """Return the draws of some rounds as one stretch."""
-    pieces = zip(*Tape(world, rounds, seed).stretches(), strict=True)
+def chunk(world: World, rounds: int, seed: int = 0) -> Draws:
+    """Return the draws of some rounds as one chunk."""
+    pieces = zip(*TrialDraws(world, rounds, seed).chunks(), strict=True)
     return Draws(*(np.concatenate(arrays) for arrays in pieces))
 
 
@@ -47,7 +47,7 @@ def test_contexts_dim_every_action_alike_in_the_formal_model_only() -> None:
 
 def test_psi_is_the_exact_expectation() -> None:
     world = ForecastFormal2(contexts=12, support=4).build(2)
-    draws = stretch(world, 50)
+    draws = chunk(world, 50)
     for s in range(50):
         now = round_of(world, draws, s)
         mean = sum(
@@ -69,7 +69,7 @@ def test_contexts_follow_the_announced_distributions() -> None:
     """Chi-square over places in the announcement, sorted by probability."""
     rounds, support = 40_000, 6
     world = ForecastFormal(contexts=15, support=support).build(3)
-    draws = stretch(world, rounds)
+    draws = chunk(world, rounds)
     order = np.argsort(-draws.weights, axis=1)
     weights = np.take_along_axis(draws.weights, order, axis=1)
     places = np.take_along_axis(draws.support, order, axis=1) == draws.contexts[:, None]
@@ -86,7 +86,7 @@ def test_contexts_follow_the_announced_distributions() -> None:
 
 def test_sharpness_lets_one_context_stand_out() -> None:
     top = {
-        sharpness: stretch(ForecastFormal(sharpness=sharpness).build(4), 500)
+        sharpness: chunk(ForecastFormal(sharpness=sharpness).build(4), 500)
         .weights.max(axis=1)
         .mean()
         for sharpness in (0.05, 1.0, 100.0)
@@ -98,7 +98,7 @@ def test_sharpness_lets_one_context_stand_out() -> None:
 
 def test_the_told_range_holds_for_every_round() -> None:
     world = ForecastFormal2(agents=4).build(5)
-    facts, draws = world.facts(300), stretch(world, 300)
+    facts, draws = world.facts(300), chunk(world, 300)
     told = np.array([round_of(world, draws, s).baseline_reward for s in range(300)])
     assert facts.reward_low is not None
     assert facts.reward_high is not None
@@ -108,7 +108,7 @@ def test_the_told_range_holds_for_every_round() -> None:
 
 def test_spread_bounds_what_the_hidden_context_may_do() -> None:
     world = ForecastFormal2(agents=3).build(6)
-    draws = stretch(world, 20)
+    draws = chunk(world, 20)
     for s in range(20):
         now = round_of(world, draws, s)
         for m, task in enumerate(world.tasks):

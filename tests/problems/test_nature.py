@@ -13,8 +13,8 @@ import guardband as gb
 from guardband.kernels.loop import simulate as stretch
 from guardband.problems import ForecastFormal2, NamedProblem, Round, SyntheticC, round_of
 from guardband.seeds import trial_seed
-from guardband.sim import tape as tapes
-from guardband.sim.tape import Tape
+from guardband.sim import draws as drawing
+from guardband.sim.draws import TrialDraws
 
 ROUNDS, ALPHA = 300, 0.1
 BOUNDS = {"theta_bound": 1.5, "feature_bound": 2.0}
@@ -35,7 +35,7 @@ def rounds_of(made: NamedProblem, seed: int = 0) -> tuple[list[Round], np.ndarra
     number = trial_seed(seed, 0)
     world = made.build(number)
     rounds, noise = [], []
-    for draws in Tape(world, ROUNDS, number).stretches():
+    for draws in TrialDraws(world, ROUNDS, number).chunks():
         rounds += [round_of(world, draws, s) for s in range(draws.contexts.size)]
         noise.append(draws.noise)
     return rounds, np.concatenate(noise)
@@ -131,11 +131,11 @@ def test_fresh_features_scatter_around_psi() -> None:
     assert all(now.baseline_reward[0] == now.expected[0, now.baseline[0]] for now in rounds)
 
 
-def test_stretches_do_not_change_what_is_drawn(
+def test_chunks_do_not_change_what_is_drawn(
     made: NamedProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, noise = rounds_of(made)
-    monkeypatch.setattr(tapes, "STRETCH_NUMBERS", 1)  # the shortest stretches there are
+    monkeypatch.setattr(drawing, "CHUNK_NUMBERS", 1)  # the shortest chunks there are
     pieces, noise_again = rounds_of(made)
     assert_array_equal(noise, noise_again)
     for one, two in zip(whole, pieces, strict=True):

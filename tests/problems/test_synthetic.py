@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from guardband.problems import Fresh, SyntheticA, SyntheticB, SyntheticC
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 
 LOWS = {
     SyntheticA: 0.975 - 0.025 * np.arange(40),
@@ -71,7 +71,7 @@ def test_fresh_keeps_psi_and_ranks_the_baseline_by_it(kind: Any) -> None:
 def fitted(nature: str, seed: int, rounds: int = 2000) -> np.ndarray:
     """Return theta by least squares of the noise-free reward on psi, actions drawn uniformly."""
     world = SyntheticB(agents=1, nature=nature, psi_noise=0.1).build(seed)
-    (draws,) = Tape(world, rounds, seed).stretches()
+    (draws,) = TrialDraws(world, rounds, seed).chunks()
     rows, actions = np.arange(rounds), np.random.default_rng(seed).integers(10, size=rounds)
     psi, phi = world.psi[draws.contexts, actions], world.phi[draws.contexts, actions]
     if nature == "fresh":

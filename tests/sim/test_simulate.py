@@ -15,7 +15,7 @@ from guardband.algorithms import ALGORITHMS
 from guardband.kernels.scene import Draws
 from guardband.problems import SyntheticA
 from guardband.sim.stats import interval_half_width, mean_interval, student_quantile
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 from guardband.sim.trial import checkpoints
 
 SAFE = gb.DiscUCB(0.3, gate="none", noise=0.1, context_noise=0.1)
@@ -52,11 +52,11 @@ def test_rivals_do_not_disturb_each_other(problem: gb.Tabular) -> None:
     assert_array_equal(alone.series[0].regret, crowd["dis-lin-ucb"].regret)
 
 
-def test_the_length_of_a_stretch_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_length_of_a_chunk_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     world = SyntheticA(agents=3).build(4)
-    whole = list(Tape(world, 1000, seed=9).stretches())
-    monkeypatch.setattr("guardband.sim.tape.STRETCH_NUMBERS", 1)
-    pieces = list(Tape(world, 1000, seed=9).stretches())
+    whole = list(TrialDraws(world, 1000, seed=9).chunks())
+    monkeypatch.setattr("guardband.sim.draws.CHUNK_NUMBERS", 1)
+    pieces = list(TrialDraws(world, 1000, seed=9).chunks())
     assert len(whole) == 1 < len(pieces)
     for name in ("contexts", "noise", "zeta", "coin"):
         joined = np.concatenate([getattr(piece, name) for piece in pieces])
@@ -65,7 +65,7 @@ def test_the_length_of_a_stretch_does_not_matter(monkeypatch: pytest.MonkeyPatch
 
 def test_draws_have_the_laws_they_should() -> None:
     world = SyntheticA(agents=2, reward_std=0.5).build(1)
-    (draws,) = Tape(world, 20_000, seed=3).stretches()
+    (draws,) = TrialDraws(world, 20_000, seed=3).chunks()
     assert isinstance(draws, Draws)
     assert_allclose(np.linalg.norm(draws.zeta, axis=2), 1.0, rtol=1e-12)
     assert abs(draws.zeta.mean()) < 5 / math.sqrt(2 * 40_000)

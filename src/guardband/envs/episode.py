@@ -13,7 +13,7 @@ from guardband.kernels.loop import TOLERANCE
 from guardband.kernels.types import Floats
 from guardband.problems import Forecast, Problem, Round, World, round_of
 from guardband.seeds import trial_seed
-from guardband.sim.tape import Tape
+from guardband.sim.draws import TrialDraws
 
 __all__ = ["Episode", "Rules"]
 
@@ -57,13 +57,13 @@ class Turn(NamedTuple):
 
 
 class Episode:
-    """The rounds of one trial, on the tape that the simulator would draw from this seed."""
+    """The rounds of one trial, under the draws of the simulator for this seed."""
 
     def __init__(self, rules: Rules, seed: int) -> None:
         self.rules, self.world = rules, rules.problem.build(seed)
         # One more round, for the observation that follows the last action.
-        tape = Tape(self.world, rules.rounds + 1, seed, directions=False, coins=False)
-        self._turns = _turns(self.world, tape)
+        draws = TrialDraws(self.world, rules.rounds + 1, seed, directions=False, coins=False)
+        self._turns = _turns(self.world, draws)
         self._turn, self.played = next(self._turns), 0
         self._mask = np.zeros((rules.agents, rules.dim))
         for m, task in enumerate(self.world.tasks):
@@ -119,7 +119,7 @@ class Episode:
         return self.over
 
 
-def _turns(world: World, tape: Tape) -> Iterator[Turn]:
-    for draws in tape.stretches():
-        for s in range(draws.contexts.size):
-            yield Turn(round_of(world, draws, s), draws.noise[s])
+def _turns(world: World, draws: TrialDraws) -> Iterator[Turn]:
+    for chunk in draws.chunks():
+        for s in range(chunk.contexts.size):
+            yield Turn(round_of(world, chunk, s), chunk.noise[s])

@@ -20,7 +20,7 @@ from guardband.kernels.types import Ints
 from guardband.problems import LastFm, MovieLens, SyntheticA, SyntheticB, SyntheticC, World
 from guardband.problems.base import NoisyFeatures
 from guardband.problems.world import rank_baseline
-from guardband.sim.tape import Exploration
+from guardband.sim.draws import Exploration
 
 __all__ = ["NOTEBOOKS", "NotebookWorld", "explores"]
 

@@ -28,7 +28,7 @@ class Round(NamedTuple):
 
 
 def round_of(world: World, draws: Draws, s: int) -> Round:
-    """Return round s of a stretch of draws."""
+    """Return round s of a chunk of draws."""
     c, nature, group = int(draws.contexts[s]), world.nature, world.groups[1]
     psi, phi = world.psi[c], world.phi[c]
     baseline, told = world.baseline[:, c], world.baseline_rewards[c]

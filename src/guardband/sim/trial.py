@@ -1,4 +1,4 @@
-"""One trial: every algorithm of a comparison on one world and one tape."""
+"""One trial: every algorithm of a comparison on one world under the same draws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import World
 from guardband.sim.seats import Record, Trace, open_seat
-from guardband.sim.tape import Replay, Tape
+from guardband.sim.draws import Replay, TrialDraws
 
 __all__ = ["Record", "Trace", "checkpoints", "run_trial"]
 
@@ -37,7 +37,7 @@ def run_trial(
     room = rounds if trace else 0
     seats = [open_seat(world, a.plan(facts), judged, marks, room) for a in algorithms]
     needed = frozenset().union(*(seat.needs for seat in seats))
-    tape = Tape(
+    draws = TrialDraws(
         world,
         rounds,
         seed,
@@ -47,10 +47,10 @@ def run_trial(
         orders="order" in needed,
         replay=replay,
     )
-    for draws in tape.stretches():
+    for chunk in draws.chunks():
         for seat in seats:
-            seat.play(draws)
-            advance(draws.contexts.size)
+            seat.play(chunk)
+            advance(chunk.contexts.size)
     return [seat.record() for seat in seats]
 
 

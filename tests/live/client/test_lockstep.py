@@ -18,7 +18,7 @@ NOISE, ALPHA = 0.1, 0.2
 TASKS = [[0, 1, 2, 3], [0, 2, 3], [1, 2, 3]]
 
 
-class Tape:
+class TrialDraws:
     """Contexts, coins and noise, drawn before anybody plays."""
 
     def __init__(self, rounds: int, seed: int = 5) -> None:
@@ -37,7 +37,7 @@ class Tape:
         return expected + float(self.noise[t, m])
 
 
-def simulated(tape: Tape, mode: str, shared: bool) -> gb.Results:
+def simulated(tape: TrialDraws, mode: str, shared: bool) -> gb.Results:
     problem = gb.Tabular(
         tape.phi,
         tape.psi,
@@ -57,7 +57,7 @@ def simulated(tape: Tape, mode: str, shared: bool) -> gb.Results:
     return gb.simulate(problem, algorithm, replay=replay, trace=True)
 
 
-def play(tape: Tape, agents: list[Any], between: Any) -> np.ndarray:
+def play(tape: TrialDraws, agents: list[Any], between: Any) -> np.ndarray:
     """Let all decide, all observe, and then let messages go around."""
     actions = np.zeros((tape.rounds, AGENTS), int)
     for t in range(tape.rounds):
@@ -105,7 +105,7 @@ def settings(mode: str, shared: bool) -> dict[str, Any]:
     }
 
 
-def fleet_actions(tape: Tape, mode: str, shared: bool) -> tuple[np.ndarray, gb.Fleet]:
+def fleet_actions(tape: TrialDraws, mode: str, shared: bool) -> tuple[np.ndarray, gb.Fleet]:
     algorithm = gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared)
     tasks = {f"task{m}": task for m, task in enumerate(TASKS)}
     fleet = gb.Fleet(tasks, dim=DIM, algorithm=algorithm)
@@ -118,7 +118,7 @@ def fleet_actions(tape: Tape, mode: str, shared: bool) -> tuple[np.ndarray, gb.F
 def test_simulator_fleet_and_live_agents_play_the_same(
     mode: str, shared: bool, tmp_path: Path
 ) -> None:
-    tape = Tape(700)
+    tape = TrialDraws(700)
     results = simulated(tape, mode, shared)
     together, fleet = fleet_actions(tape, mode, shared)
     agents = [
@@ -147,7 +147,7 @@ def test_simulator_fleet_and_live_agents_play_the_same(
 @pytest.mark.slow
 def test_with_a_coordinator_process_too(tmp_path: Path) -> None:
     """The same over HTTP, with `guardband serve` in a process of its own."""
-    tape = Tape(2_000, seed=6)
+    tape = TrialDraws(2_000, seed=6)
     results = simulated(tape, "strict", True)
     together, fleet = fleet_actions(tape, "strict", True)
     with coordinator_process(tmp_path / "gb") as (address, token):

@@ -1,8 +1,7 @@
-"""All randomness of a trial, drawn beforehand by the stretch, one named stream per quantity.
+"""All random draws of a trial, made in chunks of rounds, one named random stream per quantity.
 
-Every algorithm of a comparison is played from the same tape, so it meets the same contexts,
-noise, directions and coins. A stretch is short enough to keep memory flat in the horizon; its
-length does not change what is drawn.
+Every algorithm of a comparison gets the same draws: the same contexts, noise, directions and
+coins. Chunks keep memory flat in the horizon; their length does not change what is drawn.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from guardband.kernels.types import Floats, Ints
 from guardband.problems import Forecast, Fresh, World
 from guardband.seeds import stream
 
-__all__ = ["Exploration", "Replay", "Tape"]
+__all__ = ["Exploration", "Replay", "TrialDraws"]
 
-STRETCH_NUMBERS = 1 << 19  # about 4 MB of draws at a time
+CHUNK_NUMBERS = 1 << 19  # about 4 MB of draws at a time
 
 LEAST_RHO = 1e-10  # of those that are drawn
 
@@ -76,7 +75,7 @@ class Replay:
     order: Any = None
 
 
-class Tape:
+class TrialDraws:
     """The draws of one trial.
 
     Parameters
@@ -111,7 +110,7 @@ class Tape:
         if replay is not None:
             self._given = _checked(replay, world, rounds, coins=coins, normals=normals)
 
-    def stretches(self) -> Iterator[Draws]:
+    def chunks(self) -> Iterator[Draws]:
         """Yield the draws of successive rounds."""
         if self._given is not None:
             yield self._given
@@ -127,7 +126,7 @@ class Tape:
             width += actions * dim
         if isinstance(nature, Forecast):
             width += contexts + 2 * nature.support
-        length = max(64, STRETCH_NUMBERS // width)
+        length = max(64, CHUNK_NUMBERS // width)
         nothing = np.zeros((length, agents))
         for start in range(0, self.rounds, length):
             n = min(length, self.rounds - start)
