@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from guardband.engines import LocalEngine, Shelf
-from guardband.lab.gather import gather, shelf_folder
-from guardband.lab.panel import Order
+from guardband.engines import LocalEngine, ResultCache
+from guardband.lab.panel import RunOptions
 from guardband.lab.panels.better import PanelBetter
 from guardband.lab.progress import Bar
+from guardband.lab.scheduler import cache_folder, run_trials
 from guardband.sim.provenance import commit
 
 PANEL = PanelBetter(share=1.0, trials=20)
@@ -79,14 +79,14 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
         "",
     ]
     for name, part in table.groupby("problem", sort=False):
-        shown = part.drop(columns=["problem", "model", "rounds"])
+        result = part.drop(columns=["problem", "model", "rounds"])
         model = bool(part["model"].iloc[0])
         lines += [
             f"## {name}, {part['rounds'].iloc[0]:,} rounds" + ("" if model else OUTSIDE),
             "",
-            "| " + " | ".join(shown.columns) + " |",
-            "|" + "---|" * shown.shape[1],
-            *("| " + " | ".join(cells(row)) + " |" for row in shown.itertuples(index=False)),
+            "| " + " | ".join(result.columns) + " |",
+            "|" + "---|" * result.shape[1],
+            *("| " + " | ".join(cells(row)) + " |" for row in result.itertuples(index=False)),
             "",
         ]
     return "\n".join(lines)
@@ -95,17 +95,17 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
 def cells(row: tuple[object, ...]) -> list[str]:
     """Return an algorithm's name and its numbers."""
     numbers = [float(str(value)) for value in row[1:]]
-    shown = ("-" if math.isnan(v) else f"{v:,.2f}" if v < 100 else f"{v:,.0f}" for v in numbers)
-    return [str(row[0]), *shown]
+    result = ("-" if math.isnan(v) else f"{v:,.2f}" if v < 100 else f"{v:,.0f}" for v in numbers)
+    return [str(row[0]), *result]
 
 
 def main() -> None:
-    order, start = Order(scale="paper"), time.perf_counter()
+    options, start = RunOptions(scale="paper"), time.perf_counter()
     with Bar() as bar:
-        found = gather(
-            PANEL.runs(order), engine=LocalEngine(), shelf=Shelf(shelf_folder()), bar=bar
+        results = run_trials(
+            PANEL.runs(options), engine=LocalEngine(), cache=ResultCache(cache_folder()), bar=bar
         )
-    table = PANEL.table(found)
+    table = PANEL.table(results)
     folder = Path(__file__).parents[1] / "docs"
     table.to_csv(folder / "better.csv", index=False, float_format="%.6g")
     (folder / "better.md").write_text(page(table, PANEL.trials, time.perf_counter() - start))

@@ -9,8 +9,8 @@ import numpy as np
 import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats
-from guardband.sim.seats import open_seat
 from guardband.sim.draws import TrialDraws
+from guardband.sim.seats import open_seat
 from guardband.sim.trial import checkpoints
 
 

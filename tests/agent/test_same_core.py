@@ -11,8 +11,8 @@ import guardband as gb
 from guardband.kernels import serve as serving
 from guardband.kernels.choose import decide
 from guardband.kernels.loop import simulate as stretch
-from guardband.sim.seats import PaperSeat
 from guardband.sim.draws import TrialDraws
+from guardband.sim.seats import PaperSeat
 from guardband.sim.trial import checkpoints
 
 KINDS = {"disc-ucb": gb.DiscUCB, "disc-ucb-unknown": gb.DiscUCBUnknown}

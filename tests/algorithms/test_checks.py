@@ -22,8 +22,8 @@ from guardband.kernels.scan import scan
 from guardband.kernels.types import new_state, new_statistic
 from guardband.problems import Fresh, GaussianNoise, SyntheticA, SyntheticB, World
 from guardband.seeds import trial_seed
-from guardband.sim.seats import PhasedSeat
 from guardband.sim.draws import TrialDraws
+from guardband.sim.seats import PhasedSeat
 
 STAGED = [
     gb.SCLTS(0.3, noise=0.1, ridge=0.1),

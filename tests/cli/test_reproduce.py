@@ -15,8 +15,8 @@ import guardband as gb
 from guardband.algorithms import ALGORITHMS
 from guardband.cli import reproduce as module
 from guardband.cli.app import app, main
-from guardband.lab.outcome import Outcome
-from guardband.lab.panel import Claim, Findings, Order, Run
+from guardband.lab.panel import Claim, Run, RunOptions, RunResults
+from guardband.lab.panel_result import PanelResult
 
 FIELDS = ["panel", "scale", "settings", "series", "claims", "seconds"]
 SERIES_FIELDS = [
@@ -42,36 +42,36 @@ class Small:
 
     def __init__(self, name: str) -> None:
         self.name, self.question = name, f"What does {name} ask?"
-        self.asked: list[Order] = []
+        self.asked: list[RunOptions] = []
 
-    def runs(self, order: Order) -> Sequence[Run]:
-        self.asked.append(order)
-        names = ("baseline", "dis-lin-ucb", *order.extra)
+    def runs(self, options: RunOptions) -> Sequence[Run]:
+        self.asked.append(options)
+        names = ("baseline", "dis-lin-ucb", *options.extra)
         return [
             Run(
                 label=f"the {name}",
                 problem=gb.problem("synthetic-b"),
                 algorithm=ALGORITHMS[name].make(),
-                rounds=order.rounds(400),
-                trials=order.trials(4),
-                seed=order.seed,
+                rounds=options.rounds(400),
+                trials=options.trials(4),
+                seed=options.seed,
                 alpha=None if name == "baseline" else 0.25,
             )
             for name in names
         ]
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
-        regret = found["the baseline"].series.regret.mean()
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
+        regret = results["the baseline"].series.regret.mean()
         return [
             Claim(f"{self.name}-a", "A true sentence", True, f"regret {regret:.3g}"),
             Claim(f"{self.name}-b", "A false one", False, "1 of [2]"),
             Claim(f"{self.name}-c", "Who knows", None, ""),
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         return Figure()
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         return []
 
 
@@ -83,11 +83,15 @@ class Shown:
         self.commands: list[str] = []
         self.missing: list[str] = []
 
-    def write_panel(self, outcome: Outcome, place: Path) -> None:
+    def write_panel(self, outcome: PanelResult, place: Path) -> None:
         self.panels.append(outcome.panel.name)
 
     def write_report(
-        self, outcomes: Sequence[Outcome], place: Path, command: str, missing: Sequence[str]
+        self,
+        outcomes: Sequence[PanelResult],
+        place: Path,
+        command: str,
+        missing: Sequence[str],
     ) -> Path:
         self.commands.append(command)
         self.missing = list(missing)
@@ -138,23 +142,23 @@ def refuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
 def test_json_of_one_panel_is_one_object(report: Shown) -> None:
     text = answer("1a", "--json", "--seed", "3")
     assert text.count("\n") == 1
-    found = json.loads(text)
-    assert list(found) == FIELDS
-    assert (found["panel"], found["scale"], found["settings"]) == ("1a", "quick", "printed")
-    assert [list(row) for row in found["series"]] == [SERIES_FIELDS] * 2
-    assert [claim["holds"] for claim in found["claims"]] == [True, False, None]
-    assert [list(claim) for claim in found["claims"]] == [["id", "text", "holds", "detail"]] * 3
-    assert found["seconds"] > 0
+    results = json.loads(text)
+    assert list(results) == FIELDS
+    assert (results["panel"], results["scale"], results["settings"]) == ("1a", "quick", "printed")
+    assert [list(row) for row in results["series"]] == [SERIES_FIELDS] * 2
+    assert [claim["holds"] for claim in results["claims"]] == [True, False, None]
+    assert [list(claim) for claim in results["claims"]] == [["id", "text", "holds", "detail"]] * 3
+    assert results["seconds"] > 0
     assert not report.panels  # files only where they are asked for
     assert not Path("report").exists()
 
 
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_json_has_the_numbers_of_a_simulation() -> None:
-    found = json.loads(answer("1a", "--json", "--scale", "paper", "--seed", "3"))
+    results = json.loads(answer("1a", "--json", "--scale", "paper", "--seed", "3"))
     problem, settings = gb.problem("synthetic-b"), {"rounds": 400, "trials": 4, "seed": 3}
     series = gb.simulate(problem, gb.DisLinUCB(), alpha=0.25, **settings).series[0]
-    row = found["series"][1]
+    row = results["series"][1]
     assert row["algorithm"] == "dis-lin-ucb"
     assert row["label"] == "the dis-lin-ucb"
     assert (row["agents"], row["alpha"]) == (3, 0.25)
@@ -165,7 +169,7 @@ def test_json_has_the_numbers_of_a_simulation() -> None:
     assert row["violations_realised"] == series.violations_realised.mean()
     assert row["conservative_share"] == 0.0
     assert row["numbers_sent"] == row["sync_rounds"] * 2 * 3 * (3 + 2)
-    yardstick = found["series"][0]
+    yardstick = results["series"][0]
     assert yardstick["alpha"] is None
     assert yardstick["violations_expected"] is None  # not counted: NaN is no JSON
     assert yardstick["conservative_share"] == 1.0
@@ -209,7 +213,7 @@ def test_the_order_reaches_the_panels(panels: dict[str, Small], report: Shown) -
     words = ("--settings", "notebook", "--with", "lin-ucb, oracle,lin-ucb", "--seed", "7")
     text = answer("1a", "--scale", "smoke", *words)
     assert panels["1a"].asked == [
-        Order(scale="smoke", settings="notebook", extra=("lin-ucb", "oracle"), seed=7)
+        RunOptions(scale="smoke", settings="notebook", extra=("lin-ucb", "oracle"), seed=7)
     ]
     (command,) = report.commands
     assert command == (
@@ -220,8 +224,8 @@ def test_the_order_reaches_the_panels(panels: dict[str, Small], report: Shown) -
 
 def test_algorithms_without_a_place_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(Small):
-        def runs(self, order: Order) -> Sequence[Run]:
-            return super().runs(Order(scale=order.scale))
+        def runs(self, options: RunOptions) -> Sequence[Run]:
+            return super().runs(RunOptions(scale=options.scale))
 
     monkeypatch.setattr(module, "_panels", lambda: {"1a": Small("1a"), "toy": Closed("toy")})
     words = ["reproduce", "all", "--scale", "smoke", "--with", "lin-ucb,oracle"]
@@ -258,9 +262,9 @@ def test_a_list_for_programs(panels: dict[str, Small]) -> None:
     """2 runs of 4 trials of 400 rounds of 3 agents."""
     text = answer("--list", "--json", "--scale", "paper")
     assert text.count("\n") == 1
-    found = json.loads(text)
-    assert [each["panel"] for each in found] == list(panels)
-    for each in found:
+    results = json.loads(text)
+    assert [each["panel"] for each in results] == list(panels)
+    for each in results:
         assert list(each) == ["panel", "question", "runs", "agent_rounds", "seconds"]
         assert each["question"] == f"What does {each['panel']} ask?"
         assert (each["runs"], each["agent_rounds"]) == (2, 9_600)
@@ -275,8 +279,8 @@ def test_a_list_of_some() -> None:
 
 
 def test_the_command_that_asks_for_the_same_numbers() -> None:
-    order = Order(scale="paper", seed=3)
-    told = module._command(["1a"], order, engine="ray", address="auto")
+    options = RunOptions(scale="paper", seed=3)
+    told = module._command(["1a"], options, engine="ray", address="auto")
     assert told == (
         "guardband reproduce 1a --scale paper --settings printed --seed 3 --engine ray "
         "--address auto"

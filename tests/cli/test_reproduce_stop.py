@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from guardband.cli import reproduce as module
 from guardband.cli.app import app
-from guardband.lab.panel import Claim, Findings, Order
+from guardband.lab.panel import Claim, RunOptions, RunResults
 
 __all__ = ["panels", "report"]  # fixtures
 
@@ -53,7 +53,7 @@ def test_before_anything_is_known(panels: dict[str, Small]) -> None:
 def test_finished_panels_get_a_page(panels: dict[str, Small], report: Shown) -> None:
     """The second of three panels is being judged."""
 
-    def claims(order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(options: RunOptions, results: RunResults) -> Sequence[Claim]:
         raise KeyboardInterrupt
 
     panels["2b"].claims = claims  # type: ignore[method-assign]
@@ -82,7 +82,7 @@ def test_while_the_page_is_written(monkeypatch: pytest.MonkeyPatch, report: Show
     assert "Finished panels are in report." in result.stderr
 
 
-def test_without_a_shelf_nothing_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cache_nothing_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_write_report", interrupt)
     assert "no trial is kept with --no-cache" in stopped("1a", "--no-cache").stderr
 

@@ -25,10 +25,10 @@ import numpy as np  # noqa: E402
 import ray  # noqa: E402
 
 import guardband as gb  # noqa: E402
-from guardband.engines import LocalEngine, RayEngine, Shelf  # noqa: E402
+from guardband.engines import LocalEngine, RayEngine, ResultCache  # noqa: E402
 from guardband.lab import jobs  # noqa: E402
-from guardband.lab.gather import Gathering, gather  # noqa: E402
-from guardband.lab.panel import Findings, Run  # noqa: E402
+from guardband.lab.panel import Run, RunResults  # noqa: E402
+from guardband.lab.scheduler import TrialScheduler, run_trials  # noqa: E402
 
 
 def runs(rounds: int, trials: int) -> list[Run]:
@@ -40,7 +40,7 @@ def runs(rounds: int, trials: int) -> list[Run]:
     ]
 
 
-def equal(one: Findings, other: Findings) -> bool:
+def equal(one: RunResults, other: RunResults) -> bool:
     return list(one) == list(other) and all(
         np.array_equal(table[name], getattr(other[label].series, kind)[name])
         for label in one
@@ -51,14 +51,14 @@ def equal(one: Findings, other: Findings) -> bool:
 
 
 def check_equal() -> dict[str, Any]:
-    """A cluster on this machine, its results on the shelf, and a mistake in the work."""
+    """A cluster on this machine, its results in the cache, and a mistake in the work."""
     wanted = runs(2_000, 3)
-    here = gather(wanted, engine=LocalEngine(2))
-    shelf = Shelf(PLACE / "shelf")
+    here = run_trials(wanted, engine=LocalEngine(2))
+    cache = ResultCache(PLACE / "cache")
     with RayEngine(workers=2) as engine:
-        there = gather(wanted, engine=engine, shelf=shelf)
-        again = Gathering({"": wanted})
-        again_found = [harvest for _, harvest in again.harvests(engine=engine, shelf=shelf)]
+        there = run_trials(wanted, engine=engine, cache=cache)
+        again = TrialScheduler({"": wanted})
+        again_found = [group for _, group in again.results(engine=engine, cache=cache)]
         error = "no"
         broken = Run(
             label="x",
@@ -68,14 +68,14 @@ def check_equal() -> dict[str, Any]:
             trials=1,
         )
         try:
-            gather([broken], engine=engine)
+            run_trials([broken], engine=engine)
             error = "a mistake passed"
-        except ValueError as found:
-            error = "no" if str(found).startswith("fed-pe on forecast: ") else str(found)
+        except ValueError as results:
+            error = "no" if str(results).startswith("fed-pe on forecast: ") else str(results)
     return {
         "trials": len(again.jobs),
-        "equal": equal(here, there) and equal(here, again_found[0].found),
-        "shelf": "all kept" if again.ran == 0 else f"{again.ran} ran again",
+        "equal": equal(here, there) and equal(here, again_found[0].results),
+        "cache": "all kept" if again.ran == 0 else f"{again.ran} ran again",
         "left": ray.is_initialized(),
         "error": error,
     }
@@ -90,28 +90,28 @@ def check_killed() -> dict[str, Any]:
     nodes.add_node(num_cpus=1)
     doomed = nodes.add_node(num_cpus=1)
     nodes.wait_for_nodes()
-    gathering, before = Gathering({"": wanted}), -1
-    shelf = Shelf(PLACE / "shelf")
+    scheduler, before = TrialScheduler({"": wanted}), -1
+    cache = ResultCache(PLACE / "cache")
     with RayEngine(nodes.address) as engine:
-        kept = shelf.put
+        kept = cache.put
 
-        def put(*parcel: Any) -> None:
+        def put(*entry: Any) -> None:
             nonlocal before
-            kept(*parcel)
-            if gathering.kept(shelf) == 4:
+            kept(*entry)
+            if scheduler.kept(cache) == 4:
                 before = 4
                 nodes.remove_node(doomed, allow_graceful=False)
 
-        shelf.put = put  # type: ignore[method-assign]
-        ((_, harvest),) = gathering.harvests(engine=engine, shelf=shelf)
+        cache.put = put  # type: ignore[method-assign]
+        ((_, group),) = scheduler.results(engine=engine, cache=cache)
         alive = _alive_after(started=time.monotonic())
     nodes.shutdown()
     return {
-        "trials": len(gathering.jobs),
+        "trials": len(scheduler.jobs),
         "before": before,
         "nodes": alive,
-        "done": gathering.ran,
-        "equal": equal(harvest.found, gather(wanted, engine=LocalEngine(2))),
+        "done": scheduler.ran,
+        "equal": equal(group.results, run_trials(wanted, engine=LocalEngine(2))),
     }
 
 
@@ -129,7 +129,7 @@ def check_foreign() -> dict[str, Any]:
     jobs.origin = lambda: "another"
     with RayEngine(workers=1) as engine:
         try:
-            gather(runs(10, 1), engine=engine)
+            run_trials(runs(10, 1), engine=engine)
         except RuntimeError as error:
             return {"error": str(error)}
     return {"error": "none"}

@@ -41,7 +41,7 @@ def test_workers_are_for_a_cluster_of_ones_own() -> None:
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_numbers_bit_for_bit() -> None:
     told = cluster("equal")
-    assert told == {"trials": 6, "equal": True, "shelf": "all kept", "left": False, "error": "no"}
+    assert told == {"trials": 6, "equal": True, "cache": "all kept", "left": False, "error": "no"}
 
 
 @needs_ray

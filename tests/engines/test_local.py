@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from guardband.engines import LocalEngine, Step, StoppedError
+from guardband.engines import Advance, LocalEngine, StoppedError
 
 DEADLINE = 60.0  # generous: the machine may be busy
 
 
-def squared(item: int, step: Step) -> int:
+def squared(item: int, step: Advance) -> int:
     step(1.0)
     return item * item
 
@@ -45,7 +45,7 @@ def test_items_are_taken_as_there_is_room() -> None:
 def test_no_more_run_at_a_time_than_there_are_workers() -> None:
     lock, running, most = threading.Lock(), 0, 0
 
-    def work(item: int, step: Step) -> None:
+    def work(item: int, step: Advance) -> None:
         nonlocal running, most
         with lock:
             running += 1
@@ -61,7 +61,7 @@ def test_no_more_run_at_a_time_than_there_are_workers() -> None:
 def test_closing_stops_what_runs() -> None:
     ended: list[str] = []
 
-    def endless(item: int, step: Step) -> None:
+    def endless(item: int, step: Advance) -> None:
         started = time.monotonic()
         try:
             while time.monotonic() < started + DEADLINE and item:
@@ -80,7 +80,7 @@ def test_closing_stops_what_runs() -> None:
 
 
 def test_a_mistake_in_the_work_comes_to_the_caller_and_ends_the_rest() -> None:
-    def work(item: int, step: Step) -> int:
+    def work(item: int, step: Advance) -> int:
         if item == 3:
             raise ValueError("three is no good")
         return item
@@ -92,7 +92,7 @@ def test_a_mistake_in_the_work_comes_to_the_caller_and_ends_the_rest() -> None:
 def test_shares_of_progress_are_reported_by_item() -> None:
     told: list[tuple[int, float]] = []
 
-    def work(item: str, step: Step) -> str:
+    def work(item: str, step: Advance) -> str:
         step(0.25)
         step(0.75)
         return item

@@ -8,7 +8,7 @@ import numpy as np
 
 import guardband as gb
 from guardband.algorithms import Baseline
-from guardband.lab.panel import Order, Run, Shown
+from guardband.lab.panel import Run, RunOptions, RunResult
 from guardband.problems import SyntheticA
 from guardband.sim import BoundWarning, Series
 from guardband.sim.trial import checkpoints
@@ -24,7 +24,7 @@ METRICS = (
 )
 
 
-def shown(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **totals):
+def result(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **totals):
     """Return a run with given totals: one number per trial, or (trials, agents)."""
     made = {}
     trials = max((len(values) for values in totals.values()), default=2)
@@ -53,16 +53,16 @@ def shown(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **totals
         trials=trials,
         alpha=0.3,
     )
-    return Shown(run, series, marks)
+    return RunResult(run, series, marks)
 
 
 def gathered(runs):
     """Return findings from one call of the simulator per run; the draws follow from the seed."""
-    found = {}
+    results = {}
     for run in runs:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundWarning)  # printed bounds are wrong, and said so
-            results = gb.simulate(
+            found = gb.simulate(
                 run.problem,
                 [run.algorithm],
                 rounds=run.rounds,
@@ -71,9 +71,9 @@ def gathered(runs):
                 alpha=run.alpha,
                 progress=False,
             )
-        found[run.label] = Shown(run, results.series[0], results.rounds)
-    return found
+        results[run.label] = RunResult(run, found.series[0], found.rounds)
+    return results
 
 
 def smoke(settings="printed", **more):
-    return Order(scale="smoke", settings=settings, **more)
+    return RunOptions(scale="smoke", settings=settings, **more)

@@ -45,13 +45,13 @@ def partly(found_at):
 
 def test_ecc_is_drawn_with_what_dislinucb_assumes():
     """As declared at T = 300: the same number as in the claim, and not that of a tight setting."""
-    found = findings()["DisLinUCB"]
+    results = findings()["DisLinUCB"]
     declared = theory.ECC(bounds._given(300, tight=False)).value
     assert theory.ECC(bounds._given(300, tight=True)).value < 0.6 * declared
     ends = [line.get_ydata()[-1] for line in regret_axes().lines if len(line.get_ydata()) > 3]
     assert any(end == pytest.approx(declared) for end in ends)
     assert f"bound {number(declared)}" in claim("bounds-ECC").detail
-    assert found.rounds[-1] == 300
+    assert results.rounds[-1] == 300
 
 
 def test_t1_is_drawn_where_it_is_a_number(monkeypatch):

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lab.handmade import shown
+from lab.handmade import result
 
 import guardband as gb
 from guardband.cli.verdicts import duration
 from guardband.lab.costs import agent_rounds, authors_code, seconds_of
 from guardband.lab.jobs import jobs_of, run_job
-from guardband.lab.outcome import Outcome
-from guardband.lab.panel import Claim, Order, Run
+from guardband.lab.panel import Claim, Run, RunOptions
+from guardband.lab.panel_result import PanelResult
 from guardband.lab.panels import PANELS
 
 
@@ -28,15 +28,15 @@ def test_what_the_authors_code_would_need() -> None:
 
     What their notebooks do not have, they need no time for.
     """
-    found = [
-        shown("a", rounds=1_000, name="disc-ucb", conservative=[900.0]),
-        shown("b", rounds=1_000, name="dis-lin-ucb", conservative=[0.0]),
-        shown("c", rounds=1_000, name="guard-ucb", conservative=[0.0]),
+    results = [
+        result("a", rounds=1_000, name="disc-ucb", conservative=[900.0]),
+        result("b", rounds=1_000, name="dis-lin-ucb", conservative=[0.0]),
+        result("c", rounds=1_000, name="guard-ucb", conservative=[0.0]),
     ]
-    decisions, seconds = authors_code(found)
+    decisions, seconds = authors_code(results)
     each = decisions / 2
     assert seconds == pytest.approx(each * (0.9 * 0.25e-3 + 0.1 * 92e-3 + 92e-3))
-    assert decisions == sum(agent_rounds(one.run) for one in found[:2])
+    assert decisions == sum(agent_rounds(one.run) for one in results[:2])
 
 
 def test_more_of_anything_costs_more() -> None:
@@ -64,7 +64,12 @@ def test_estimates_are_of_the_right_size(name: str) -> None:
 
 def test_outcomes_count_their_verdicts() -> None:
     claims = tuple(Claim(str(i), "", holds, "") for i, holds in enumerate([True, None, True]))
-    outcome: Any = Outcome(
-        panel=PANELS["1a"], order=Order(), found={}, claims=claims, seconds=np.nan, agent_rounds=0
+    outcome: Any = PanelResult(
+        panel=PANELS["1a"],
+        options=RunOptions(),
+        results={},
+        claims=claims,
+        seconds=np.nan,
+        agent_rounds=0,
     )
     assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "cannot be told": 1}

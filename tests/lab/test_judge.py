@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab.handmade import shown
+from lab.handmade import result
 
 from guardband.lab import judge
 
@@ -49,7 +49,7 @@ class TestDifference:
     ],
 )
 def test_exceeds_has_three_verdicts(more, less, holds):
-    claim = judge.exceeds("i", "t", shown("a", regret=more), shown("b", regret=less))
+    claim = judge.exceeds("i", "t", result("a", regret=more), result("b", regret=less))
     assert claim.holds is holds
     assert "a" in claim.detail
     assert "difference" in claim.detail
@@ -65,18 +65,18 @@ def test_exceeds_has_three_verdicts(more, less, holds):
     ],
 )
 def test_at_most_is_content_with_equality(less, more, holds):
-    one, other = (shown(n, violations_realised=v) for n, v in (("a", less), ("b", more)))
+    one, other = (result(n, violations_realised=v) for n, v in (("a", less), ("b", more)))
     assert judge.at_most("i", "t", one, other).holds is holds
 
 
 def test_never_is_a_count():
     """One round of one trial is enough, however many trials there are."""
-    clean = shown("a", violations_realised=np.zeros(50), violations_expected=np.ones(50))
+    clean = result("a", violations_realised=np.zeros(50), violations_expected=np.ones(50))
     claim = judge.never("i", "t", clean)
     assert claim.holds is True
     assert "0 of 5,000 agent-rounds" in claim.detail
     assert "by expectation 1 rounds" in claim.detail
-    once = shown("a", violations_realised=[0] * 49 + [1])
+    once = result("a", violations_realised=[0] * 49 + [1])
     claim = judge.never("i", "t", once)
     assert claim.holds is False
     assert "1 of 5,000 agent-rounds" in claim.detail
@@ -87,7 +87,7 @@ def test_never_is_a_count():
     ("counts", "holds"), [([10, 11, 12], True), ([0, 0, 0.1], False), ([0, 1, 2], None)]
 )
 def test_at_least_compares_with_a_share_of_the_rounds(counts, holds):
-    claim = judge.at_least("i", "t", shown("a", violations_realised=counts), 0.01)
+    claim = judge.at_least("i", "t", result("a", violations_realised=counts), 0.01)
     assert claim.holds is holds  # one of a hundred rounds
     assert "asked for: 1" in claim.detail
 
@@ -95,7 +95,7 @@ def test_at_least_compares_with_a_share_of_the_rounds(counts, holds):
 class TestFalls:
     def steps(self, *levels, conservative=0.0):
         return [
-            shown(f"c{i}", regret=level, conservative=np.full(len(level), conservative))
+            result(f"c{i}", regret=level, conservative=np.full(len(level), conservative))
             for i, level in enumerate(levels)
         ]
 
@@ -126,8 +126,8 @@ class TestFalls:
 
     def test_agents_that_all_have_are_compared(self):
         """The new agent's task is easy: that lowers the mean, but nobody gained."""
-        few = shown("few", regret=np.array([[8.0, 8.0], [9.0, 9.0]]))
-        many = shown("many", regret=np.array([[8.0, 8.0, 0.0], [9.0, 9.0, 0.0]]))
+        few = result("few", regret=np.array([[8.0, 8.0], [9.0, 9.0]]))
+        many = result("many", regret=np.array([[8.0, 8.0, 0.0], [9.0, 9.0, 0.0]]))
         claim = judge.falls("i", "t", [few, many])
         assert claim.holds is False
         assert "8.5 → 5.67 per agent; 8.5 → 8.5 over the first 2 agents" in claim.detail
@@ -141,7 +141,7 @@ class TestCourse:
         marks = np.arange(5, 1001, 5)
         sums = np.where(marks <= 500, early * marks, early * 500 + late * (marks - 500))
         lines = sums[None, :] + 1e-6 * marks * np.arange(trials)[:, None]
-        return shown("a", rounds=self.rounds, curves={metric: lines}, regret=[0] * trials, **more)
+        return result("a", rounds=self.rounds, curves={metric: lines}, regret=[0] * trials, **more)
 
     def test_shares_of_the_rounds(self):
         run = self.course("reward", 0.2, 0.8)
@@ -199,7 +199,7 @@ class TestCourse:
     ],
 )
 def test_alike_is_a_test_of_equivalence(others, holds):
-    runs = [shown(f"n{i}", regret=v) for i, v in enumerate([*others, [100, 101]])]
+    runs = [result(f"n{i}", regret=v) for i, v in enumerate([*others, [100, 101]])]
     assert judge.alike("i", "t", runs, 0.05).holds is holds
 
 
@@ -216,8 +216,8 @@ class TestShortened:
     """What has not happened in a part of the rounds may still happen; what has, has."""
 
     def pair(self, one, other, left, horizon):
-        first = shown("a", regret=one, conservative=IDLE)
-        second = shown("b", regret=other, conservative=BUSY if left else IDLE)
+        first = result("a", regret=one, conservative=IDLE)
+        second = result("b", regret=other, conservative=BUSY if left else IDLE)
         return of(horizon, first, second)
 
     @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ class TestShortened:
     def test_one_step_of_several(self):
         """The first step is two runs that stayed; the second rises, and that was seen."""
         levels = ([9, 9.1, 9.2], IDLE), ([5, 5.1, 5.2], IDLE), ([7, 7.3, 7.1], BUSY)
-        steps = [shown(f"{r}", regret=r, conservative=c) for r, c in levels]
+        steps = [result(f"{r}", regret=r, conservative=c) for r, c in levels]
         assert judge.falls("i", "t", of(1000, *steps)).holds is False
         steps[2].series.totals["regret"] -= 6
         claim = judge.falls("i", "t", of(1000, *steps))
@@ -267,12 +267,12 @@ class TestShortened:
         assert judge.falls("i", "t", of(100, *steps)).holds is True
 
     def test_alike(self):
-        runs = [shown(f"n{i}", regret=[100, 101]) for i in range(3)]
+        runs = [result(f"n{i}", regret=[100, 101]) for i in range(3)]
         assert judge.alike("i", "t", runs, 0.05).holds is True
         claim = judge.alike("i", "t", of(1000, *runs), 0.05)
         assert claim.holds is None
         assert "no trial shows a difference yet" in claim.detail
-        apart = [shown(f"n{i}", regret=[100 + i / 10, 101 + i / 9]) for i in range(3)]
+        apart = [result(f"n{i}", regret=[100 + i / 10, 101 + i / 9]) for i in range(3)]
         assert judge.alike("i", "t", of(1000, *apart), 0.05).holds is True
 
     @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ class TestShortened:
     )
     def test_never(self, counts, whole, part):
         """A violation that was counted refutes at any length."""
-        run = shown("a", violations_realised=counts)
+        run = result("a", violations_realised=counts)
         assert judge.never("i", "t", of(100, run)).holds is whole
         claim = judge.never("i", "t", of(1000, run))
         assert claim.holds is part
@@ -295,7 +295,7 @@ class TestShortened:
         ],
     )
     def test_at_most(self, less, more, whole, part):
-        one, other = (shown(n, violations_realised=v) for n, v in (("a", less), ("b", more)))
+        one, other = (result(n, violations_realised=v) for n, v in (("a", less), ("b", more)))
         assert judge.at_most("i", "t", *of(100, one, other)).holds is whole
         assert judge.at_most("i", "t", *of(1000, one, other)).holds is part
 
@@ -305,7 +305,7 @@ class TestShortened:
     )
     def test_at_least(self, counts, whole, part):
         """1 % of 100 rounds is 1, of 1,000 rounds 10: what was counted can only grow."""
-        run = shown("a", violations_realised=counts)
+        run = result("a", violations_realised=counts)
         assert judge.at_least("i", "t", of(100, run), 0.01).holds is whole
         claim = judge.at_least("i", "t", of(1000, run), 0.01)
         assert claim.holds is part

@@ -13,8 +13,8 @@ import pytest
 import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.lab import keys
-from guardband.lab.gather import Gathering
 from guardband.lab.panel import Run
+from guardband.lab.scheduler import TrialScheduler
 from guardband.problems import Problem
 
 PROBLEM = gb.problem("synthetic-b")
@@ -45,7 +45,7 @@ class Mine:
 
 
 def keys_of(run: Run) -> set[str]:
-    return set(Gathering({"": [run]}).jobs)
+    return set(TrialScheduler({"": [run]}).jobs)
 
 
 def test_whatever_changes_numbers_changes_the_key() -> None:

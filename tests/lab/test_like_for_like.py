@@ -6,11 +6,11 @@ import io
 
 import numpy as np
 import pytest
-from lab.handmade import shown, smoke
+from lab.handmade import result, smoke
 from matplotlib.collections import LineCollection
 
+from guardband.lab.experiments import shown_name
 from guardband.lab.panels import better
-from guardband.lab.settings import shown_name
 
 NAMES = {
     "guard-ucb": shown_name("guard-ucb"),
@@ -25,26 +25,26 @@ NAMES = {
 
 def field(**regrets):
     """Return findings on every problem; trials differ by a hundredth."""
-    found = {}
-    for place in better.PLACES:
+    results = {}
+    for case in better.BENCHMARKS:
         for name, words in NAMES.items():
-            label = f"{place.name}: {words}"
+            label = f"{case.name}: {words}"
             regret = regrets.get(name.replace("-", "_"), 10.0)
             algorithm = name.removesuffix("-told")
             sums = [regret, 1.01 * regret, 0.99 * regret]
-            found[label] = shown(label, name=algorithm, regret_expected=sums)
-            found[label].series.totals["violations_policy"] = np.zeros((3, 1))
-    return found
+            results[label] = result(label, name=algorithm, regret_expected=sums)
+            results[label].series.totals["violations_policy"] = np.zeros((3, 1))
+    return results
 
 
-def verdicts(found):
-    return {claim.id: claim.holds for claim in better.PANEL.claims(smoke(), found)}
+def verdicts(results):
+    return {claim.id: claim.holds for claim in better.PANEL.claims(smoke(), results)}
 
 
-@pytest.mark.parametrize("place", better.PLACES, ids=lambda place: place.name)
-def test_twins_differ_in_the_spread_alone(place):
+@pytest.mark.parametrize("case", better.BENCHMARKS, ids=lambda case: case.name)
+def test_twins_differ_in_the_spread_alone(case):
     """What Guard-UCB is told is what the twin is told, in the setting that the paper has for it."""
-    made = better._entrants(place)
+    made = better._algorithms(case)
     for name in ("disc-ucb", "dis-lin-ucb"):
         plain, told = vars(made[name]), vars(made[f"{name}-told"])
         apart = {key for key in plain if plain[key] != told[key]}
@@ -59,10 +59,10 @@ def test_twins_differ_in_the_spread_alone(place):
 
 def test_both_play_on_every_problem():
     labels = [run.label for run in better.PANEL.runs(smoke())]
-    for place in better.PLACES:
+    for case in better.BENCHMARKS:
         for words in ("DisLinUCB", "DiSC-UCB"):
-            at = labels.index(f"{place.name}: {words}")
-            assert labels[at + 1] == f"{place.name}: {words}, told the spread"
+            at = labels.index(f"{case.name}: {words}")
+            assert labels[at + 1] == f"{case.name}: {words}, told the spread"
 
 
 def test_factors_are_judged_against_the_plain_and_the_told_rival():
@@ -78,9 +78,9 @@ def test_factors_are_judged_against_the_plain_and_the_told_rival():
 
 
 def test_a_rival_that_did_not_play_proves_nothing():
-    found = field()
-    del found["forecast: DisLinUCB, told the spread"]
-    assert verdicts(found)["better-guard-ucb-dis-lin-ucb-told"] is None
+    results = field()
+    del results["forecast: DisLinUCB, told the spread"]
+    assert verdicts(results)["better-guard-ucb-dis-lin-ucb-told"] is None
 
 
 def test_the_difference_in_information_is_said():
@@ -100,16 +100,16 @@ def test_the_picture_has_intervals():
     """Three trials, 9.9 to 10.1: the mean is 1 time the baseline's, the interval 2.5 % each way."""
     dots = better.PANEL.draw(smoke(), field()).axes[1]
     whiskers = [each for each in dots.collections if isinstance(each, LineCollection)]
-    assert len(whiskers) == len(better.PLACES) * 6
+    assert len(whiskers) == len(better.BENCHMARKS) * 6
     ((left, _), (right, _)) = whiskers[0].get_segments()[0]
     assert (left, right) == pytest.approx((1 - 0.02484, 1 + 0.02484), abs=1e-4)
 
 
 def test_the_table_has_twins_as_rows_of_their_own():
-    found = field()
-    for each in found.values():
+    results = field()
+    for each in results.values():
         for metric in ("outside", "violations_policy"):
             each.series.totals[metric] = np.zeros((3, 1))
-    rows = better.PANEL.table(found)
+    rows = better.PANEL.table(results)
     here = rows[rows["problem"] == "forecast"]
     assert {"dis-lin-ucb", "dis-lin-ucb-told", "disc-ucb-told"} <= set(here["algorithm"])

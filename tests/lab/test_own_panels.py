@@ -8,15 +8,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from lab.handmade import gathered, shown, smoke
+from lab.handmade import gathered, result, smoke
 
 import guardband as gb
 from guardband import theory
-from guardband.lab.outcome import Outcome
-from guardband.lab.panel import Order
+from guardband.lab.bound_inputs import bound_setting, gap_range
+from guardband.lab.experiments import shown_name
+from guardband.lab.panel import RunOptions
+from guardband.lab.panel_result import PanelResult
 from guardband.lab.panels import better, bounds, communication, lemmas, separate
-from guardband.lab.settings import shown_name
-from guardband.lab.truths import gap_range, setting_of
 
 PANELS = {panel.PANEL.name: panel.PANEL for panel in (lemmas, bounds, communication, separate)}
 
@@ -26,16 +26,16 @@ def findings(name):
     return gathered(PANELS[name].runs(smoke()))
 
 
-def check(panel, found):
-    for each in found.values():
+def check(panel, results):
+    for each in results.values():
         for metric, values in each.series.totals.items():
             assert np.isfinite(values).all(), (each.run.label, metric)
-    claims = panel.claims(smoke(), found)
+    claims = panel.claims(smoke(), results)
     assert len({claim.id for claim in claims}) == len(claims) > 0
     assert all(claim.text and claim.detail for claim in claims)
     assert all(claim.holds is None or type(claim.holds) is bool for claim in claims)  # JSON
     file = io.BytesIO()
-    panel.draw(smoke(), found).savefig(file, format="png", dpi=40)
+    panel.draw(smoke(), results).savefig(file, format="png", dpi=40)
     assert file.tell() > 5000
     assert all(isinstance(line, str) and line for line in panel.remarks(smoke()))
 
@@ -53,7 +53,7 @@ def test_better_small():
 @pytest.mark.parametrize("panel", [*PANELS.values(), better.PANEL], ids=lambda panel: panel.name)
 def test_labels_differ_at_every_scale(panel):
     for scale in ("smoke", "quick", "paper"):
-        runs = panel.runs(Order(scale=scale))
+        runs = panel.runs(RunOptions(scale=scale))
         assert len({run.label for run in runs}) == len(runs)
 
 
@@ -67,12 +67,12 @@ COUNTS += ("violations_conservative", "violations_conservative_expected")
 def counted(lemma_id, bad, trials=50, conservative=10.0, home=0):
     """Return a lemma and a run in which so many trials break it, `home` in safe rounds."""
     (lemma,) = [each for each in lemmas.LEMMAS if each.id == lemma_id]
-    found = shown("x", name=lemma.algorithm, conservative=np.full(trials, conservative))
-    found.series.totals.update({metric: np.zeros((trials, 1)) for metric in COUNTS})
-    found.series.totals[lemma.metric] = (np.arange(trials) < bad).astype(float)[:, None]
+    results = result("x", name=lemma.algorithm, conservative=np.full(trials, conservative))
+    results.series.totals.update({metric: np.zeros((trials, 1)) for metric in COUNTS})
+    results.series.totals[lemma.metric] = (np.arange(trials) < bad).astype(float)[:, None]
     if lemma.less:
-        found.series.totals[lemma.less] = (np.arange(trials) < home).astype(float)[:, None]
-    return lemma, found
+        results.series.totals[lemma.less] = (np.arange(trials) < home).astype(float)[:, None]
+    return lemma, results
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_lemmas_are_judged_by_counting(lemma, bad, holds):
 
 
 def test_a_gate_that_never_opened_tells_nothing():
-    lemma, found = counted("L4", 0, conservative=100.0)
-    assert lemmas._holds(lemma, found) is None
-    assert "never opened" in lemmas._detail(lemma, found)
+    lemma, results = counted("L4", 0, conservative=100.0)
+    assert lemmas._holds(lemma, results) is None
+    assert "never opened" in lemmas._detail(lemma, results)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_few_trials_cannot_tell_the_coverage(lemma, trials, holds):
 
 
 def test_violations_of_conservative_rounds_are_not_held_against_those_behind_the_gate():
-    lemma, found = counted("L2", 49, home=49)
-    assert lemmas._holds(lemma, found) is True
-    assert "0 of 4,500 rounds, in 0 of 50 trials" in lemmas._detail(lemma, found)
-    lemma, found = counted("L3", 49)
-    assert lemmas._holds(lemma, found) is False
-    assert "49 of 500 rounds, in 49 of 50 trials" in lemmas._detail(lemma, found)
+    lemma, results = counted("L2", 49, home=49)
+    assert lemmas._holds(lemma, results) is True
+    assert "0 of 4,500 rounds, in 0 of 50 trials" in lemmas._detail(lemma, results)
+    lemma, results = counted("L3", 49)
+    assert lemmas._holds(lemma, results) is False
+    assert "49 of 500 rounds, in 49 of 50 trials" in lemmas._detail(lemma, results)
 
 
 def test_what_may_fail_in_some_trials_says_so():
@@ -143,8 +143,8 @@ def test_what_may_fail_in_some_trials_says_so():
 
 def test_a_shortened_run_cannot_show_that_a_lemma_holds():
     for id, bad, holds in (("L3", 0, None), ("L2", 0, None), ("L3", 1, False), ("L2", 49, False)):
-        lemma, found = counted(id, bad)
-        part = replace(found, run=replace(found.run, horizon=1000))
+        lemma, results = counted(id, bad)
+        part = replace(results, run=replace(results.run, horizon=1000))
         assert lemmas._holds(lemma, part) is holds
 
 
@@ -153,33 +153,33 @@ def test_a_shortened_run_cannot_show_that_a_lemma_holds():
 
 def field(**regrets):
     """Return findings on every problem; every trial of an algorithm has the same regret."""
-    found = {}
-    for place in better.PLACES:
+    results = {}
+    for case in better.BENCHMARKS:
         for name in ("guard-ucb", "guard-ucb-policy", "disc-ucb", "dis-lin-ucb", "sege"):
-            label = f"{place.name}: {shown_name(name)}"
+            label = f"{case.name}: {shown_name(name)}"
             regret = regrets.get(name.replace("-", "_"), 10.0)
-            found[label] = shown(label, name=name, regret_expected=[regret, regret, regret])
-            found[label].series.totals["violations_policy"] = np.zeros((3, 1))
-    return found
+            results[label] = result(label, name=name, regret_expected=[regret, regret, regret])
+            results[label].series.totals["violations_policy"] = np.zeros((3, 1))
+    return results
 
 
-def claim(found, id):
-    (only,) = [each for each in better.PANEL.claims(smoke(), found) if each.id == id]
+def claim(results, id):
+    (only,) = [each for each in better.PANEL.claims(smoke(), results) if each.id == id]
     return only
 
 
 @pytest.mark.parametrize(("free", "holds"), [(6.0, True), (5.0, True), (4.0, False)])
 def test_factors_are_judged_on_every_problem(free, holds):
-    found = field(dis_lin_ucb=free)
-    assert claim(found, "better-guard-ucb-policy-dis-lin-ucb").holds is holds
-    assert claim(found, "better-guard-ucb-dis-lin-ucb").holds is True
+    results = field(dis_lin_ucb=free)
+    assert claim(results, "better-guard-ucb-policy-dis-lin-ucb").holds is holds
+    assert claim(results, "better-guard-ucb-dis-lin-ucb").holds is True
 
 
 def test_one_play_below_the_floor_breaks_the_promise_where_there_is_one():
-    found = field()
-    assert claim(found, "better-guard-ucb-safe").holds is True
-    found["forecast: Guard-UCB"].series.totals["violations_expected"][1, 0] = 1.0
-    assert claim(found, "better-guard-ucb-safe").holds is False
+    results = field()
+    assert claim(results, "better-guard-ucb-safe").holds is True
+    results["forecast: Guard-UCB"].series.totals["violations_expected"][1, 0] = 1.0
+    assert claim(results, "better-guard-ucb-safe").holds is False
     outside = field()
     outside["LastFM: Guard-UCB"].series.totals["violations_expected"][1, 0] = 1.0
     assert claim(outside, "better-guard-ucb-safe").holds is True
@@ -187,20 +187,20 @@ def test_one_play_below_the_floor_breaks_the_promise_where_there_is_one():
 
 
 def test_a_safe_rival_with_less_regret_is_named():
-    found = field(sege=9.0, disc_ucb=20.0)
-    best = claim(found, "better-best-safe")
+    results = field(sege=9.0, disc_ucb=20.0)
+    best = claim(results, "better-best-safe")
     assert best.holds is False
     assert "SEGE 9" in best.detail
-    for each in found.values():  # an unsafe one does not count
+    for each in results.values():  # an unsafe one does not count
         if each.series.algorithm == "sege":
             each.series.totals["violations_expected"][0, 0] = 1.0
-    assert claim(found, "better-best-safe").holds is True
+    assert claim(results, "better-best-safe").holds is True
 
 
 def test_nobody_is_asked_for_what_a_problem_does_not_allow():
     """All that fit are there already; others would end the whole run."""
-    order = smoke(extra=("fed-pe", "fed-pe-cd"))
-    assert better.PANEL.runs(order) == better.PANEL.runs(smoke())
+    options = smoke(extra=("fed-pe", "fed-pe-cd"))
+    assert better.PANEL.runs(options) == better.PANEL.runs(smoke())
 
 
 # ---- communication, separate -------------------------------------------------------------------
@@ -215,19 +215,19 @@ def test_the_ball_is_what_the_paper_assumes():
 
 
 def test_numbers_are_counted_by_hand():
-    found = findings("communication")
+    results = findings("communication")
     label = "DiSC-UCB, T = 300, M = 3, d = 8"
-    series = found[label].series
+    series = results[label].series
     assert (series.sync_rounds > 0).all()
     assert (series.numbers_sent == series.sync_rounds * 264).all()  # 2 * 3 * (36 + 8)
-    guard = found[label.replace("DiSC-UCB", "Guard-UCB")].series
+    guard = results[label.replace("DiSC-UCB", "Guard-UCB")].series
     assert (guard.numbers_sent == guard.sync_rounds * 276).all()  # 2 * 3 * (36 + 8 + 2)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_sizes_are_those_that_are_played(scale):
     """What a label calls T is the number of rounds; no size is played twice."""
-    runs = communication.PANEL.runs(Order(scale=scale))
+    runs = communication.PANEL.runs(RunOptions(scale=scale))
     sizes = [(run.algorithm, run.rounds, run.problem) for run in runs]
     assert len(set(sizes)) == len(sizes)
     assert all(f"T = {run.rounds:,}, M = {run.problem.agents:,}," in run.label for run in runs)
@@ -242,14 +242,14 @@ def test_exponents_say_what_their_interval_leaves_out():
 
 def fleets(power):
     """Return findings in which sharing is worth M^power to everybody."""
-    found = {}
-    for who in separate._entrants(smoke()):
+    results = {}
+    for who in separate._algorithms(smoke()):
         for M in separate.FLEETS:
             for share in (True, False):
                 label = separate._label(who, M, share=share)
                 regret = 5.0 if share else 5.0 * M**power
-                found[label] = shown(label, regret_expected=[regret, regret])
-    return found
+                results[label] = result(label, regret_expected=[regret, regret])
+    return results
 
 
 @pytest.mark.parametrize(("power", "holds"), [(1.0, True), (0.4, False), (0.0, False)])
@@ -270,18 +270,20 @@ def test_what_sharing_is_worth(power, holds):
     ],
 )
 def test_algorithms_can_be_added_where_they_fit(name, extra, there):
-    panel, order = PANELS[name], smoke(extra=extra)
+    panel, options = PANELS[name], smoke(extra=extra)
     own = {run.label for run in panel.runs(smoke())}
-    new = [run for run in panel.runs(order) if run.label not in own]
+    new = [run for run in panel.runs(options) if run.label not in own]
     assert {run.algorithm.name for run in new} == there
-    found = findings(name) | gathered(new)
-    claims = panel.claims(order, found)
+    results = findings(name) | gathered(new)
+    claims = panel.claims(options, results)
     assert len({claim.id for claim in claims}) == len(claims)
-    text = "\n".join(t.get_text() for axes in panel.draw(order, found).axes for t in axes.texts)
+    text = "\n".join(t.get_text() for axes in panel.draw(options, results).axes for t in axes.texts)
     drawn = there - {"lin-ucb"} if name == "communication" else there  # it sends nothing
     assert all(shown_name(each) in text for each in drawn)
-    outcome = Outcome(panel=panel, order=order, found=found, claims=(), seconds=0.0, agent_rounds=0)
-    run_names = {each.run.algorithm.name for each in found.values()}
+    outcome = PanelResult(
+        panel=panel, options=options, results=results, claims=(), seconds=0.0, agent_rounds=0
+    )
+    run_names = {each.run.algorithm.name for each in results.values()}
     assert outcome.left_out == [each for each in extra if each not in run_names]
     assert set(outcome.left_out) == set(extra) - there - {"guard-ucb"}
 
@@ -290,9 +292,9 @@ def test_algorithms_can_be_added_where_they_fit(name, extra, there):
 
 
 def test_regret_is_that_of_all_agents():
-    found = findings("bounds")["DisLinUCB"]
-    whole = found.series.regret.sum(axis=1).mean()
-    assert bounds._together(found)[-1] == pytest.approx(whole)
+    results = findings("bounds")["DisLinUCB"]
+    whole = results.series.regret.sum(axis=1).mean()
+    assert bounds._together(results)[-1] == pytest.approx(whole)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_what_a_theorist_knows_of_a_table():
     problem = gb.Tabular(phi, phi, [1.0], baseline=2)
     world = problem.build(0)
     assert gap_range(world) == (pytest.approx(0.4), pytest.approx(0.4))
-    given = setting_of(world, problem.assumptions(), horizon=50, alpha=0.3)
+    given = bound_setting(world, problem.assumptions(), horizon=50, alpha=0.3)
     assert (given.reward_low, given.reward_high) == (pytest.approx(0.4), pytest.approx(0.5))
     assert (given.agents, given.dim, given.level) == (1, 1, pytest.approx(1 / 50))
 

@@ -49,20 +49,20 @@ def test_the_order_of_the_paper():
 @pytest.mark.parametrize("settings", ["printed", "notebook"])
 @pytest.mark.parametrize("name", PAPER)
 def test_small(name, settings):
-    panel, order = PANELS[name], smoke(settings)
-    found = findings(name, settings)
-    for shown in found.values():
-        for metric, values in shown.series.totals.items():
-            assert np.isfinite(values).all(), (shown.run.label, metric)
-    claims = panel.claims(order, found)
+    panel, options = PANELS[name], smoke(settings)
+    results = findings(name, settings)
+    for result in results.values():
+        for metric, values in result.series.totals.items():
+            assert np.isfinite(values).all(), (result.run.label, metric)
+    claims = panel.claims(options, results)
     assert [claim.id for claim in claims] == CLAIMS[name]
     assert all(claim.text and claim.detail for claim in claims)
     assert all(claim.holds is None or type(claim.holds) is bool for claim in claims)  # JSON
-    figure = panel.draw(order, found)
+    figure = panel.draw(options, results)
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=40)
     assert file.tell() > 1000
-    assert all(isinstance(line, str) and line for line in panel.remarks(order))
+    assert all(isinstance(line, str) and line for line in panel.remarks(options))
 
 
 def texts(figure):
@@ -109,19 +109,19 @@ def test_a_band_that_is_alone_in_its_colour_is_plain():
 
 
 def test_reward_panels_draw_the_floor():
-    found = findings("2a", "printed")
-    (axes,) = PANELS["2a"].draw(smoke(), found).axes
+    results = findings("2a", "printed")
+    (axes,) = PANELS["2a"].draw(smoke(), results).axes
     curves = [line for line in axes.lines if len(line.get_xdata()) > 2]
     baseline, floor, disc, _ = (line.get_ydata() for line in curves)
     np.testing.assert_allclose(floor, 0.7 * baseline)
-    marks = found["DiSC-UCB"].rounds
+    marks = results["DiSC-UCB"].rounds
     whole = (disc * np.diff(marks, prepend=0)).sum()
-    assert whole == pytest.approx(found["DiSC-UCB"].series.totals["reward"].mean())
+    assert whole == pytest.approx(results["DiSC-UCB"].series.totals["reward"].mean())
 
 
 def test_average_regret_is_drawn_beside_the_regret():
-    found = findings("3a", "printed")
-    left, right = PANELS["3a"].draw(smoke(), found).axes
+    results = findings("3a", "printed")
+    left, right = PANELS["3a"].draw(smoke(), results).axes
     sums = next(line for line in left.lines if len(line.get_xdata()) > 2)
     average = next(line for line in right.lines if len(line.get_xdata()) > 2)
     np.testing.assert_allclose(average.get_ydata() * average.get_xdata(), sums.get_ydata())

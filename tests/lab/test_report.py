@@ -3,20 +3,25 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from lab.handmade import gathered, shown, smoke
+from lab.handmade import gathered, result, smoke
 
-from guardband.lab.outcome import Outcome
 from guardband.lab.panel import Claim
+from guardband.lab.panel_result import PanelResult
 from guardband.lab.panels import PANELS
 from guardband.lab.report import curves_table, write_panel, write_report
 from guardband.sim.provenance import versions
 
 
-def outcome(name, found, claims=None):
-    panel, order = PANELS[name], smoke()
-    judged = panel.claims(order, found) if claims is None else claims
-    return Outcome(
-        panel=panel, order=order, found=found, claims=tuple(judged), seconds=2.0, agent_rounds=3000
+def outcome(name, results, claims=None):
+    panel, options = PANELS[name], smoke()
+    judged = panel.claims(options, results) if claims is None else claims
+    return PanelResult(
+        panel=panel,
+        options=options,
+        results=results,
+        claims=tuple(judged),
+        seconds=2.0,
+        agent_rounds=3000,
     )
 
 
@@ -104,7 +109,7 @@ def test_what_every_panel_tells(folder):
 
 def test_a_verdict_is_a_symbol_and_a_word(tmp_path):
     claims = [Claim(f"c{h}", f"says {h}", h, "7 < 8") for h in (True, False, None)]
-    made = outcome("1a", {"a": shown("a", regret=[1, 2])}, claims)
+    made = outcome("1a", {"a": result("a", regret=[1, 2])}, claims)
     text = write_report([made], tmp_path, command="x").read_text()
     for symbol, word in (("✓", "holds"), ("✗", "does not hold"), ("?", "cannot be told")):
         assert f'<span class="symbol">{symbol}</span>{word}' in text
@@ -119,12 +124,12 @@ def test_files_of_every_panel(folder, outcomes):
         assert "<svg" in (folder / f"{name}.svg").read_text()
         table = pd.read_csv(folder / f"{name}.csv")
         assert list(table) == ["label", "round", "metric", "mean", "low", "high"]
-        assert set(table["label"]) == set(each.found)
+        assert set(table["label"]) == set(each.results)
 
 
 def test_curves_have_mean_and_interval():
     """Regret 10 and 14 at the end: mean 12, half-width 12.706 * 2.828 / 1.414 = 25.412."""
-    table = curves_table({"a": shown("a", regret=[10, 14])})
+    table = curves_table({"a": result("a", regret=[10, 14])})
     last = table[(table["metric"] == "regret") & (table["round"] == 100)].iloc[0]
     assert last["mean"] == 12
     assert (last["low"], last["high"]) == pytest.approx((12 - 25.4124, 12 + 25.4124), abs=1e-3)
@@ -133,7 +138,7 @@ def test_curves_have_mean_and_interval():
 
 def test_tables_are_short_and_have_all_sums():
     """A curve has 50 of its 200 rounds, of hundreds of runs fewer; what is not drawn its sum."""
-    one = shown("a", rounds=1000, regret=[10, 14], regret_expected=[1, 3])
+    one = result("a", rounds=1000, regret=[10, 14], regret_expected=[1, 3])
     table = curves_table({"a": one})
     rounds = table[table["metric"] == "regret"]["round"]
     assert (len(rounds), rounds.min(), rounds.max()) == (50, 5, 1000)

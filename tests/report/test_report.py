@@ -12,7 +12,7 @@ from rich.console import Console
 import guardband as gb
 from guardband.problems import SyntheticA
 from guardband.report import table, write_report
-from guardband.report.again import rerun_code
+from guardband.report.rerun import rerun_code
 from guardband.report.words import listed, number, percent
 
 

@@ -14,8 +14,8 @@ import guardband as gb
 from guardband.algorithms import ALGORITHMS
 from guardband.kernels.scene import Draws
 from guardband.problems import SyntheticA
-from guardband.sim.stats import interval_half_width, mean_interval, student_quantile
 from guardband.sim.draws import TrialDraws
+from guardband.sim.stats import interval_half_width, mean_interval, student_quantile
 from guardband.sim.trial import checkpoints
 
 SAFE = gb.DiscUCB(0.3, gate="none", noise=0.1, context_noise=0.1)

@@ -44,12 +44,12 @@ def bounds(
     """
     if named is not None:
         raise ValueError(f"a problem is named by an option: guardband bounds --problem {named}")
-    from guardband.lab.truths import setting_of  # noqa: PLC0415 - the lab is slow to import
+    from guardband.lab.bound_inputs import bound_setting  # noqa: PLC0415 - the lab is slow to import
 
     config = RunConfig(problem=problem, algorithms=DEFAULT_ALGORITHMS, agents=agents)
     task = make_problem(config)
     told = task.assumptions()
-    given = setting_of(
+    given = bound_setting(
         task.build(seed),
         told,
         horizon=told["rounds"] if rounds is None else rounds,

@@ -25,16 +25,16 @@ from guardband.cli.verdicts import (
     speed,
     verdict_table,
 )
-from guardband.engines import LocalEngine, RayEngine, Shelf
+from guardband.engines import LocalEngine, RayEngine, ResultCache
 from guardband.lab.costs import seconds_of
-from guardband.lab.gather import Gathering, Harvest, shelf_folder
 from guardband.lab.jobs import run_job
-from guardband.lab.outcome import Outcome
-from guardband.lab.panel import Order, Panel
+from guardband.lab.panel import Panel, RunOptions
+from guardband.lab.panel_result import PanelResult
 from guardband.lab.progress import Bar
+from guardband.lab.scheduler import GroupResult, TrialScheduler, cache_folder
 
 if TYPE_CHECKING:
-    from guardband.engines import Engine
+    from guardband.engines import ComputeEngine
 
 __all__ = ["InterruptedRun", "reproduce"]
 
@@ -110,14 +110,14 @@ def reproduce(
 
         guardband reproduce 2h --settings notebook --engine ray --address auto
     """
-    order = Order(scale=scale, settings=settings, extra=_extra(extra), seed=seed)
+    options = RunOptions(scale=scale, settings=settings, extra=_extra(extra), seed=seed)
     check_choice("engine", engine, ENGINES)
     if address is not None and engine != "ray":
         raise ValueError(f"an address ({address}) is a Ray cluster's: add --engine ray.")
     known = _panels()
     if listed:
         chosen = {name: known[name] for name in _names(panels or [ALL], list(known))}
-        _list(chosen, order, LocalEngine(workers).workers, as_json=as_json)
+        _list(chosen, options, LocalEngine(workers).workers, as_json=as_json)
         return
     chosen = {name: known[name] for name in _names(panels or [], list(known))}
     # --json is for programs: they get files only where they ask for them.
@@ -125,15 +125,15 @@ def reproduce(
     if place is not None:
         check_place(place)
         place.mkdir(parents=True, exist_ok=True)
-    shelf = Shelf(shelf_folder()) if cache else None
-    if shelf is not None:
-        shelf.forget(days=UNUSED_DAYS)
+    trials = ResultCache(cache_folder()) if cache else None
+    if trials is not None:
+        trials.prune(days=UNUSED_DAYS)
     names = [ALL] if ALL in (panels or []) else list(chosen)
-    command = _command(names, order, engine=engine, address=address)
-    session = _Session(chosen, order, shelf, place, command)
+    command = _command(names, options, engine=engine, address=address)
+    session = _Session(chosen, options, trials, place, command)
     with _stoppable(session):
         with _engine(engine, address, workers) as runner:
-            session.gather(runner, warm=engine == "local")
+            session.run_trials(runner, warm=engine == "local")
         session.write()
         _answer(session, as_json=as_json)
 
@@ -144,31 +144,31 @@ class _Session:
     def __init__(
         self,
         chosen: Mapping[str, Panel],
-        order: Order,
-        shelf: Shelf | None,
+        options: RunOptions,
+        cache: ResultCache | None,
         place: Path | None,
         command: str,
     ) -> None:
-        self.chosen, self.order, self.shelf = chosen, order, shelf
+        self.chosen, self.options, self.cache = chosen, options, cache
         self.place, self.command = place, command
-        self.outcomes: list[Outcome] = []
-        self.work: Gathering | None = None
+        self.outcomes: list[PanelResult] = []
+        self.work: TrialScheduler | None = None
         self.page: Path | None = None
         self.started = time.perf_counter()
         self.seconds = 0.0
 
-    def gather(self, runner: Engine, *, warm: bool) -> None:
+    def run_trials(self, runner: ComputeEngine, *, warm: bool) -> None:
         """Gather and judge panel after panel; each is written as soon as it is complete."""
-        runs = {name: panel.runs(self.order) for name, panel in self.chosen.items()}
-        self.work = work = Gathering(runs)
+        runs = {name: panel.runs(self.options) for name, panel in self.chosen.items()}
+        self.work = work = TrialScheduler(runs)
         if warm:
-            _compile_first(work, self.shelf)
+            _compile_first(work, self.cache)
         with (
             Bar() as bar,
-            closing(work.harvests(engine=runner, shelf=self.shelf, bar=bar)) as harvests,
+            closing(work.results(engine=runner, cache=self.cache, bar=bar)) as results,
         ):
-            for name, harvest in harvests:
-                outcome = self._judged(name, harvest)
+            for name, group in results:
+                outcome = self._judged(name, group)
                 if self.place is not None:
                     _write_panel(outcome, self.place)
                 self.outcomes.append(outcome)
@@ -183,17 +183,17 @@ class _Session:
             missing = [name for name in self.chosen if name not in there]
             self.page = _write_report(self.outcomes, self.place, self.command, missing)
 
-    def _judged(self, name: str, harvest: Harvest) -> Outcome:
+    def _judged(self, name: str, group: GroupResult) -> PanelResult:
         began = time.thread_time()
         panel = self.chosen[name]
-        claims = tuple(panel.claims(self.order, harvest.found))
-        return Outcome(
+        claims = tuple(panel.claims(self.options, group.results))
+        return PanelResult(
             panel=panel,
-            order=self.order,
-            found=harvest.found,
+            options=self.options,
+            results=group.results,
             claims=claims,
-            seconds=harvest.seconds + time.thread_time() - began,
-            agent_rounds=harvest.agent_rounds,
+            seconds=group.seconds + time.thread_time() - began,
+            agent_rounds=group.agent_rounds,
         )
 
     def _note(self) -> None:
@@ -203,13 +203,13 @@ class _Session:
             if outcome.left_out:
                 left = ", ".join(outcome.left_out)
                 notes.print(f"[yellow]note:[/yellow] {outcome.panel.name} has no place for {left}.")
-        if self.shelf is not None and self.shelf.spoilt:
+        if self.cache is not None and self.cache.damaged:
             notes.print(
-                f"[yellow]note:[/yellow] {self.shelf.spoilt} kept trials were damaged or foreign; "
+                f"[yellow]note:[/yellow] {self.cache.damaged} kept trials were damaged or foreign; "
                 "they were run again."
             )
-        if self.work is not None and self.work.unkept:
-            notes.print(f"[yellow]note:[/yellow] trials could not be kept: {self.work.unkept}")
+        if self.work is not None and self.work.not_cached:
+            notes.print(f"[yellow]note:[/yellow] trials could not be kept: {self.work.not_cached}")
 
 
 @contextmanager
@@ -245,21 +245,21 @@ def _answer(session: _Session, *, as_json: bool) -> None:
     console.print(page, soft_wrap=True)
 
 
-def _list(chosen: Mapping[str, Panel], order: Order, workers: int, *, as_json: bool) -> None:
+def _list(chosen: Mapping[str, Panel], options: RunOptions, workers: int, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(listed_panels(order, chosen.values(), workers)))
+        typer.echo(json.dumps(listed_panels(options, chosen.values(), workers)))
     else:
-        Console().print(list_table(order, chosen.values(), workers))
+        Console().print(list_table(options, chosen.values(), workers))
 
 
 def _how_to_go_on(session: _Session) -> str:
-    work, shelf = session.work, session.shelf
-    if shelf is None:
+    work, cache = session.work, session.cache
+    if cache is None:
         return "stopped: no trial is kept with --no-cache."
     if work is None:
         return "stopped before any trial."
     text = (
-        f"stopped: {work.kept(shelf)} of {len(work.jobs)} trials are kept; the same command goes "
+        f"stopped: {work.kept(cache)} of {len(work.jobs)} trials are kept; the same command goes "
         "on from there."
     )
     if session.outcomes and session.place is not None:
@@ -267,11 +267,11 @@ def _how_to_go_on(session: _Session) -> str:
     return text
 
 
-def _compile_first(work: Gathering, shelf: Shelf | None) -> None:
+def _compile_first(work: TrialScheduler, cache: ResultCache | None) -> None:
     """Load the kernels under a notice of their own; the first time they are compiled."""
     cheapest: dict[str, tuple[float, Any]] = {}
     for key, job in work.jobs.items():
-        if shelf is not None and key in shelf:
+        if cache is not None and key in cache:
             continue
         cost = seconds_of(job.problem, job.algorithm, 2)
         if cost < cheapest.get(job.algorithm.name, (float("inf"),))[0]:
@@ -285,7 +285,7 @@ def _compile_first(work: Gathering, shelf: Shelf | None) -> None:
 
 
 @contextmanager
-def _engine(name: str, address: str | None, workers: int | None) -> Iterator[Engine]:
+def _engine(name: str, address: str | None, workers: int | None) -> Iterator[ComputeEngine]:
     if name == "local":
         yield LocalEngine(workers)
         return
@@ -302,14 +302,14 @@ def _panels() -> dict[str, Panel]:
     return dict(PANELS)
 
 
-def _write_panel(outcome: Outcome, place: Path) -> None:
+def _write_panel(outcome: PanelResult, place: Path) -> None:
     from guardband.lab.report import write_panel  # noqa: PLC0415
 
     write_panel(outcome, place)
 
 
 def _write_report(
-    outcomes: Sequence[Outcome], place: Path, command: str, missing: Sequence[str]
+    outcomes: Sequence[PanelResult], place: Path, command: str, missing: Sequence[str]
 ) -> Path:
     from guardband.lab.report import write_report  # noqa: PLC0415
 
@@ -340,12 +340,20 @@ def _extra(text: str | None) -> tuple[str, ...]:
 
 
 def _command(
-    names: Sequence[str], order: Order, *, engine: str = "local", address: str | None = None
+    names: Sequence[str], options: RunOptions, *, engine: str = "local", address: str | None = None
 ) -> str:
     """Return the command line that asks for the same numbers."""
-    words = ["guardband", "reproduce", *names, "--scale", order.scale, "--settings", order.settings]
-    words += ["--with", ",".join(order.extra)] if order.extra else []
-    words += ["--seed", str(order.seed)] if order.seed else []
+    words = [
+        "guardband",
+        "reproduce",
+        *names,
+        "--scale",
+        options.scale,
+        "--settings",
+        options.settings,
+    ]
+    words += ["--with", ",".join(options.extra)] if options.extra else []
+    words += ["--seed", str(options.seed)] if options.seed else []
     words += ["--engine", engine] if engine != "local" else []
     words += ["--address", address] if address else []
     return shlex.join(words)

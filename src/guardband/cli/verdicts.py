@@ -10,8 +10,8 @@ from rich.table import Table
 
 from guardband.lab.costs import agent_rounds, authors_code, seconds_of
 from guardband.lab.jobs import jobs_of
-from guardband.lab.outcome import VERDICTS, Outcome
-from guardband.lab.panel import Order, Panel, Run
+from guardband.lab.panel import Panel, Run, RunOptions
+from guardband.lab.panel_result import VERDICTS, PanelResult
 
 __all__ = ["cost_table", "duration", "finished", "list_table", "listed_panels", "speed"]
 __all__ += ["verdict_table"]
@@ -20,15 +20,15 @@ STYLES = {True: "green", False: "red", None: "yellow"}
 FEW = 4  # panels up to which the table has room for numbers
 
 
-def list_table(order: Order, panels: Iterable[Panel], workers: int) -> Table:
+def list_table(options: RunOptions, panels: Iterable[Panel], workers: int) -> Table:
     """Return the panels with their question, size and estimated time."""
     table = Table(box=None, pad_edge=False, title_justify="left")
-    table.title = f"scale {order.scale}, settings {order.settings}, {_counted(workers, 'core')}"
+    table.title = f"scale {options.scale}, settings {options.settings}, {_counted(workers, 'core')}"
     for heading in ("panel", "time", "size", "question"):
         table.add_column(heading, no_wrap=heading in ("panel", "time"))
     everything: dict[str, float] = {}
     for panel in panels:
-        runs = panel.runs(order)
+        runs = panel.runs(options)
         costs = _costs(runs)
         everything |= costs
         time = duration(sum(costs.values()) / workers)
@@ -38,11 +38,13 @@ def list_table(order: Order, panels: Iterable[Panel], workers: int) -> Table:
     return table
 
 
-def listed_panels(order: Order, panels: Iterable[Panel], workers: int) -> list[dict[str, Any]]:
+def listed_panels(
+    options: RunOptions, panels: Iterable[Panel], workers: int
+) -> list[dict[str, Any]]:
     """Return the same as plain values; seconds are estimated, for so many workers."""
     listed = []
     for panel in panels:
-        runs = panel.runs(order)
+        runs = panel.runs(options)
         listed.append(
             {
                 "panel": panel.name,
@@ -55,7 +57,7 @@ def listed_panels(order: Order, panels: Iterable[Panel], workers: int) -> list[d
     return listed
 
 
-def finished(outcome: Outcome) -> str:
+def finished(outcome: PanelResult) -> str:
     """Return the line that tells of a finished panel."""
     said = ", ".join(f"{words}: {count}" for words, count in outcome.verdicts().items() if count)
     return (
@@ -64,7 +66,7 @@ def finished(outcome: Outcome) -> str:
     )
 
 
-def verdict_table(outcomes: Sequence[Outcome]) -> Table:
+def verdict_table(outcomes: Sequence[PanelResult]) -> Table:
     """Return a row for each claim; with the numbers, where panels are few."""
     table = Table(box=None, pad_edge=False, title="claims", title_justify="left")
     for heading in ("panel", "verdict", "claim"):
@@ -79,7 +81,7 @@ def verdict_table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-def cost_table(outcomes: Sequence[Outcome]) -> Table:
+def cost_table(outcomes: Sequence[PanelResult]) -> Table:
     """Return a row for each panel: verdicts, seconds of one core, agent-rounds per second."""
     table = Table(box=None, pad_edge=False, title="\npanels", title_justify="left")
     for heading in ("panel", *VERDICTS.values(), "core seconds", "agent-rounds", "per core second"):
@@ -96,13 +98,15 @@ def cost_table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-def speed(outcomes: Sequence[Outcome], seconds: float, ran: int, trials: int, rounds: int) -> str:
+def speed(
+    outcomes: Sequence[PanelResult], seconds: float, ran: int, trials: int, rounds: int
+) -> str:
     """Return what was done in which time, and what the authors' code would need for it."""
     done = f"{ran:,} of {trials:,} trials were run, judged and drawn in {duration(seconds)}"
     done += f", {_rate(rounds, seconds)}" if ran else ""
     kept = f"; {trials - ran:,} were kept from before" if ran < trials else ""
-    shown = [each for outcome in outcomes for each in outcome.found.values()]
-    decisions, theirs = authors_code(shown)
+    result = [each for outcome in outcomes for each in outcome.results.values()]
+    decisions, theirs = authors_code(result)
     text = f"\n{done}{kept}."
     if decisions:
         text += (

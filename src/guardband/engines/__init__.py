@@ -1,18 +1,18 @@
-"""Where work runs: this machine's cores, a Ray cluster; and a shelf for finished results."""
+"""Where work runs: this machine's cores, a Ray cluster; and a cache for finished results."""
 
-from guardband.engines.base import Engine, Step, StoppedError, Tick, Work
+from guardband.engines.base import Advance, ComputeEngine, OnProgress, StoppedError, Work
+from guardband.engines.cache import CacheEntry, ResultCache
 from guardband.engines.cluster import RayEngine
 from guardband.engines.local import LocalEngine
-from guardband.engines.shelf import Parcel, Shelf
 
 __all__ = [
-    "Engine",
+    "Advance",
+    "CacheEntry",
+    "ComputeEngine",
     "LocalEngine",
-    "Parcel",
+    "OnProgress",
     "RayEngine",
-    "Shelf",
-    "Step",
+    "ResultCache",
     "StoppedError",
-    "Tick",
     "Work",
 ]

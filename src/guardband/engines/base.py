@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Protocol, TypeVar
 
-__all__ = ["Engine", "Step", "StoppedError", "Tick", "Work", "no_tick"]
+__all__ = ["Advance", "ComputeEngine", "OnProgress", "StoppedError", "Work", "ignore_progress"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-Step = Callable[[float], None]  # "I have done this share more of my item"; raises StoppedError
-Tick = Callable[[int, float], None]  # "item number i has advanced by this share"
-Work = Callable[[Item, Step], Result]
+Advance = Callable[[float], None]  # "I have done this share more of my item"; raises StoppedError
+OnProgress = Callable[[int, float], None]  # "item number i has advanced by this share"
+Work = Callable[[Item, Advance], Result]
 
 
 class StoppedError(Exception):
     """Nobody waits for this work any more."""
 
 
-class Engine(Protocol):
+class ComputeEngine(Protocol):
     """Something that does the same work on many items."""
 
     def map(
-        self, work: Work[Item, Result], items: Iterable[Item], tick: Tick = ...
+        self, work: Work[Item, Result], items: Iterable[Item], tick: OnProgress = ...
     ) -> Generator[tuple[int, Result], None, None]:
         """Yield the number of each item and its result, as they finish.
 
@@ -41,5 +41,5 @@ class Engine(Protocol):
         """
 
 
-def no_tick(index: int, share: float) -> None:
+def ignore_progress(index: int, share: float) -> None:
     """Do nothing."""

@@ -8,7 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any
 
-from guardband.engines.base import Item, Result, Tick, Work, no_tick
+from guardband.engines.base import Item, OnProgress, Result, Work, ignore_progress
 from guardband.engines.local import count_cores
 
 __all__ = ["RayEngine"]
@@ -66,7 +66,7 @@ class RayEngine:
             self._mine = False
 
     def map(
-        self, work: Work[Item, Result], items: Iterable[Item], tick: Tick = no_tick
+        self, work: Work[Item, Result], items: Iterable[Item], tick: OnProgress = ignore_progress
     ) -> Generator[tuple[int, Result], None, None]:
         """Yield the number of each item and its result, as they finish."""
         self._connect()

@@ -8,7 +8,15 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
-from guardband.engines.base import Item, Result, Step, StoppedError, Tick, Work, no_tick
+from guardband.engines.base import (
+    Advance,
+    Item,
+    OnProgress,
+    Result,
+    StoppedError,
+    Work,
+    ignore_progress,
+)
 
 __all__ = ["LocalEngine", "count_cores"]
 
@@ -30,12 +38,12 @@ class LocalEngine:
             raise ValueError(f"workers must be at least 1, not {workers!r}.")
 
     def map(
-        self, work: Work[Item, Result], items: Iterable[Item], tick: Tick = no_tick
+        self, work: Work[Item, Result], items: Iterable[Item], tick: OnProgress = ignore_progress
     ) -> Generator[tuple[int, Result], None, None]:
         """Yield the number of each item and its result, as they finish."""
         stop = threading.Event()
 
-        def step_of(index: int) -> Step:
+        def step_of(index: int) -> Advance:
             def step(share: float) -> None:
                 if stop.is_set():
                     raise StoppedError

@@ -23,7 +23,7 @@ from guardband.algorithms import (
     GuardUCB,
     Oracle,
 )
-from guardband.lab.panel import Run, Shown
+from guardband.lab.panel import Run, RunResult
 from guardband.problems import Problem
 
 __all__ = ["Size", "agent_rounds", "authors_code", "seconds_of", "size_of"]
@@ -102,13 +102,13 @@ def seconds_of(problem: Problem, algorithm: Algorithm, rounds: int) -> float:
     return 1e-6 * (trial + rounds * (shared + agents * each))
 
 
-def authors_code(shown: Iterable[Shown]) -> tuple[int, float]:
+def authors_code(result: Iterable[RunResult]) -> tuple[int, float]:
     """Return how many decisions are by algorithms of the authors' notebooks, and their time there.
 
     A round that is not conservative takes their code a numerical search per action.
     """
     decisions, seconds = 0, 0.0
-    for each in shown:
+    for each in result:
         if each.series.algorithm in AUTHORS:
             count = agent_rounds(each.run)
             share = float(each.series.conservative.mean()) / each.run.rounds

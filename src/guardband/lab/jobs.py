@@ -13,7 +13,7 @@ import numpy as np
 from guardband.algorithms import Algorithm
 from guardband.algorithms.plan import Traffic
 from guardband.checks import as_alpha
-from guardband.engines import Parcel, Step
+from guardband.engines import Advance, CacheEntry
 from guardband.lab.keys import content, origin, text_of
 from guardband.lab.panel import Run
 from guardband.problems import Problem, World
@@ -78,7 +78,7 @@ def jobs_of(run: Run) -> list[Job]:
     return jobs
 
 
-def run_job(job: Job, step: Step) -> Trial:
+def run_job(job: Job, step: Advance) -> Trial:
     """Run one trial; `step` is told the share that is done."""
     if job.origin != origin():
         raise RuntimeError(
@@ -106,16 +106,16 @@ def run_job(job: Job, step: Step) -> Trial:
     return Trial(lean, time.thread_time() - started)
 
 
-def packed(trial: Trial) -> Parcel:
+def packed(trial: Trial) -> CacheEntry:
     """Return a trial as it is kept."""
     record, seconds = trial
     arrays = {"totals": record.totals, "curves": record.curves, "syncs": record.syncs}
-    return Parcel(arrays, {"traffic": list(record.traffic), "seconds": seconds})
+    return CacheEntry(arrays, {"traffic": list(record.traffic), "seconds": seconds})
 
 
-def unpacked(parcel: Parcel) -> Trial:
+def unpacked(entry: CacheEntry) -> Trial:
     """Return a trial from what was kept of it."""
-    arrays, notes = parcel
+    arrays, notes = entry
     record = Record(**arrays, trace=None, traffic=Traffic(*notes["traffic"]))
     return Trial(record, notes["seconds"])
 

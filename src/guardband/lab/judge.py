@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.lab.panel import Claim, Shown
+from guardband.lab.panel import Claim, RunResult
 from guardband.report.words import listed, number, percent
 from guardband.sim.stats import mean_interval
 
@@ -83,9 +83,9 @@ class Difference(NamedTuple):
         return f"{number(self.mean)} [{number(self.low)}, {number(self.high)}]"
 
 
-def per_trial(shown: Shown, metric: str = REGRET) -> Floats:
+def per_trial(result: RunResult, metric: str = REGRET) -> Floats:
     """Return (trials,): the sum over all rounds, mean over the agents."""
-    means: Floats = shown.series.totals[metric].mean(axis=1)
+    means: Floats = result.series.totals[metric].mean(axis=1)
     return means
 
 
@@ -95,7 +95,7 @@ def difference(one: Floats, other: Floats) -> Difference:
     return Difference(*mean_interval(one[:trials] - other[:trials]), trials)
 
 
-def exceeds(id: str, text: str, more: Shown, less: Shown, metric: str = REGRET) -> Claim:
+def exceeds(id: str, text: str, more: RunResult, less: RunResult, metric: str = REGRET) -> Claim:
     """Judge that one run's number exceeds another's."""
     apart = difference(per_trial(more, metric), per_trial(less, metric))
     early = _too_early(apart, more, less)
@@ -103,7 +103,7 @@ def exceeds(id: str, text: str, more: Shown, less: Shown, metric: str = REGRET) 
     return Claim(id, text, None if early else apart.above, detail)
 
 
-def at_most(id: str, text: str, less: Shown, more: Shown, metric: str = REALISED) -> Claim:
+def at_most(id: str, text: str, less: RunResult, more: RunResult, metric: str = REALISED) -> Claim:
     """Judge that one run's number does not exceed another's; equal numbers will do."""
     apart = difference(per_trial(more, metric), per_trial(less, metric))
     early = _too_early(apart, more, less) if apart.not_below else ""
@@ -111,51 +111,51 @@ def at_most(id: str, text: str, less: Shown, more: Shown, metric: str = REALISED
     return Claim(id, text, None if early else apart.not_below, detail)
 
 
-def at_least(id: str, text: str, shown: Shown, share: float) -> Claim:
+def at_least(id: str, text: str, result: RunResult, share: float) -> Claim:
     """Judge that violations, as realised, happen in at least this share of the rounds.
 
     They may come early or late: the share of a shortened run is not that of the whole. What was
     counted stays, so that it is compared with the share of the full horizon, and may suffice.
     """
-    run, counts = shown.run, per_trial(shown, REALISED)
+    run, counts = result.run, per_trial(result, REALISED)
     least = share * (run.rounds if run.horizon is None else run.horizon)
     apart = difference(counts, np.full_like(counts, least))
     mean = Difference(*mean_interval(counts), len(counts))
     early = "more may come" if not run.full and apart.not_below is False else ""
     detail = (
         f"{run.label}: {mean} of {run.rounds:,} rounds per agent as realised, "
-        f"{number(float(per_trial(shown, EXPECTED).mean()))} by expectation; "
-        f"asked for: {number(least)}" + _because(early, shown)
+        f"{number(float(per_trial(result, EXPECTED).mean()))} by expectation; "
+        f"asked for: {number(least)}" + _because(early, result)
     )
     return Claim(id, text, None if early else apart.not_below, detail)
 
 
-def never(id: str, text: str, shown: Shown) -> Claim:
+def never(id: str, text: str, result: RunResult) -> Claim:
     """Judge by counting that no round of any trial had a reward, as realised, below the floor."""
-    counts = shown.series.totals[REALISED]
+    counts = result.series.totals[REALISED]
     broken, trials = counts.sum(axis=1) > 0, len(counts)
-    total = counts.size * shown.run.rounds
-    early = "none so far" if not shown.run.full and not broken.any() else ""
-    detail = f"{shown.run.label}: {counts.sum():,.0f} of {total:,} agent-rounds below the floor"
+    total = counts.size * result.run.rounds
+    early = "none so far" if not result.run.full and not broken.any() else ""
+    detail = f"{result.run.label}: {counts.sum():,.0f} of {total:,} agent-rounds below the floor"
     detail += f", in {broken.sum():,} of {trials:,} trials" if broken.any() else ""
-    expected = float(per_trial(shown, EXPECTED).mean())
-    detail += f"; by expectation {number(expected)} rounds per agent" + _idle(shown)
-    return Claim(id, text, None if early else not broken.any(), detail + _because(early, shown))
+    expected = float(per_trial(result, EXPECTED).mean())
+    detail += f"; by expectation {number(expected)} rounds per agent" + _idle(result)
+    return Claim(id, text, None if early else not broken.any(), detail + _because(early, result))
 
 
-def falls(id: str, text: str, steps: Sequence[Shown], *, learning: bool = True) -> Claim:
+def falls(id: str, text: str, steps: Sequence[RunResult], *, learning: bool = True) -> Claim:
     """Judge that the regret falls from each run to the next.
 
     With `learning`, only what is learned can make it fall: it does not where nobody ever left the
     baseline. Runs with different numbers of agents are compared over the agents that all of them
     have, because the mean over all would also compare the mixtures of their tasks.
     """
-    agents = min(shown.series.regret.shape[1] for shown in steps)
-    shared = [shown.series.regret[:, :agents].mean(axis=1) for shown in steps]
+    agents = min(result.series.regret.shape[1] for result in steps)
+    shared = [result.series.regret[:, :agents].mean(axis=1) for result in steps]
     drops = [difference(before, after) for before, after in pairwise(shared)]
     early = [_too_early(drop, *pair) for drop, pair in zip(drops, pairwise(steps), strict=True)]
-    detail = " → ".join(number(float(per_trial(shown).mean())) for shown in steps) + " per agent"
-    if any(shown.series.regret.shape[1] != agents for shown in steps):
+    detail = " → ".join(number(float(per_trial(result).mean())) for result in steps) + " per agent"
+    if any(result.series.regret.shape[1] != agents for result in steps):
         levels = " → ".join(number(float(each.mean())) for each in shared)
         detail += f"; {levels} over the first {agents} agents, whose tasks are the same"
     told = ", ".join(str(drop) for drop in drops)
@@ -167,42 +167,44 @@ def falls(id: str, text: str, steps: Sequence[Shown], *, learning: bool = True) 
     return Claim(id, text, holds, detail)
 
 
-def rising(id: str, text: str, shown: Shown) -> Claim:
+def rising(id: str, text: str, result: RunResult) -> Claim:
     """Judge that the reward per round is larger in the last tenth than in the first."""
-    early, late = early_and_late(shown, "reward", first=0.1, last=0.1)
+    early, late = early_and_late(result, "reward", first=0.1, last=0.1)
     apart = difference(late, early)
     detail = (
-        f"{shown.run.label}: {early.mean():.4f} per round in the first tenth, {late.mean():.4f} in "
-        f"the last, difference {apart}"
+        f"{result.run.label}: {early.mean():.4f} per round in the first tenth, {late.mean():.4f} "
+        f"in the last, difference {apart}"
     )
-    return _course(id, text, shown, apart, detail)
+    return _course(id, text, result, apart, detail)
 
 
-def slower(id: str, text: str, shown: Shown) -> Claim:
+def slower(id: str, text: str, result: RunResult) -> Claim:
     """Judge that the regret per round is smaller in the last tenth than in the first half."""
-    early, late = early_and_late(shown, REGRET, first=0.5, last=0.1)
+    early, late = early_and_late(result, REGRET, first=0.5, last=0.1)
     apart = difference(early, late)
     detail = (
-        f"{shown.run.label}: {early.mean():.4f} per round in the first half, {late.mean():.4f} in "
+        f"{result.run.label}: {early.mean():.4f} per round in the first half, {late.mean():.4f} in "
         f"the last tenth, drop {apart}"
     )
-    return _course(id, text, shown, apart, detail)
+    return _course(id, text, result, apart, detail)
 
 
-def sinking(id: str, text: str, shown: Shown, *, after: float) -> Claim:
+def sinking(id: str, text: str, result: RunResult, *, after: float) -> Claim:
     """Judge that the regret so far goes down after a share of the rounds: less than 0 per round."""
-    _, late = early_and_late(shown, REGRET, first=after, last=1.0 - after)
+    _, late = early_and_late(result, REGRET, first=after, last=1.0 - after)
     mean = Difference(*mean_interval(late), len(late))
-    detail = f"{shown.run.label}: {mean} per round after round {after * int(shown.rounds[-1]):,.0f}"
-    return _course(id, text, shown, difference(np.zeros_like(late), late), detail)
+    detail = (
+        f"{result.run.label}: {mean} per round after round {after * int(result.rounds[-1]):,.0f}"
+    )
+    return _course(id, text, result, difference(np.zeros_like(late), late), detail)
 
 
 def early_and_late(
-    shown: Shown, metric: str, *, first: float, last: float
+    result: RunResult, metric: str, *, first: float, last: float
 ) -> tuple[Floats, Floats]:
     """Return (trials,) twice: a metric per round over the first share of rounds, and the last."""
-    sums = shown.series.curves[metric].mean(axis=2)
-    rounds, end = shown.rounds, int(shown.rounds[-1])
+    sums = result.series.curves[metric].mean(axis=2)
+    rounds, end = result.rounds, int(result.rounds[-1])
     head = int(np.searchsorted(rounds, first * end))
     tail = int(np.searchsorted(rounds, (1.0 - last) * end - 1e-9))
     tail = min(tail, len(rounds) - 2)
@@ -211,7 +213,7 @@ def early_and_late(
     return early, late
 
 
-def alike(id: str, text: str, runs: Sequence[Shown], share: float) -> Claim:
+def alike(id: str, text: str, runs: Sequence[RunResult], share: float) -> Claim:
     """Judge that no two runs differ by more than a share of the last one's regret.
 
     Holds if the interval of every difference lies within that; does not hold if one lies wholly
@@ -239,15 +241,15 @@ def together(verdicts: Sequence[bool | None]) -> bool | None:
     return None if None in verdicts else True
 
 
-def never_left(shown: Shown) -> bool:
+def never_left(result: RunResult) -> bool:
     """Return whether every round of every trial was conservative."""
-    return bool((shown.series.conservative == shown.run.rounds).all())
+    return bool((result.series.conservative == result.run.rounds).all())
 
 
-def _compared(one: Shown, other: Shown, metric: str, apart: Difference) -> str:
+def _compared(one: RunResult, other: RunResult, metric: str, apart: Difference) -> str:
     parts = [
-        f"{shown.run.label} {number(float(per_trial(shown, metric).mean()))}"
-        for shown in (one, other)
+        f"{result.run.label} {number(float(per_trial(result, metric).mean()))}"
+        for result in (one, other)
     ]
     many = f"{apart.trials:,} trials" if apart.trials > 1 else "1 trial"
     unit = " rounds per agent" if metric.startswith("violations") else " per agent"
@@ -255,38 +257,38 @@ def _compared(one: Shown, other: Shown, metric: str, apart: Difference) -> str:
     return text + _idle(one, other)
 
 
-def _course(id: str, text: str, shown: Shown, apart: Difference, detail: str) -> Claim:
+def _course(id: str, text: str, result: RunResult, apart: Difference, detail: str) -> Claim:
     """Judge one run's own course, which only learning improves."""
-    early = _too_early(apart, shown)
-    holds = _learned([None if early else apart.above], shown)
-    return Claim(id, text, holds, detail + _idle(shown) + _because(early, shown))
+    early = _too_early(apart, result)
+    holds = _learned([None if early else apart.above], result)
+    return Claim(id, text, holds, detail + _idle(result) + _because(early, result))
 
 
-def _learned(verdicts: Sequence[bool | None], *runs: Shown) -> bool | None:
+def _learned(verdicts: Sequence[bool | None], *runs: RunResult) -> bool | None:
     """Return the verdict on an improvement: none where nobody ever left the baseline."""
-    if all(never_left(shown) for shown in runs):
-        return False if all(shown.run.full for shown in runs) else None
+    if all(never_left(result) for result in runs):
+        return False if all(result.run.full for result in runs) else None
     return together(verdicts)
 
 
-def _too_early(apart: Difference, *runs: Shown) -> str:
+def _too_early(apart: Difference, *runs: RunResult) -> str:
     """Return why shortened runs say nothing about a difference; "" if they do, or are whole."""
-    if all(shown.run.full for shown in runs):
+    if all(result.run.full for result in runs):
         return ""
-    if all(never_left(shown) for shown in runs):
+    if all(never_left(result) for result in runs):
         return NOBODY_LEFT
     return SAME if apart.none else ""
 
 
-def _because(early: str, shown: Shown) -> str:
+def _because(early: str, result: RunResult) -> str:
     """Return why it cannot be told from a shortened run."""
-    run = shown.run
+    run = result.run
     return f". Only {run.rounds:,} of {run.horizon:,} rounds: {early}" if early else ""
 
 
-def _idle(*runs: Shown) -> str:
+def _idle(*runs: RunResult) -> str:
     """Return who was mostly conservative: an improvement, or its absence, may be due to that."""
-    idle = [shown.run.label for shown in runs if never_left(shown)]
+    idle = [result.run.label for result in runs if never_left(result)]
     if idle:
         who = "all of them" if len(idle) == len(runs) > 2 else listed(idle)
         return f". Conservative in 100 % of the rounds, never left the baseline: {who}"

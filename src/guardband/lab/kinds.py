@@ -8,63 +8,63 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from guardband.lab import judge, plots
-from guardband.lab.panel import Claim, Findings, Order, Run, Shown
-from guardband.lab.settings import Row, Setting, remarks_of, shown_name
+from guardband.lab.experiments import Experiment, ExperimentConfig, remarks_of, shown_name
+from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Contest", "Floor", "PaperPanel", "Sweep", "Violations"]
+__all__ = ["Comparison", "Floor", "PaperPanel", "Sweep", "Violations"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperPanel(ABC):
-    """What all panels of the paper have: a place in it, and a row of settings.
+    """What all panels of the paper have: a place in it, and an experiment.
 
     Attributes
     ----------
     name, title, question, source
         See `Panel`.
-    row
-        The settings, in both columns.
+    config
+        The experiment, in both columns.
     """
 
     name: str
     title: str
     question: str
     source: str
-    row: Row
+    config: ExperimentConfig
 
     @abstractmethod
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return the data to gather."""
 
     @abstractmethod
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge."""
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw the regret over the rounds."""
-        return self._drawn(found, plots.regret(found))
+        return self._drawn(results, plots.regret(results))
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say what differs from print, and what was chosen where nothing is public."""
-        return remarks_of(self.row, order)
+        return remarks_of(self.config, options)
 
-    def _drawn(self, found: Findings, *views: plots.View) -> Figure:
-        return plots.draw_views(self.title, plots.subtitle_of(found), views)
+    def _drawn(self, results: RunResults, *views: plots.View) -> Figure:
+        return plots.draw_views(self.title, plots.subtitle_of(results), views)
 
     def _id(self, words: str) -> str:
         return f"{self.name}-{words}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contest(PaperPanel):
+class Comparison(PaperPanel):
     """Several algorithms on one problem.
 
     Attributes
     ----------
-    entrants
+    algorithms
         Their names; those with a gate have that of the column.
     guards
         The modes of Guard-UCB beside them.
@@ -72,38 +72,38 @@ class Contest(PaperPanel):
         How many trials these have at most, where all would take too long.
     """
 
-    entrants: tuple[str, ...]
+    algorithms: tuple[str, ...]
     guards: tuple[str, ...] = ("guard-ucb", "guard-ucb-policy")
     guard_trials: int | None = None
 
-    def runs(self, order: Order) -> Sequence[Run]:
-        """Return one run per algorithm: entrants, Guard-UCB, and those asked for."""
-        setting = self.row.read(order)
-        runs = [setting.run(_gated(setting, name)) for name in self.entrants]
-        most = setting.trials if self.guard_trials is None else self.guard_trials
+    def runs(self, options: RunOptions) -> Sequence[Run]:
+        """Return one run per algorithm: its own, Guard-UCB, and those asked for."""
+        experiment = self.config.read(options)
+        runs = [experiment.run(_gated(experiment, name)) for name in self.algorithms]
+        most = experiment.trials if self.guard_trials is None else self.guard_trials
         for name in self.guards:
-            run = setting.run(setting.make(name))
+            run = experiment.run(experiment.make(name))
             runs.append(replace(run, trials=min(run.trials, most)))
-        runs += [setting.run(setting.make(name)) for name in order.extra]
+        runs += [experiment.run(experiment.make(name)) for name in options.extra]
         return list({run.algorithm.name: run for run in runs}.values())
 
     @staticmethod
-    def found_as(found: Findings, name: str) -> Shown:
+    def result_of(results: RunResults, name: str) -> RunResult:
         """Return the run of an entrant, whichever gate it has."""
         oracle = shown_name(f"{name}-gap-oracle")
-        return found[oracle] if oracle in found else found[shown_name(name)]
+        return results[oracle] if oracle in results else results[shown_name(name)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Violations(Contest):
+class Violations(Comparison):
     """Who falls below the floor, in runs that another panel has too."""
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw both counts."""
         return self._drawn(
-            found,
-            plots.violations(found, "realised", "As realised"),
-            plots.violations(found, "expected", "By expectation"),
+            results,
+            plots.violations(results, "realised", "As realised"),
+            plots.violations(results, "expected", "By expectation"),
         )
 
 
@@ -111,17 +111,17 @@ class Violations(Contest):
 class Floor(PaperPanel):
     """The reward per round of DiSC-UCB against the floor."""
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return DiSC-UCB, Guard-UCB, and those asked for."""
-        setting = self.row.read(order)
-        made = [_gated(setting, "disc-ucb"), setting.make("guard-ucb")]
-        made += [setting.make(name) for name in order.extra]
-        runs = {algorithm.name: setting.run(algorithm) for algorithm in made}
+        experiment = self.config.read(options)
+        made = [_gated(experiment, "disc-ucb"), experiment.make("guard-ucb")]
+        made += [experiment.make(name) for name in options.extra]
+        runs = {algorithm.name: experiment.run(algorithm) for algorithm in made}
         return list(runs.values())
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that no reward is below the floor, and that rewards rise."""
-        disc = next(iter(found.values()))
+        disc = next(iter(results.values()))
         return [
             judge.never(
                 self._id("floor"),
@@ -136,9 +136,9 @@ class Floor(PaperPanel):
             ),
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw rewards between checkpoints, the baseline's, and the floor."""
-        return self._drawn(found, plots.rewards(found, "Reward per round"))
+        return self._drawn(results, plots.rewards(results, "Reward per round"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,27 +159,27 @@ class Sweep(PaperPanel):
     values: tuple[float, ...]
     guarded: tuple[float, ...]
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return one run per value; Guard-UCB beside some, and those asked for beside all."""
         runs: dict[str, Run] = {}
-        for value, setting in self._settings(order):
-            algorithm = _gated(setting, "disc-ucb")
-            runs[self._label(algorithm.name, value)] = setting.run(
+        for value, experiment in self._experiments(options):
+            algorithm = _gated(experiment, "disc-ucb")
+            runs[self._label(algorithm.name, value)] = experiment.run(
                 algorithm, self._label(algorithm.name, value)
             )
-        for value, setting in self._settings(order):
-            names = [*(("guard-ucb",) if value in self.guarded else ()), *order.extra]
+        for value, experiment in self._experiments(options):
+            names = [*(("guard-ucb",) if value in self.guarded else ()), *options.extra]
             for name in names:
                 label = self._label(name, value)
-                runs.setdefault(label, setting.run(setting.make(name), label))
+                runs.setdefault(label, experiment.run(experiment.make(name), label))
         return list(runs.values())
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that DiSC-UCB's regret falls from value to value."""
         steps = [
-            shown
-            for shown in found.values()
-            if shown.series.algorithm in ("disc-ucb", "disc-ucb-gap-oracle")
+            result
+            for result in results.values()
+            if result.series.algorithm in ("disc-ucb", "disc-ucb-gap-oracle")
         ][: len(self.values)]
         text = {
             "alpha": "DiSC-UCB's regret falls as α grows",
@@ -189,16 +189,18 @@ class Sweep(PaperPanel):
         learning = self.over == "agents"
         return [judge.falls(self._id("falls"), text[self.over], steps, learning=learning)]
 
-    def _settings(self, order: Order) -> Iterator[tuple[float, Setting]]:
+    def _experiments(self, options: RunOptions) -> Iterator[tuple[float, Experiment]]:
         for value in self.values:
             change: Mapping[str, Any] = {self.over: int(value) if self.over == "agents" else value}
-            yield value, self.row.read(order, **change)
+            yield value, self.config.read(options, **change)
 
     def _label(self, name: str, value: float) -> str:
         letter = {"alpha": "α", "agents": "M"}[self.over]
         return f"{shown_name(name)}, {letter} = {value:g}"
 
 
-def _gated(setting: Setting, name: str) -> Any:
-    """Return an entrant with the gate of the column, if it has one to choose."""
-    return setting.make(name, **({"gate": setting.gate} if name in ("disc-ucb", "sclts") else {}))
+def _gated(experiment: Experiment, name: str) -> Any:
+    """Return an algorithm with the gate of the column, if it has one to choose."""
+    return experiment.make(
+        name, **({"gate": experiment.gate} if name in ("disc-ucb", "sclts") else {})
+    )

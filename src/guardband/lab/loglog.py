@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from guardband.kernels.types import Floats
-from guardband.sim.plots import COLOURS, DASHES, FAINT, GREY, INK, YARDSTICK, spread
+from guardband.sim.plots import COLOURS, DASHES, FAINT, GREY, INK, REFERENCE, spread
 from guardband.sim.stats import interval_half_width
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def draw_lines(
     """
     axes.set_xscale("log")
     axes.set_yscale("log")
-    looks, dashes = count(), cycle((*DASHES[1:], YARDSTICK[1]))
+    looks, dashes = count(), cycle((*DASHES[1:], REFERENCE[1]))
     ends = []
     for line in lines:
         y = np.where(line.y > 0, line.y, np.nan)

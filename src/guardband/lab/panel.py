@@ -15,7 +15,7 @@ from guardband.sim import Series
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SCALES", "SETTINGS", "Claim", "Findings", "Order", "Panel", "Run", "Shown"]
+__all__ = ["SCALES", "SETTINGS", "Claim", "Panel", "Run", "RunOptions", "RunResult", "RunResults"]
 
 SCALES = ("smoke", "quick", "paper")
 SETTINGS = ("printed", "notebook")
@@ -23,7 +23,7 @@ SMOKE_ROUNDS, SMOKE_TRIALS = 300, 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class RunOptions:
     """What was asked for: how large, by which column of settings, with whom, from which seed.
 
     Attributes
@@ -101,7 +101,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Shown:
+class RunResult:
     """A run and what it gave; curves are means over the agents, so their last axis has length 1."""
 
     run: Run
@@ -109,7 +109,7 @@ class Shown:
     rounds: Ints  # (P,) the rounds at which curves are kept
 
 
-Findings = Mapping[str, Shown]  # by label, in the order of the runs
+RunResults = Mapping[str, RunResult]  # by label, in the order of the runs
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ class Panel(Protocol):
     def source(self) -> str:
         """The figure's label."""
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return the data to gather."""
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge."""
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw."""
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say what differs from print, and what was chosen where nothing is public."""

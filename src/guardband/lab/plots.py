@@ -20,16 +20,16 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
 from guardband.kernels.types import Floats, Ints
-from guardband.lab.panel import Findings, Shown
+from guardband.lab.panel import RunResult, RunResults
 from guardband.sim.plots import (
     COLOURS,
     DASHES,
     GREY,
     INK,
     LINE_INCHES,
-    YARDSTICK,
+    REFERENCE,
     Curve,
-    Metric,
+    PlotSpec,
     draw_curve,
     end_label,
     frame,
@@ -71,57 +71,57 @@ MILLIONS = 1_500_000  # from here on, ticks with all their zeros would meet
 class View(NamedTuple):
     """One pair of axes."""
 
-    look: Metric
+    look: PlotSpec
     rounds: Ints
     curves: Sequence[Curve]
     edged: Sequence[bool] = ()  # whether each curve's band has edges
 
 
-def regret(found: Findings, title: str = "Regret per agent") -> View:
+def regret(results: RunResults, title: str = "Regret per agent") -> View:
     """Return the regret so far."""
-    look = Metric(title, "regret per agent so far (reward)")
-    return View(look, _rounds(found), list(curves_of(found, "regret")), _edged(found))
+    look = PlotSpec(title, "regret per agent so far (reward)")
+    return View(look, _rounds(results), list(curves_of(results, "regret")), _edged(results))
 
 
-def average_regret(found: Findings) -> View:
+def average_regret(results: RunResults) -> View:
     """Return the regret so far, divided by the rounds so far."""
-    look = Metric("Average regret R_t / t", "regret per agent and round so far", "average")
-    curves = list(curves_of(found, "regret", per_round=True))
-    return View(look, _rounds(found), curves, _edged(found))
+    look = PlotSpec("Average regret R_t / t", "regret per agent and round so far", "average")
+    curves = list(curves_of(results, "regret", per_round=True))
+    return View(look, _rounds(results), curves, _edged(results))
 
 
-def violations(found: Findings, kind: str, title: str) -> View:
+def violations(results: RunResults, kind: str, title: str) -> View:
     """Return the rounds below the floor so far; `kind` is "realised" or "expected"."""
-    look = Metric(title, "rounds below the floor so far, per agent", "count")
-    curves = list(curves_of(found, f"violations_{kind}"))
-    return View(look, _rounds(found), curves, _edged(found))
+    look = PlotSpec(title, "rounds below the floor so far, per agent", "count")
+    curves = list(curves_of(results, f"violations_{kind}"))
+    return View(look, _rounds(results), curves, _edged(results))
 
 
-def rewards(found: Findings, title: str) -> View:
+def rewards(results: RunResults, title: str) -> View:
     """Return the reward per round, averaged between checkpoints, with baseline and floor."""
-    rounds = _rounds(found)
-    first = next(iter(found.values()))
+    rounds = _rounds(results)
+    first = next(iter(results.values()))
     baseline = _steps(first.series.curves["baseline_reward"].mean(axis=2), rounds).mean(axis=0)
     missing = np.full_like(baseline, np.nan)
     share = 1.0 - float(first.run.alpha or 0.0)
     curves = [
-        Curve("the baseline", baseline, missing, GREY, YARDSTICK[1], 1.2),
+        Curve("the baseline", baseline, missing, GREY, REFERENCE[1], 1.2),
         Curve(f"the floor, {100 * share:.4g} % of it", share * baseline, missing, GREY, "-", 1.2),
     ]
-    for shown, style in _styled(found):
-        samples = _steps(shown.series.curves["reward"].mean(axis=2), rounds)
-        curves.append(Curve(shown.run.label, *_band(samples), **style))
-    look = Metric(title, "reward per round and agent", "average")
-    return View(look, rounds, curves, [False, False, *_edged(found)])
+    for result, style in _styled(results):
+        samples = _steps(result.series.curves["reward"].mean(axis=2), rounds)
+        curves.append(Curve(result.run.label, *_band(samples), **style))
+    look = PlotSpec(title, "reward per round and agent", "average")
+    return View(look, rounds, curves, [False, False, *_edged(results)])
 
 
-def curves_of(found: Findings, metric: str, *, per_round: bool = False) -> Iterator[Curve]:
+def curves_of(results: RunResults, metric: str, *, per_round: bool = False) -> Iterator[Curve]:
     """Yield one curve per run: the mean over agents and trials, with its 95 % interval."""
-    for shown, style in _styled(found):
-        samples = shown.series.curves[metric].mean(axis=2)
+    for result, style in _styled(results):
+        samples = result.series.curves[metric].mean(axis=2)
         if per_round:
-            samples = samples / shown.rounds
-        yield Curve(shown.run.label, *_band(samples), **style)
+            samples = samples / result.rounds
+        yield Curve(result.run.label, *_band(samples), **style)
 
 
 def draw_views(title: str, subtitle: str, views: Sequence[View]) -> Figure:
@@ -159,10 +159,10 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def subtitle_of(found: Findings) -> str:
+def subtitle_of(results: RunResults) -> str:
     """Return problem, agents, rounds and trials in one line."""
-    runs = [shown.run for shown in found.values()]
-    agents = sorted({shown.series.regret.shape[1] for shown in found.values()})
+    runs = [result.run for result in results.values()]
+    agents = sorted({result.series.regret.shape[1] for result in results.values()})
     trials = sorted({run.trials for run in runs})
     many = " to ".join(f"{n:,}" for n in dict.fromkeys((agents[0], agents[-1])))
     often = " to ".join(f"{n:,}" for n in dict.fromkeys((trials[0], trials[-1])))
@@ -172,38 +172,38 @@ def subtitle_of(found: Findings) -> str:
     )
 
 
-def _styled(found: Findings) -> Iterator[tuple[Shown, Mapping[str, Any]]]:
+def _styled(results: RunResults) -> Iterator[tuple[RunResult, Mapping[str, Any]]]:
     """Yield every run with its shade, dash and marker; of one colour, no two dashes are alike."""
-    for place, (shown, (colour, turn, count)) in enumerate(
-        zip(found.values(), _turns(found), strict=True)
+    for place, (result, (colour, turn, count)) in enumerate(
+        zip(results.values(), _turns(results), strict=True)
     ):
         if not colour:
-            yield shown, {"colour": YARDSTICK[0], "dash": YARDSTICK[1]}
+            yield result, {"colour": REFERENCE[0], "dash": REFERENCE[1]}
             continue
-        guards = shown.series.algorithm.startswith("guard")
+        guards = result.series.algorithm.startswith("guard")
         yield (
-            shown,
+            result,
             {
                 "colour": _shade(colour, turn, count),
                 "dash": DASHES[(turn + 2 * guards) % len(DASHES)],
                 "marker": MARKERS[place % len(MARKERS)],
-                "shift": (place + 0.5) / len(found),
+                "shift": (place + 0.5) / len(results),
             },
         )
 
 
-def _edged(found: Findings) -> list[bool]:
+def _edged(results: RunResults) -> list[bool]:
     """Tell of each run's band whether it shares its colour with others, and so needs edges."""
-    return [bool(colour) and count > 1 for colour, _, count in _turns(found)]
+    return [bool(colour) and count > 1 for colour, _, count in _turns(results)]
 
 
-def _turns(found: Findings) -> list[tuple[str, int, int]]:
+def _turns(results: RunResults) -> list[tuple[str, int, int]]:
     """Return each run's colour, its place among those that have it too, and how many these are.
 
     The yardstick's colour is "".
     """
     others = cycle(COLOURS[::-1])
-    names = [shown.series.algorithm for shown in found.values()]
+    names = [result.series.algorithm for result in results.values()]
     colours = ["" if n == "baseline" else FAMILIES.get(n) or next(others) for n in names]
     many, seen = Counter(colours), Counter[str]()
     turns = []
@@ -244,5 +244,5 @@ def _steps(sums: Floats, rounds: Ints) -> Floats:
     return np.diff(sums, axis=1, prepend=0.0) / np.diff(rounds, prepend=0)
 
 
-def _rounds(found: Findings) -> Ints:
-    return next(iter(found.values())).rounds
+def _rounds(results: RunResults) -> Ints:
+    return next(iter(results.values())).rounds

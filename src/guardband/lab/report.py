@@ -11,9 +11,9 @@ import pandas as pd
 
 from guardband.kernels.types import Floats, Ints
 from guardband.lab.costs import authors_code
-from guardband.lab.outcome import VERDICTS, Outcome
-from guardband.lab.panel import Findings, Shown
-from guardband.lab.parts import STYLE, earlier, navigation, panel_section, verdict_table
+from guardband.lab.panel import RunResult, RunResults
+from guardband.lab.panel_result import VERDICTS, PanelResult
+from guardband.lab.sections import STYLE, earlier, navigation, panel_section, verdict_table
 from guardband.report.page import code, page, section, tabulate
 from guardband.report.pictures import save_png
 from guardband.sim.provenance import commit, versions
@@ -34,7 +34,7 @@ CSV_POINTS = 50  # rounds of a curve, at most
 CSV_ROUNDS = 1000  # of all runs together: panels of hundreds of runs are tables, not curves
 
 
-def write_panel(outcome: Outcome, folder: str | Path) -> None:
+def write_panel(outcome: PanelResult, folder: str | Path) -> None:
     """Write one panel as PNG, SVG and CSV.
 
     Parameters
@@ -46,14 +46,18 @@ def write_panel(outcome: Outcome, folder: str | Path) -> None:
     """
     place, name = Path(folder), outcome.panel.name
     place.mkdir(parents=True, exist_ok=True)
-    figure = outcome.panel.draw(outcome.order, outcome.found)
+    figure = outcome.panel.draw(outcome.options, outcome.results)
     save_png(figure, place / f"{name}.png")
     figure.savefig(place / f"{name}.svg", metadata={"Date": None})
-    curves_table(outcome.found).to_csv(place / f"{name}.csv", index=False, float_format="%.8g")
+    curves_table(outcome.results).to_csv(place / f"{name}.csv", index=False, float_format="%.8g")
 
 
 def write_report(
-    outcomes: Sequence[Outcome], folder: str | Path, *, command: str, missing: Sequence[str] = ()
+    outcomes: Sequence[PanelResult],
+    folder: str | Path,
+    *,
+    command: str,
+    missing: Sequence[str] = (),
 ) -> Path:
     """Write index.html: the verdicts on all claims first, then every panel.
 
@@ -76,13 +80,13 @@ def write_report(
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    heading, order = "The paper's evaluation, run again", outcomes[0].order
+    heading, options = "The paper's evaluation, run again", outcomes[0].options
     parts = [
         f"<header><h1>{heading}</h1>",
         '<p class="run">Lin and Moothedath, Distributed Multi-Task Learning for Stochastic Bandits '
         "with Context Distribution and Stage-wise Constraints</p>",
-        f'<p class="run">scale {order.scale} · settings {order.settings} · seed {order.seed} · '
-        f"{escape(_total(outcomes))}</p>",
+        f'<p class="run">scale {options.scale} · settings {options.settings} · seed {options.seed}'
+        f" · {escape(_total(outcomes))}</p>",
         f'<p class="run">{escape(_about(outcomes, missing))}</p>',
         _counts(outcomes),
         navigation(outcomes),
@@ -99,13 +103,13 @@ def write_report(
     return file
 
 
-def curves_table(found: Findings) -> pd.DataFrame:
+def curves_table(results: RunResults) -> pd.DataFrame:
     """Return one row per run, metric and round: mean over agents and trials, interval.
 
     Metrics that are drawn have at most 50 rounds, fewer where runs are many; others the last one.
     """
     columns = ["label", "round", "metric", "mean", "low", "high"]
-    points = min(CSV_POINTS, max(1, CSV_ROUNDS // max(len(found), 1)))
+    points = min(CSV_POINTS, max(1, CSV_ROUNDS // max(len(results), 1)))
     frames = [
         pd.DataFrame(
             {
@@ -117,19 +121,19 @@ def curves_table(found: Findings) -> pd.DataFrame:
                 "high": samples.mean(axis=0) + interval_half_width(samples),
             }
         )
-        for label, shown in found.items()
-        for metric, rounds, samples in _samples(shown, points)
+        for label, result in results.items()
+        for metric, rounds, samples in _samples(result, points)
     ]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
-def _samples(shown: Shown, points: int) -> Iterator[tuple[str, Ints, Floats]]:
+def _samples(result: RunResult, points: int) -> Iterator[tuple[str, Ints, Floats]]:
     """Yield each metric with the rounds of its samples, and these as (trials, rounds)."""
-    series, last = shown.series, shown.rounds[-1:]
+    series, last = result.series, result.rounds[-1:]
     # From the end, which is always there.
-    some = np.unique(np.linspace(len(shown.rounds) - 1, 0, points).round().astype(np.intp))
+    some = np.unique(np.linspace(len(result.rounds) - 1, 0, points).round().astype(np.intp))
     for metric in DRAWN:
-        yield metric, shown.rounds[some], series.curves[metric].mean(axis=2)[:, some]
+        yield metric, result.rounds[some], series.curves[metric].mean(axis=2)[:, some]
     for metric, totals in series.totals.items():
         if metric not in DRAWN:
             yield metric, last, totals.mean(axis=1, keepdims=True)
@@ -137,7 +141,7 @@ def _samples(shown: Shown, points: int) -> Iterator[tuple[str, Ints, Floats]]:
         yield metric, last, getattr(series, metric)[:, None].astype(np.float64)
 
 
-def _counts(outcomes: Sequence[Outcome]) -> str:
+def _counts(outcomes: Sequence[PanelResult]) -> str:
     said = [VERDICTS[claim.holds] for outcome in outcomes for claim in outcome.claims]
     many = {"holds": "hold", "does not hold": "do not hold"}
     blocks = "".join(
@@ -158,7 +162,7 @@ def _meaning() -> str:
     )
 
 
-def _about(outcomes: Sequence[Outcome], missing: Sequence[str]) -> str:
+def _about(outcomes: Sequence[PanelResult], missing: Sequence[str]) -> str:
     names = [outcome.panel.name for outcome in outcomes]
     text = f"This page is about panel{'s' * (len(names) > 1)} {', '.join(names)}."
     if missing:
@@ -166,20 +170,20 @@ def _about(outcomes: Sequence[Outcome], missing: Sequence[str]) -> str:
     return text
 
 
-def _total(outcomes: Sequence[Outcome]) -> str:
+def _total(outcomes: Sequence[PanelResult]) -> str:
     rounds = sum(outcome.agent_rounds for outcome in outcomes)
     seconds = sum(outcome.seconds for outcome in outcomes)
     return f"{rounds:,} agent-rounds, {seconds:,.0f} seconds of one core"
 
 
-def _origin(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str]]:
+def _origin(outcomes: Sequence[PanelResult]) -> Iterator[tuple[str, str]]:
     yield "versions", ", ".join(f"{what} {name}" for what, name in versions().items())
     named = commit()
     if named is not None:
         edited = ", with changes that were not committed" if named.endswith("+") else ""
         yield "commit", named.removesuffix("+") + edited
-    shown = [each for outcome in outcomes for each in outcome.found.values()]
-    decisions, theirs = authors_code(shown)
+    result = [each for outcome in outcomes for each in outcome.results.values()]
+    decisions, theirs = authors_code(result)
     if decisions:
         yield (
             "the authors' notebooks",

@@ -13,7 +13,7 @@ from guardband.report.words import MINUS, floor, number, percent, run_line
 from guardband.sim import Results, Series
 from guardband.sim.stats import interval_half_width
 
-__all__ = ["COLUMNS", "DRAWN", "Row", "note", "rows", "table"]
+__all__ = ["COLUMNS", "DRAWN", "SummaryRow", "note", "rows", "table"]
 
 COLUMNS = ("algorithm", "regret", "below", "held back", "syncs", "reward")
 DRAWN = "below floor as drawn"  # a column of the report; the terminal has no room for it
@@ -41,16 +41,16 @@ def note(results: Results) -> str:
     )
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """What the table says of one algorithm."""
 
     cells: tuple[str, ...]
     drawn: str  # rounds below the floor in the context that was drawn
     broken: bool  # it violated what it promised
-    yardstick: bool
+    reference: bool
 
 
-def rows(results: Results) -> list[Row]:
+def rows(results: Results) -> list[SummaryRow]:
     """Return the cells of the summary, in the order of the algorithms."""
     return [_row(results, series) for series in results.series]
 
@@ -83,12 +83,12 @@ def table(results: Results) -> Table:
     for column in COLUMNS[1:]:
         made.add_column(column, justify="right", no_wrap=True)
     for row in rows(results):
-        style = "bold red" if row.broken else "dim" if row.yardstick else ""
+        style = "bold red" if row.broken else "dim" if row.reference else ""
         made.add_row(*(Text(cell) for cell in row.cells), style=style)
     return made
 
 
-def _row(results: Results, series: Series) -> Row:
+def _row(results: Results, series: Series) -> SummaryRow:
     rounds = results.settings["rounds"]
     reward = float(series.totals["reward"].mean()) / rounds
     baseline = float(series.totals["baseline_reward"].mean()) / rounds
@@ -102,7 +102,7 @@ def _row(results: Results, series: Series) -> Row:
     )
     broken = promises(results, series) and violates(results, series)
     drawn = _count(float(series.violations_realised.mean()))
-    return Row(cells, drawn, broken, series.algorithm == "baseline")
+    return SummaryRow(cells, drawn, broken, series.algorithm == "baseline")
 
 
 def _regret(series: Series) -> str:

@@ -136,10 +136,10 @@ def _idle(results: Results) -> Iterator[str]:
 
 def _price(results: Results, idle: Sequence[Series]) -> str:
     """Playing it safe is not free: conservative rounds explore, and that costs reward."""
-    yardstick = next((s for s in results.series if s.algorithm == "baseline"), None)
-    if yardstick is None or any(_level(one, yardstick) for one in idle):
+    reference = next((s for s in results.series if s.algorithm == "baseline"), None)
+    if reference is None or any(_level(one, reference) for one in idle):
         return ""
-    least, other = min(_mean_regret(one) for one in idle), _mean_regret(yardstick)
+    least, other = min(_mean_regret(one) for one in idle), _mean_regret(reference)
     if not least > other > 0:
         return ""
     return f", and what {'they' if len(idle) > 1 else 'it'} tried there cost reward"

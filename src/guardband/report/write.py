@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from guardband.report.again import rerun_code
 from guardband.report.page import code, page, picture, section, tabulate
 from guardband.report.pictures import inline_svg, save_png
+from guardband.report.rerun import rerun_code
 from guardband.report.table import COLUMNS, DRAWN, note, rows
 from guardband.report.verdict import verdict
 from guardband.report.words import floor, run_line
@@ -55,7 +55,7 @@ def write_report(
     heading = f"A comparison on {results.problem}" if title is None else title
     lines = rows(results)
     alarm = " alarm" if any(row.broken for row in lines) else ""
-    kinds = ["alarm" if row.broken else "quiet" if row.yardstick else "" for row in lines]
+    kinds = ["alarm" if row.broken else "quiet" if row.reference else "" for row in lines]
     cells = [(*row.cells, row.drawn) for row in lines]
     summary = tabulate((*COLUMNS, DRAWN), cells, kinds=kinds, numbers=True)
     found = "".join(f"<li>{escape(sentence)}</li>" for sentence in verdict(results))

@@ -29,7 +29,7 @@ from guardband.sim.stats import interval_half_width
 if TYPE_CHECKING:
     from guardband.sim.results import Results, Series
 
-__all__ = ["METRICS", "Curve", "Metric", "draw_curves"]
+__all__ = ["METRICS", "Curve", "PlotSpec", "draw_curves"]
 __all__ += ["draw_curve", "end_label", "frame", "label_ends"]
 
 INK, GREY, FAINT = "#222222", "#6b6b6b", "#dddddd"
@@ -38,14 +38,14 @@ INK, GREY, FAINT = "#222222", "#6b6b6b", "#dddddd"
 # line. Six colours and five dashes meet again only after thirty curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (2, 1)), (0, (10, 2)))
-YARDSTICK = (GREY, (0, (1, 1.5)))
+REFERENCE = (GREY, (0, (1, 1.5)))
 
 LINE_INCHES, LABEL_WIDTH = 0.19, 32
 SAMPLE = (1.035, 1.15)  # a curve's sample beside the axes: long enough for two dashes
 LOW, DECADES = 0.03, 6  # curves that end below this share of the largest lie on top of each other
 
 
-class Metric(NamedTuple):
+class PlotSpec(NamedTuple):
     """How a metric is shown."""
 
     title: str
@@ -53,18 +53,18 @@ class Metric(NamedTuple):
     kind: str = "sum"  # or "count": whole numbers; "average", "percent": divided by the round
 
 
-METRICS: dict[str, Metric] = {
-    "regret": Metric("Regret per agent", "regret so far"),
-    "regret_expected": Metric("Regret per agent, in expected rewards", "expected regret so far"),
-    "violations_expected": Metric(
+METRICS: dict[str, PlotSpec] = {
+    "regret": PlotSpec("Regret per agent", "regret so far"),
+    "regret_expected": PlotSpec("Regret per agent, in expected rewards", "expected regret so far"),
+    "violations_expected": PlotSpec(
         "Rounds with an expected reward below {floor}", "rounds per agent so far", "count"
     ),
-    "violations_realised": Metric(
+    "violations_realised": PlotSpec(
         "Rounds with a reward below {floor}", "rounds per agent so far", "count"
     ),
-    "conservative": Metric("Rounds played safe", "share of the rounds so far", "percent"),
-    "reward": Metric("Average reward", "reward per round so far", "average"),
-    "sync_rounds": Metric(
+    "conservative": PlotSpec("Rounds played safe", "share of the rounds so far", "percent"),
+    "reward": PlotSpec("Average reward", "reward per round so far", "average"),
+    "sync_rounds": PlotSpec(
         "Rounds in which the agents pooled their data", "poolings so far", "count"
     ),
 }
@@ -128,7 +128,7 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
 def _curves(results: Results, metric: str, kind: str) -> Iterator[Curve]:
     looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
     for series in results.series:
-        colour, dash = YARDSTICK if series.algorithm == "baseline" else next(looks)
+        colour, dash = REFERENCE if series.algorithm == "baseline" else next(looks)
         samples = _scaled(_samples(series, metric), results.rounds, kind)
         mean = samples.mean(axis=0)
         yield Curve(series.label, mean, interval_half_width(samples), colour, dash)
@@ -154,7 +154,7 @@ def _references(results: Results, metric: str) -> Iterator[Curve]:
     earned = results.series[0].curves["baseline_reward"]  # all series meet the same contexts
     shown: dict[str, tuple[Floats, Any]] = {}
     if all(series.algorithm != "baseline" for series in results.series):
-        shown["the baseline"] = (earned, YARDSTICK[1])
+        shown["the baseline"] = (earned, REFERENCE[1])
     alpha = results.settings["alpha"]
     if alpha is not None:
         shown[f"floor: {_share(alpha)} baseline"] = ((1 - np.array(alpha)) * earned, "-")
@@ -184,7 +184,7 @@ def draw_curve(axes: Axes, rounds: Ints, curve: Curve) -> None:
         axes.fill_between(rounds, low, high, color=curve.colour, alpha=0.2, linewidth=0)
 
 
-def frame(axes: Axes, look: Metric, curves: Sequence[Curve], *, subtitle: str, last: int) -> None:
+def frame(axes: Axes, look: PlotSpec, curves: Sequence[Curve], *, subtitle: str, last: int) -> None:
     """Set title, limits, ticks and grid; `last` is the last round."""
     axes.set_title(look.title, loc="left", pad=24, color=INK, fontsize=14, fontweight="bold")
     axes.annotate(

@@ -22,9 +22,9 @@ from guardband.kernels.types import Floats
 from guardband.problems import Fresh, Problem, World
 from guardband.problems import problem as named_problem
 from guardband.seeds import trial_seed
+from guardband.sim.draws import Replay
 from guardband.sim.provenance import commit, versions
 from guardband.sim.results import Results
-from guardband.sim.draws import Replay
 from guardband.sim.trial import Record, run_trial
 
 __all__ = ["BoundWarning", "simulate"]

@@ -9,8 +9,8 @@ import numpy as np
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import World
-from guardband.sim.seats import Record, Trace, open_seat
 from guardband.sim.draws import Replay, TrialDraws
+from guardband.sim.seats import Record, Trace, open_seat
 
 __all__ = ["Record", "Trace", "checkpoints", "run_trial"]
 

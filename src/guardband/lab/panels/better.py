@@ -12,24 +12,24 @@ import pandas as pd
 
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.lab import judge, plots
-from guardband.lab.entrants import field_of
-from guardband.lab.heat import dots_of, table_of
-from guardband.lab.panel import Claim, Findings, Order, Run, Shown
-from guardband.lab.settings import shown_name
+from guardband.lab.candidates import applicable
+from guardband.lab.experiments import shown_name
+from guardband.lab.heatmap import draw_dots, draw_table
+from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.problems import NamedProblem, problem
 from guardband.report.words import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PANEL", "PLACES", "PanelBetter", "Place"]
+__all__ = ["BENCHMARKS", "PANEL", "Benchmark", "PanelBetter"]
 
 STRICT, POLICY, PRINTED, FREE = "guard-ucb", "guard-ucb-policy", "disc-ucb", "dis-lin-ucb"
 # The same algorithms with what Guard-UCB is told, the spread of psi - phi, in place of the 1 that
 # the paper assumes; names of this panel's own.
 TOLD = {f"{name}-told": name for name in (PRINTED, FREE)}
 FREE_TOLD, PRINTED_TOLD = f"{FREE}-told", f"{PRINTED}-told"
-YARDSTICKS = ("baseline", "oracle")
+REFERENCES = ("baseline", "oracle")
 # Those that promise a floor in every round; cl-ucb promises one over all rounds together.
 STAGEWISE = (
     PRINTED,
@@ -45,7 +45,7 @@ DRAWN = {STRICT: 1, POLICY: 4, FREE: 3, FREE_TOLD: 2, PRINTED: 0, PRINTED_TOLD: 
 
 
 @dataclass(frozen=True)
-class Place:
+class Benchmark:
     """A problem of the comparison.
 
     Attributes
@@ -92,13 +92,13 @@ class Place:
         return told | ({"context_noise": told["spread"]} if known else {"constant": "tight"})
 
 
-PLACES = (
-    Place("Fig. 1a", "synthetic-a", 20_000, 0.3, False),
-    Place("Fig. 1a, fresh", "synthetic-a", 20_000, 0.3, True, {"nature": "fresh"}),
-    Place("Fig. 1c", "synthetic-b", 20_000, 0.25, False),
-    Place("Fig. 1c, fresh", "synthetic-b", 20_000, 0.25, True, {"nature": "fresh"}),
-    Place("Fig. 2b", "synthetic-c", 55_000, 0.1, False, {"psi_noise": 0.01, "baseline": 80}),
-    Place(
+BENCHMARKS = (
+    Benchmark("Fig. 1a", "synthetic-a", 20_000, 0.3, False),
+    Benchmark("Fig. 1a, fresh", "synthetic-a", 20_000, 0.3, True, {"nature": "fresh"}),
+    Benchmark("Fig. 1c", "synthetic-b", 20_000, 0.25, False),
+    Benchmark("Fig. 1c, fresh", "synthetic-b", 20_000, 0.25, True, {"nature": "fresh"}),
+    Benchmark("Fig. 2b", "synthetic-c", 55_000, 0.1, False, {"psi_noise": 0.01, "baseline": 80}),
+    Benchmark(
         "Fig. 2b, fresh",
         "synthetic-c",
         55_000,
@@ -106,7 +106,7 @@ PLACES = (
         True,
         {"psi_noise": 0.01, "baseline": 80, "nature": "fresh"},
     ),
-    Place(
+    Benchmark(
         "Fig. 2c, M=10",
         "synthetic-c",
         10_000,
@@ -115,14 +115,14 @@ PLACES = (
         {"psi_noise": 0.1, "baseline": 30, "agents": 10},
         noise=1.0,
     ),
-    Place("MovieLens", "movielens", 20_000, 0.5, False),
-    Place("MovieLens, fresh", "movielens", 20_000, 0.5, True, {"nature": "fresh"}),
-    Place("LastFM", "lastfm", 5_000, 0.7, False, {"actions": 50}),
-    Place("forecast", "forecast", 20_000, 0.2, True),
-    Place("forecast-formal2", "forecast-formal2", 20_000, 0.1, True),
-    Place("forecast-large", "forecast-large", 10_000, 0.2, True),
+    Benchmark("MovieLens", "movielens", 20_000, 0.5, False),
+    Benchmark("MovieLens, fresh", "movielens", 20_000, 0.5, True, {"nature": "fresh"}),
+    Benchmark("LastFM", "lastfm", 5_000, 0.7, False, {"actions": 50}),
+    Benchmark("forecast", "forecast", 20_000, 0.2, True),
+    Benchmark("forecast-formal2", "forecast-formal2", 20_000, 0.1, True),
+    Benchmark("forecast-large", "forecast-large", 10_000, 0.2, True),
 )
-ROWS = {place.name: place.name + ("" if place.model else " *") for place in PLACES}
+ROWS = {case.name: case.name + ("" if case.model else " *") for case in BENCHMARKS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,47 +142,47 @@ class PanelBetter:
     share: float = 0.5
     trials: int = 5
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return one run per problem and algorithm."""
         return [
             Run(
-                label=_label(place, name),
-                problem=place.problem,
+                label=_label(case, name),
+                problem=case.problem,
                 algorithm=algorithm,
-                rounds=order.rounds(int(place.rounds * self.share)),
-                trials=order.trials(self.trials),
-                seed=order.seed,
-                alpha=place.alpha,
-                horizon=int(place.rounds * self.share),
+                rounds=options.rounds(int(case.rounds * self.share)),
+                trials=options.trials(self.trials),
+                seed=options.seed,
+                alpha=case.alpha,
+                horizon=int(case.rounds * self.share),
             )
-            for place in PLACES
-            for name, algorithm in _entrants(place).items()
+            for case in BENCHMARKS
+            for name, algorithm in _algorithms(case).items()
         ]
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge safety where the theory applies, and regret everywhere."""
         return [
-            _kept(found, STRICT, "violations_expected", "every play"),
-            _kept(found, POLICY, "violations_policy", "every randomised choice"),
-            _factor(found, POLICY, FREE, 2.0),
-            _factor(found, POLICY, FREE_TOLD, 2.0),
-            _factor(found, STRICT, FREE, 4.0),
-            _factor(found, STRICT, FREE_TOLD, 4.0),
-            _factor(found, STRICT, PRINTED, 1.0),
-            _factor(found, STRICT, PRINTED_TOLD, 1.0),
-            _best_safe(found),
+            _kept(results, STRICT, "violations_expected", "every play"),
+            _kept(results, POLICY, "violations_policy", "every randomised choice"),
+            _factor(results, POLICY, FREE, 2.0),
+            _factor(results, POLICY, FREE_TOLD, 2.0),
+            _factor(results, STRICT, FREE, 4.0),
+            _factor(results, STRICT, FREE_TOLD, 4.0),
+            _factor(results, STRICT, PRINTED, 1.0),
+            _factor(results, STRICT, PRINTED_TOLD, 1.0),
+            _best_safe(results),
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw a table of regret and violations, and below it the main ones with intervals."""
-        names = [name for name in _names(found) if name not in YARDSTICKS]
-        table, dots = 2.2 + 0.52 * len(PLACES), 1.4 + 0.44 * len(PLACES)
+        names = [name for name in _names(results) if name not in REFERENCES]
+        table, dots = 2.2 + 0.52 * len(BENCHMARKS), 1.4 + 0.44 * len(BENCHMARKS)
         figure = plots.new_figure(1.9 + 0.86 * len(names), table + dots)
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
-        trials = next(iter(found.values())).run.trials
+        trials = next(iter(results.values())).run.trials
         axes, below = figure.subplots(2, 1, height_ratios=[table, dots])
-        cells = _cells(found)
-        table_of(axes, cells, ROWS, {name: _shown_name(name) for name in names})
+        cells = _cells(results)
+        draw_table(axes, cells, ROWS, {name: _shown_name(name) for name in names})
         axes.set_title(
             "Regret as a share of the baseline's (dark: as much or more).  ▼ rounds per agent "
             f"below the floor, in expectation.  Mean of {trials} trials.  * ψ is not the mean of "
@@ -192,7 +192,7 @@ class PanelBetter:
             fontsize=11,
             pad=124,
         )
-        dots_of(below, cells, ROWS, {name: (_shown_name(name), DRAWN[name]) for name in DRAWN})
+        draw_dots(below, cells, ROWS, {name: (_shown_name(name), DRAWN[name]) for name in DRAWN})
         below.set_title(
             f"The same with the 95 % interval over {trials} trials; a line to the left edge: it "
             "reaches 0",
@@ -201,13 +201,13 @@ class PanelBetter:
         )
         return figure
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say what was played, and what everybody was told."""
         played = ", ".join(
-            f"{place.name} {order.rounds(int(place.rounds * self.share)):,}" for place in PLACES
+            f"{case.name} {options.rounds(int(case.rounds * self.share)):,}" for case in BENCHMARKS
         )
         return [
-            f"Rounds: {played}; {order.trials(self.trials)} trials each. At the scale 'paper' "
+            f"Rounds: {played}; {options.trials(self.trials)} trials each. At the scale 'paper' "
             f"this is {100 * self.share:g} % of the problems' full horizons.",
             "Every algorithm is told the problem's α, R, and honest bounds on ‖θ‖ and features; "
             "both columns of settings are the same here. Regret is in expected rewards.",
@@ -220,27 +220,27 @@ class PanelBetter:
             "confidence set can be right.",
         ]
 
-    def table(self, found: Findings) -> pd.DataFrame:
+    def table(self, results: RunResults) -> pd.DataFrame:
         """Return one row per problem and algorithm: means over trials, per agent."""
         rows = []
-        by_name = {place.name: place for place in PLACES}
-        for (where, name), shown in _cells(found).items():
-            place = by_name[where]
-            mean = {metric: float(v.mean()) for metric, v in shown.series.totals.items()}
-            watched = name not in YARDSTICKS
+        by_name = {case.name: case for case in BENCHMARKS}
+        for (where, name), result in _cells(results).items():
+            case = by_name[where]
+            mean = {metric: float(v.mean()) for metric, v in result.series.totals.items()}
+            watched = name not in REFERENCES
             rows.append(
                 {
-                    "problem": place.name,
+                    "problem": case.name,
                     "algorithm": name,
                     "regret": mean["regret_expected"],
                     "below floor, expected": mean["violations_expected"],
                     "policy below floor": mean["violations_policy"],
                     "below floor, realised": mean["violations_realised"],
                     "conservative": mean["conservative"],
-                    "syncs": float(shown.series.sync_rounds.mean()),
+                    "syncs": float(result.series.sync_rounds.mean()),
                     "outside": mean["outside"] if watched and _has_set(name) else float("nan"),
-                    "model": place.model,
-                    "rounds": shown.run.rounds,
+                    "model": case.model,
+                    "rounds": result.run.rounds,
                 }
             )
         return pd.DataFrame(rows)
@@ -250,39 +250,39 @@ def _shown_name(name: str) -> str:
     return f"{shown_name(TOLD[name])}, told the spread" if name in TOLD else shown_name(name)
 
 
-def _label(place: Place, name: str) -> str:
-    return f"{place.name}: {_shown_name(name)}"
+def _label(case: Benchmark, name: str) -> str:
+    return f"{case.name}: {_shown_name(name)}"
 
 
 @cache
-def _entrants(place: Place) -> dict[str, Algorithm]:
+def _algorithms(case: Benchmark) -> dict[str, Algorithm]:
     """Return the algorithms that the problem allows; those told the spread beside their twins."""
-    facts = place.problem.build(0).facts(place.rounds)
+    facts = case.problem.build(0).facts(case.rounds)
     twins = {twin: name for name, twin in TOLD.items()}
     made: dict[str, Algorithm] = {}
-    for algorithm in field_of(place.told(), facts):
+    for algorithm in applicable(case.told(), facts):
         made[algorithm.name] = algorithm
         if algorithm.name in twins:
-            informed = ALGORITHMS[algorithm.name].informed(place.told_the_spread())
+            informed = ALGORITHMS[algorithm.name].informed(case.told_the_spread())
             made[twins[algorithm.name]] = informed
     return made
 
 
-def _cells(found: Findings) -> dict[tuple[str, str], Shown]:
+def _cells(results: RunResults) -> dict[tuple[str, str], RunResult]:
     """Return what was found by problem and algorithm."""
     return {
-        (place.name, name): found[_label(place, name)]
-        for place in PLACES
-        for name in _names(found)
-        if _label(place, name) in found
+        (case.name, name): results[_label(case, name)]
+        for case in BENCHMARKS
+        for name in _names(results)
+        if _label(case, name) in results
     }
 
 
-def _names(found: Findings) -> list[str]:
+def _names(results: RunResults) -> list[str]:
     """Return who played somewhere, in the order of the list; twins side by side."""
     twins = {twin: name for name, twin in TOLD.items()}
     known = [each for name in ALGORITHMS for each in (name, twins.get(name)) if each is not None]
-    return [name for name in known if any(_label(place, name) in found for place in PLACES)]
+    return [name for name in known if any(_label(case, name) in results for case in BENCHMARKS)]
 
 
 def _has_set(name: str) -> bool:
@@ -290,23 +290,23 @@ def _has_set(name: str) -> bool:
     return name.startswith(("guard-ucb", "disc-ucb", FREE)) or name == "lin-ucb"
 
 
-def _regret(found: Findings, place: Place, name: str) -> np.ndarray:
-    return judge.per_trial(found[_label(place, name)], "regret_expected")
+def _regret(results: RunResults, case: Benchmark, name: str) -> np.ndarray:
+    return judge.per_trial(results[_label(case, name)], "regret_expected")
 
 
-def _kept(found: Findings, name: str, metric: str, what: str) -> Claim:
+def _kept(results: RunResults, name: str, metric: str, what: str) -> Claim:
     """Judge by counting that a promise was kept wherever the theory applies."""
     broken = {
-        place.name: float(found[_label(place, name)].series.totals[metric].sum())
-        for place in PLACES
-        if place.model
+        case.name: float(results[_label(case, name)].series.totals[metric].sum())
+        for case in BENCHMARKS
+        if case.model
     }
     total = sum(broken.values())
-    told = ", ".join(f"{place} {count:,.0f}" for place, count in broken.items() if count)
+    told = ", ".join(f"{case} {count:,.0f}" for case, count in broken.items() if count)
     outside = sum(
-        float(found[_label(place, name)].series.totals[metric].sum())
-        for place in PLACES
-        if not place.model
+        float(results[_label(case, name)].series.totals[metric].sum())
+        for case in BENCHMARKS
+        if not case.model
     )
     return Claim(
         f"better-{name}-safe",
@@ -314,21 +314,22 @@ def _kept(found: Findings, name: str, metric: str, what: str) -> Claim:
         total == 0,
         f"{total:,.0f} agent-rounds below it on {len(broken)} problems, all trials"
         + (f" ({told})" if told else "")
-        + f"; on the {len(PLACES) - len(broken)} others, where nothing is promised, {outside:,.0f}",
+        + f"; on the {len(BENCHMARKS) - len(broken)} others, where nothing is promised, "
+        f"{outside:,.0f}",
     )
 
 
-def _factor(found: Findings, name: str, rival: str, factor: float) -> Claim:
+def _factor(results: RunResults, name: str, rival: str, factor: float) -> Claim:
     """Judge that regret is at most a factor times a rival's, on every problem."""
     verdicts: list[bool | None] = []
     told = []
-    for place in PLACES:
-        if _label(place, rival) not in found:
+    for case in BENCHMARKS:
+        if _label(case, rival) not in results:
             verdicts.append(None)
             continue
-        mine, theirs = _regret(found, place, name), _regret(found, place, rival)
+        mine, theirs = _regret(results, case, name), _regret(results, case, rival)
         verdicts.append(judge.difference(factor * theirs, mine).not_below)
-        told.append(f"{place.name} {mine.mean() / theirs.mean():.2g}")
+        told.append(f"{case.name} {mine.mean() / theirs.mean():.2g}")
     times = "at most" if factor == 1 else f"at most {factor:g} times"
     return Claim(
         f"better-{name}-{rival}",
@@ -338,21 +339,21 @@ def _factor(found: Findings, name: str, rival: str, factor: float) -> Claim:
     )
 
 
-def _best_safe(found: Findings) -> Claim:
+def _best_safe(results: RunResults) -> Claim:
     """Judge that no rival with a promise per round, that kept it, has less regret."""
     verdicts: list[bool | None] = []
     told = []
-    for place in PLACES:
+    for case in BENCHMARKS:
         for name in STAGEWISE:
-            shown = found.get(_label(place, name))
-            if shown is None or shown.series.violations_expected.any():
+            result = results.get(_label(case, name))
+            if result is None or result.series.violations_expected.any():
                 continue
-            mine, theirs = _regret(found, place, STRICT), _regret(found, place, name)
+            mine, theirs = _regret(results, case, STRICT), _regret(results, case, name)
             verdict = judge.difference(theirs, mine).not_below
             verdicts.append(verdict)
             if verdict is not True:
                 means = f"{number(theirs.mean())} against {number(mine.mean())}"
-                told.append(f"{place.name}: {_shown_name(name)} {means}")
+                told.append(f"{case.name}: {_shown_name(name)} {means}")
     return Claim(
         "better-best-safe",
         "No stage-wise safe rival that kept its promise has less regret than Guard-UCB",

@@ -13,12 +13,12 @@ from guardband import theory
 from guardband.algorithms import ALGORITHMS
 from guardband.kernels.types import Floats
 from guardband.lab import judge, plots
+from guardband.lab.bound_inputs import bound_setting
+from guardband.lab.candidates import with_extra
 from guardband.lab.counts import share_interval
-from guardband.lab.entrants import joined
 from guardband.lab.loglog import Line, draw_lines, looks_of
-from guardband.lab.panel import Claim, Findings, Order, Run, Shown
+from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.lab.panels.lemmas import QUICK
-from guardband.lab.truths import setting_of
 from guardband.problems import NamedProblem, problem
 from guardband.report.words import number
 from guardband.sim.stats import interval_half_width
@@ -46,10 +46,10 @@ class PanelBounds:
     rounds: int = 20_000
     trials: int = 20
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return DiSC-UCB twice (as the paper assumes, and told the truth), and its rivals."""
         made, told = _problem(), _told(tight=False)
-        facts = made.build(WORLD).facts(self._rounds(order))
+        facts = made.build(WORLD).facts(self._rounds(options))
         own = {
             DECLARED: ALGORITHMS["disc-ucb"].informed(told),
             TOLD: ALGORITHMS["disc-ucb"].informed(_told(tight=True)),
@@ -61,40 +61,40 @@ class PanelBounds:
                 label=label,
                 problem=made,
                 algorithm=algorithm,
-                rounds=self._rounds(order),
-                trials=order.trials(self.trials),
-                seed=order.seed,
+                rounds=self._rounds(options),
+                trials=options.trials(self.trials),
+                seed=options.seed,
                 alpha=ALPHA,
                 horizon=self.rounds,
             )
-            for label, algorithm in joined(own, order.extra, told, facts).items()
+            for label, algorithm in with_extra(own, options.extra, told, facts).items()
         ]
 
-    def _rounds(self, order: Order) -> int:
+    def _rounds(self, options: RunOptions) -> int:
         """Return the horizon; "quick" saves trials only, because shorter runs open no gate."""
-        return order.rounds(self.rounds) if order.scale == "smoke" else self.rounds
+        return options.rounds(self.rounds) if options.scale == "smoke" else self.rounds
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge whether the bounds hold, and whether they say anything."""
         return [
-            *_regret_claims(found),
-            _t1(found),
-            *(_l7(found[label], tight=label == TOLD) for label in (DECLARED, TOLD)),
-            _l5(found[TOLD]),
-            _earliest(found),
+            *_regret_claims(results),
+            _t1(results),
+            *(_l7(results[label], tight=label == TOLD) for label in (DECLARED, TOLD)),
+            _l5(results[TOLD]),
+            _earliest(results),
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw regret and conservative rounds, with their bounds, on logarithmic axes."""
         figure = plots.new_figure(15.0, 6.4)
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
-        _draw_regret(figure.add_subplot(1, 2, 1), found)
-        _draw_conservative(figure.add_subplot(1, 2, 2), found)
+        _draw_regret(figure.add_subplot(1, 2, 1), results)
+        _draw_conservative(figure.add_subplot(1, 2, 2), results)
         return figure
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say which problem this is, and how the bounds were evaluated."""
-        given = _given(self._rounds(order), tight=False)
+        given = _given(self._rounds(options), tight=False)
         return [
             f"forecast with the {BASELINE}rd best action for a baseline, α = {ALPHA}, δ = {DELTA}: "
             f"M = {given.agents}, d = {given.dim}, r_b from {given.reward_low:.3g} to "
@@ -127,7 +127,7 @@ def _told(*, tight: bool) -> dict[str, Any]:
 
 def _given(horizon: int, *, tight: bool) -> theory.Setting:
     told = _told(tight=tight)
-    return setting_of(_problem().build(WORLD), told, horizon=horizon, alpha=ALPHA, delta=DELTA)
+    return bound_setting(_problem().build(WORLD), told, horizon=horizon, alpha=ALPHA, delta=DELTA)
 
 
 def _allowed(given: theory.Setting) -> float:
@@ -135,37 +135,37 @@ def _allowed(given: theory.Setting) -> float:
     return given.agents * given.level
 
 
-def _regret(shown: Shown) -> Floats:
+def _regret(result: RunResult) -> Floats:
     """Return (trials, P): regret of all agents so far."""
-    agents = shown.series.regret.shape[1]
-    total: Floats = agents * shown.series.curves["regret"].mean(axis=2)
+    agents = result.series.regret.shape[1]
+    total: Floats = agents * result.series.curves["regret"].mean(axis=2)
     return total
 
 
-def _together(shown: Shown) -> Floats:
+def _together(result: RunResult) -> Floats:
     """Return (P,): regret of all agents so far, mean over trials."""
-    mean: Floats = _regret(shown).mean(axis=0)
+    mean: Floats = _regret(result).mean(axis=0)
     return mean
 
 
-def _conservative(shown: Shown) -> Floats:
+def _conservative(result: RunResult) -> Floats:
     """Return (trials, P): conservative rounds so far, mean over agents."""
-    mean: Floats = shown.series.curves["conservative"].mean(axis=2)
+    mean: Floats = result.series.curves["conservative"].mean(axis=2)
     return mean
 
 
-def _careful(shown: Shown) -> Floats:
+def _careful(result: RunResult) -> Floats:
     """Return (P,): conservative rounds so far, mean over agents and trials."""
-    mean: Floats = _conservative(shown).mean(axis=0)
+    mean: Floats = _conservative(result).mean(axis=0)
     return mean
 
 
 def _over(
-    given: theory.Setting, shown: Shown, bound: Callable[[theory.Setting, float], theory.Bound]
+    given: theory.Setting, result: RunResult, bound: Callable[[theory.Setting, float], theory.Bound]
 ) -> Floats:
     """Return (trials, P): a bound at T = t and each trial's conservative rounds by then."""
-    at = [replace(given, horizon=int(t)) for t in shown.rounds]
-    counts = np.minimum(_conservative(shown), shown.rounds)
+    at = [replace(given, horizon=int(t)) for t in result.rounds]
+    counts = np.minimum(_conservative(result), result.rounds)
     return np.array(
         [[bound(g, float(n)).value for g, n in zip(at, row, strict=True)] for row in counts]
     )
@@ -207,16 +207,16 @@ def _useful_from(given: theory.Setting) -> float:
     return float(high)
 
 
-def _regret_claims(found: Findings) -> list[Claim]:
+def _regret_claims(results: RunResults) -> list[Claim]:
     claims = []
-    last = int(next(iter(found.values())).rounds[-1])
+    last = int(next(iter(results.values())).rounds[-1])
     for label, tight, name, bound in (
         (TOLD, True, "prop1-statement", _statement),
         (TOLD, True, "prop1-proof", _proof),
         (FREE, False, "ECC", _free),
     ):
-        given, shown = _given(last, tight=tight), found[label]
-        measured, limit = _regret(shown), _over(given, shown, bound)
+        given, result = _given(last, tight=tight), results[label]
+        measured, limit = _regret(result), _over(given, result, bound)
         above = int((measured > limit).any(axis=1).sum())
         holds, told = _counted(above, len(measured), _allowed(given))
         times = float((limit[:, -1] / np.maximum(measured[:, -1], 1e-9)).min())
@@ -231,9 +231,9 @@ def _regret_claims(found: Findings) -> list[Claim]:
             )
         )
     given = _given(last, tight=True)
-    limit = _over(given, found[TOLD], _statement).mean(axis=0)
-    most = given.agents * found[TOLD].rounds
-    start, idle = _useful_from(given), judge.never_left(found[TOLD])
+    limit = _over(given, results[TOLD], _statement).mean(axis=0)
+    most = given.agents * results[TOLD].rounds
+    start, idle = _useful_from(given), judge.never_left(results[TOLD])
     claims.append(
         Claim(
             "bounds-says-something",
@@ -265,13 +265,13 @@ def _where(bounds: Sequence[theory.Bound]) -> str:
     )
 
 
-def _t1(found: Findings) -> Claim:
-    shown = found[TOLD]
-    last = int(shown.rounds[-1])
+def _t1(results: RunResults) -> Claim:
+    result = results[TOLD]
+    last = int(result.rounds[-1])
     given = _given(last, tight=True)
-    bounds = _theorem(given, shown.rounds.tolist())
+    bounds = _theorem(given, result.rounds.tolist())
     met = np.array([bound.holds for bound in bounds])
-    above = _regret(shown) > np.array([bound.value for bound in bounds])
+    above = _regret(result) > np.array([bound.value for bound in bounds])
     bad = int((above & met).any(axis=1).sum())
     holds, counted = _counted(bad, len(above), _allowed(given))
     if not met.any():
@@ -288,15 +288,15 @@ def _t1(found: Findings) -> Claim:
     )
 
 
-def _l7(shown: Shown, *, tight: bool) -> Claim:
-    last = int(shown.rounds[-1])
+def _l7(result: RunResult, *, tight: bool) -> Claim:
+    last = int(result.rounds[-1])
     given = _given(last, tight=tight)
     low, high = theory.L7_lower(given), theory.L7_upper(given)
-    counts = judge.per_trial(shown, "conservative")
+    counts = judge.per_trial(result, "conservative")
     inside = bool(low.value <= counts.min() and counts.max() <= high.value)
     return Claim(
         "bounds-L7" + ("-told" if tight else ""),
-        f"The conservative rounds of {shown.run.label} lie between the bounds of L7",
+        f"The conservative rounds of {result.run.label} lie between the bounds of L7",
         inside,
         f"{number(float(counts.mean()))} of {last:,} rounds per agent; L7: at least "
         f"{_told_number(low.value)}, at most {_told_number(high.value)}; its condition is "
@@ -304,10 +304,10 @@ def _l7(shown: Shown, *, tight: bool) -> Claim:
     )
 
 
-def _l5(shown: Shown) -> Claim:
-    last = int(shown.rounds[-1])
+def _l5(result: RunResult) -> Claim:
+    last = int(result.rounds[-1])
     given = _given(last, tight=True)
-    bound = theory.L5(given, conservative=min(float(_careful(shown)[-1]), last))
+    bound = theory.L5(given, conservative=min(float(_careful(result)[-1]), last))
     return Claim(
         "bounds-L5",
         "L5 says more about λ_min(V) than its trace does",
@@ -316,13 +316,13 @@ def _l5(shown: Shown) -> Claim:
     )
 
 
-def _earliest(found: Findings) -> Claim:
+def _earliest(results: RunResults) -> Claim:
     verdicts, told = [], []
     for label, tight in ((DECLARED, False), (TOLD, True)):
-        shown = found[label]
-        last = int(shown.rounds[-1])
+        result = results[label]
+        last = int(result.rounds[-1])
         first = theory.L2(_given(last, tight=tight)).terms["earliest round"]
-        least = float(shown.series.conservative.min())
+        least = float(result.series.conservative.min())
         verdicts.append(least >= min(math.floor(first) - 1, last))
         told.append(f"{label}: not before round {number(first)}, was {number(least)}")
     return Claim(
@@ -337,26 +337,26 @@ def _told_number(value: float) -> str:
     return "not a number" if math.isnan(value) else number(value)
 
 
-def _measured(found: Findings, of: Callable[[Shown], Floats]) -> list[Line]:
+def _measured(results: RunResults, of: Callable[[RunResult], Floats]) -> list[Line]:
     """Return what was measured, with its 95 % interval over trials; who has none is left out."""
     lines = []
-    for label, look in looks_of(found, LOOKS).items():
-        samples, rounds = of(found[label]), found[label].rounds.astype(float)
+    for label, look in looks_of(results, LOOKS).items():
+        samples, rounds = of(results[label]), results[label].rounds.astype(float)
         if samples.any():
             half = interval_half_width(samples)
             lines.append(Line(label, rounds, samples.mean(axis=0), half, look=look))
     return lines
 
 
-def _draw_regret(axes: Axes, found: Findings) -> None:
-    rounds = found[TOLD].rounds.astype(float)
+def _draw_regret(axes: Axes, results: RunResults) -> None:
+    rounds = results[TOLD].rounds.astype(float)
     given, declared = (_given(int(rounds[-1]), tight=tight) for tight in (True, False))
-    theorem = _theorem(given, found[TOLD].rounds.tolist())
-    lines = _measured(found, _regret)
+    theorem = _theorem(given, results[TOLD].rounds.tolist())
+    lines = _measured(results, _regret)
     for label, values in (
-        ("prop1, statement", _over(given, found[TOLD], _statement).mean(axis=0)),
-        ("prop1, proof", _over(given, found[TOLD], _proof).mean(axis=0)),
-        ("ECC, no constraint", _over(declared, found[FREE], _free)[0]),
+        ("prop1, statement", _over(given, results[TOLD], _statement).mean(axis=0)),
+        ("prop1, proof", _over(given, results[TOLD], _proof).mean(axis=0)),
+        ("ECC, no constraint", _over(declared, results[FREE], _free)[0]),
         ("T1", np.array([bound.value for bound in theorem])),
         ("M t, true of everything", given.agents * rounds),
     ):
@@ -365,9 +365,9 @@ def _draw_regret(axes: Axes, found: Findings) -> None:
     _finish(axes, "Regret of all agents so far", _where(theorem))
 
 
-def _draw_conservative(axes: Axes, found: Findings) -> None:
-    rounds = found[TOLD].rounds.astype(float)
-    lines = _measured(found, _conservative)
+def _draw_conservative(axes: Axes, results: RunResults) -> None:
+    rounds = results[TOLD].rounds.astype(float)
+    lines = _measured(results, _conservative)
     met = False
     for label, tight in ((DECLARED, False), (TOLD, True)):
         given = _given(int(rounds[-1]), tight=tight)

@@ -12,10 +12,10 @@ from guardband import theory
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.kernels.types import Floats
 from guardband.lab import plots
+from guardband.lab.candidates import with_extra
 from guardband.lab.counts import growth, misfit
-from guardband.lab.entrants import joined
 from guardband.lab.loglog import Line, draw_lines, looks_of
-from guardband.lab.panel import Claim, Findings, Order, Run, Shown
+from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.problems import GaussianNoise, World
 from guardband.problems.world import rank_baseline
 from guardband.report.words import number, percent
@@ -102,7 +102,7 @@ class PanelCommunication:
     source: str = "T1"
     trials: int = 4
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return every algorithm at every size."""
         return [
             Run(
@@ -110,48 +110,48 @@ class PanelCommunication:
                 problem=Ball(agents=point.M, features=point.d),
                 algorithm=algorithm,
                 rounds=point.T,
-                trials=order.trials(self.trials),
-                seed=order.seed,
+                trials=options.trials(self.trials),
+                seed=options.seed,
                 alpha=ALPHA,
             )
-            for point in _sizes(order)
-            for who, algorithm in _entrants(order).items()
+            for point in _sizes(options)
+            for who, algorithm in _algorithms(options).items()
         ]
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge the bound on poolings, the count of numbers, and the exponents."""
         return [
-            _within(found),
-            _counted(found),
+            _within(results),
+            _counted(results),
             *(
-                _exponent(_along(order, found, who, over), who, over)
-                for who in _entrants(order)
+                _exponent(_along(options, results, who, over), who, over)
+                for who in _algorithms(options)
                 for over in SWEEPS
             ),
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw the numbers sent in every sweep, with the bound and M^1.5 d^3."""
         figure = plots.new_figure(17.0, 5.6)
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
         for i, over in enumerate(SWEEPS):
             axes = figure.add_subplot(1, 3, i + 1)
-            lines = {who: _along(order, found, who, over) for who in _entrants(order)}
+            lines = {who: _along(options, results, who, over) for who in _algorithms(options)}
             _draw_sweep(axes, lines, over)
             fixed = _fixed(lines[PRINTED][0], over)
             axes.set_title(f"Numbers sent, by {over} ({fixed})", loc="left", fontsize=12)
             axes.set_xlabel(over, fontsize=11)
         return figure
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say which problem this is, and how long it ran."""
-        corner = _played(order, CORNER).T
+        corner = _played(options, CORNER).T
         return [
             f"Features are drawn from the positive part of the unit ball, {ACTIONS} actions in "
             f"{CONTEXTS} contexts that everybody sees; agent m > 0 lacks one feature. α = {ALPHA}, "
             f"R = {NOISE}.",
-            f"Sweeps over M run {_sweep_points(order, 'M')[0].T:,} rounds, over d "
-            f"{_sweep_points(order, 'd')[0].T:,}. M = {CORNER.M:,} with d = {CORNER.d} runs "
+            f"Sweeps over M run {_sweep_points(options, 'M')[0].T:,} rounds, over d "
+            f"{_sweep_points(options, 'd')[0].T:,}. M = {CORNER.M:,} with d = {CORNER.d} runs "
             f"{corner:,}, which is fewer than the {2 * int(np.ceil(CORNER.d * CORNER.M**0.5)):,} "
             "poolings of the bound: it is vacuous there. The scale 'smoke' leaves out the largest, "
             "and has one T for all sizes.",
@@ -163,7 +163,7 @@ class PanelCommunication:
         ]
 
 
-def _entrants(order: Order) -> dict[str, Algorithm]:
+def _algorithms(options: RunOptions) -> dict[str, Algorithm]:
     told: dict[str, Any] = {"alpha": ALPHA, "noise": NOISE, "theta_bound": 1.0, "spread": 0.0}
     own = {
         PRINTED: ALGORITHMS["disc-ucb"].informed(told),
@@ -171,25 +171,25 @@ def _entrants(order: Order) -> dict[str, Algorithm]:
         GUARD: ALGORITHMS["guard-ucb"].informed(told),
     }
     facts = Ball(agents=3, features=2).build(0).facts(POINTS["T"][0].T)
-    return joined(own, order.extra, told, facts)
+    return with_extra(own, options.extra, told, facts)
 
 
-def _played(order: Order, point: Point) -> Point:
+def _played(options: RunOptions, point: Point) -> Point:
     """Return the size that is played at a scale: T is what the agents are told, and play."""
-    return point._replace(T=order.rounds(point.T))
+    return point._replace(T=options.rounds(point.T))
 
 
-def _sweep_points(order: Order, over: str) -> list[Point]:
+def _sweep_points(options: RunOptions, over: str) -> list[Point]:
     """Return the sizes of a sweep; where several become one, it is there once."""
-    played = dict.fromkeys(_played(order, point) for point in POINTS[over])
-    return [point for point in played if order.scale != "smoke" or point.M * point.d <= SMALL]
+    played = dict.fromkeys(_played(options, point) for point in POINTS[over])
+    return [point for point in played if options.scale != "smoke" or point.M * point.d <= SMALL]
 
 
-def _sizes(order: Order) -> list[Point]:
+def _sizes(options: RunOptions) -> list[Point]:
     """Return all sizes, each once."""
-    corner = [] if order.scale == "smoke" else [_played(order, CORNER)]
+    corner = [] if options.scale == "smoke" else [_played(options, CORNER)]
     return list(
-        dict.fromkeys([*(p for over in SWEEPS for p in _sweep_points(order, over)), *corner])
+        dict.fromkeys([*(p for over in SWEEPS for p in _sweep_points(options, over)), *corner])
     )
 
 
@@ -197,28 +197,28 @@ def _label(who: str, point: Point) -> str:
     return f"{who}, T = {point.T:,}, M = {point.M:,}, d = {point.d}"
 
 
-def _size_of(shown: Shown) -> Point:
+def _size_of(result: RunResult) -> Point:
     """Return T, M and d of a run."""
-    problem = shown.run.problem
+    problem = result.run.problem
     assert isinstance(problem, Ball)
-    return Point(shown.run.rounds, problem.agents, problem.features)
+    return Point(result.run.rounds, problem.agents, problem.features)
 
 
-def _setting(shown: Shown) -> theory.Setting:
-    T, M, d = _size_of(shown)
+def _setting(result: RunResult) -> theory.Setting:
+    T, M, d = _size_of(result)
     return theory.Setting(agents=M, horizon=T, dim=d, alpha=ALPHA, reward_low=0.1, noise=NOISE)
 
 
-def _within(found: Findings) -> Claim:
+def _within(results: RunResults) -> Claim:
     worst, broken, vacuous, counted = 0.0, 0, 0, 0
-    for shown in found.values():
-        if not shown.series.algorithm.startswith("disc-ucb"):
+    for result in results.values():
+        if not result.series.algorithm.startswith("disc-ucb"):
             continue
-        bound = theory.epochs(_setting(shown))
+        bound = theory.epochs(_setting(result))
         counted += 1
         vacuous += bound.vacuous
-        broken += int(shown.series.sync_rounds.max() > bound.value)
-        worst = max(worst, float(shown.series.sync_rounds.max()) / bound.value)
+        broken += int(result.series.sync_rounds.max() > bound.value)
+        worst = max(worst, float(result.series.sync_rounds.max()) / bound.value)
     return Claim(
         "communication-epochs",
         "DiSC-UCB never pools more often than 2 ceil(sqrt(T R / B)) times",
@@ -228,13 +228,13 @@ def _within(found: Findings) -> Claim:
     )
 
 
-def _counted(found: Findings) -> Claim:
-    wrong, runs = 0, [shown for shown in found.values() if shown.series.algorithm in COUNTED]
-    for shown in runs:
-        _, M, d = _size_of(shown)
-        extra = 2 if shown.series.algorithm.startswith("guard") else 0
+def _counted(results: RunResults) -> Claim:
+    wrong, runs = 0, [result for result in results.values() if result.series.algorithm in COUNTED]
+    for result in runs:
+        _, M, d = _size_of(result)
+        extra = 2 if result.series.algorithm.startswith("guard") else 0
         each = 2 * M * (d * (d + 1) // 2 + d + extra)
-        wrong += int((shown.series.numbers_sent != shown.series.sync_rounds * each).any())
+        wrong += int((result.series.numbers_sent != result.series.sync_rounds * each).any())
     return Claim(
         "communication-counted",
         "Every pooling of DiSC-UCB sends 2M (d(d+1)/2 + d) numbers; of Guard-UCB, two more per "
@@ -244,21 +244,21 @@ def _counted(found: Findings) -> Claim:
     )
 
 
-def _along(order: Order, found: Findings, who: str, over: str) -> list[Shown]:
+def _along(options: RunOptions, results: RunResults, who: str, over: str) -> list[RunResult]:
     """Return the runs of a sweep."""
-    return [found[_label(who, point)] for point in _sweep_points(order, over)]
+    return [results[_label(who, point)] for point in _sweep_points(options, over)]
 
 
-def _sweep(runs: Sequence[Shown], over: str) -> tuple[Floats, Floats, Floats]:
+def _sweep(runs: Sequence[RunResult], over: str) -> tuple[Floats, Floats, Floats]:
     """Return (n,) sizes, (trials, n) poolings and numbers sent."""
-    sizes = np.array([getattr(_size_of(shown), over) for shown in runs], float)
-    trials = min(shown.run.trials for shown in runs)
-    syncs = np.array([shown.series.sync_rounds[:trials] for shown in runs], float).T
-    sent = np.array([shown.series.numbers_sent[:trials] for shown in runs], float).T
+    sizes = np.array([getattr(_size_of(result), over) for result in runs], float)
+    trials = min(result.run.trials for result in runs)
+    syncs = np.array([result.series.sync_rounds[:trials] for result in runs], float).T
+    sent = np.array([result.series.numbers_sent[:trials] for result in runs], float).T
     return sizes, syncs, sent
 
 
-def _exponent(runs: Sequence[Shown], who: str, over: str) -> Claim:
+def _exponent(runs: Sequence[RunResult], who: str, over: str) -> Claim:
     sizes, syncs, sent = _sweep(runs, over)
     said = SAID[over]
     id = f"communication-{who}-{over}"
@@ -283,18 +283,18 @@ def _exponent(runs: Sequence[Shown], who: str, over: str) -> Claim:
     )
 
 
-def _fixed(first: Shown, over: str) -> str:
+def _fixed(first: RunResult, over: str) -> str:
     told = _size_of(first)._asdict()
     return ", ".join(f"{name} = {told[name]:,}" for name in SWEEPS if name != over)
 
 
-def _draw_sweep(axes: Any, found: Mapping[str, Sequence[Shown]], over: str) -> None:
+def _draw_sweep(axes: Any, results: Mapping[str, Sequence[RunResult]], over: str) -> None:
     lines = []
-    for who, look in looks_of(found, LOOKS).items():
-        sizes, _, sent = _sweep(found[who], over)
+    for who, look in looks_of(results, LOOKS).items():
+        sizes, _, sent = _sweep(results[who], over)
         lines.append(Line(who, sizes, sent.mean(axis=0), look=look))
-    runs = found[PRINTED]
-    bounds = [theory.communication(_setting(shown)) for shown in runs]
+    runs = results[PRINTED]
+    bounds = [theory.communication(_setting(result)) for result in runs]
     lines.append(Line("bound", sizes, np.array([b.value for b in bounds]), bound=True))
     order = np.array([b.terms["order"] for b in bounds])
     lines.append(Line("M^1.5 d^3", sizes, order, bound=True))

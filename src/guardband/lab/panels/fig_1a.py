@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from guardband.lab import judge
-from guardband.lab.kinds import Contest
-from guardband.lab.panel import Claim, Findings, Order
-from guardband.lab.settings import Row
+from guardband.lab.experiments import ExperimentConfig
+from guardband.lab.kinds import Comparison
+from guardband.lab.panel import Claim, RunOptions, RunResults
 
 __all__ = ["PANEL", "ROW"]
 
-ROW = Row(
+ROW = ExperimentConfig(
     problem="synthetic-a",
     agents=1,
     alpha=0.3,
@@ -28,18 +28,18 @@ ROW = Row(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel1a(Contest):
+class Panel1a(Comparison):
     """Regret of DiSC-UCB, a safe rival and a free one."""
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that DiSC-UCB has the largest regret."""
-        disc = self.found_as(found, "disc-ucb")
+        disc = self.result_of(results, "disc-ucb")
         return [
             judge.exceeds(
                 self._id(f"above-{name}"),
                 f"DiSC-UCB has more regret than {told}",
                 disc,
-                self.found_as(found, name),
+                self.result_of(results, name),
             )
             for name, told in (("sclts", "SCLTS"), ("dis-lin-ucb", "DisLinUCB"))
         ]
@@ -50,6 +50,6 @@ PANEL = Panel1a(
     title="What does safety cost one agent?",
     question="Is DiSC-UCB's regret above that of SCLTS and of DisLinUCB, which is not constrained?",
     source="fig:1",
-    row=ROW,
-    entrants=("disc-ucb", "sclts", "dis-lin-ucb"),
+    config=ROW,
+    algorithms=("disc-ucb", "sclts", "dis-lin-ucb"),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from guardband.lab import judge
 from guardband.lab.kinds import Violations
-from guardband.lab.panel import Claim, Findings, Order
+from guardband.lab.panel import Claim, RunOptions, RunResults
 from guardband.lab.panels import fig_1a
 
 __all__ = ["PANEL"]
@@ -20,10 +20,10 @@ __all__ = ["PANEL"]
 class Panel1b(Violations):
     """Violations of DiSC-UCB, a safe rival and a free one."""
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge DiSC-UCB = 0 <= SCLTS <= DisLinUCB."""
         disc, safe, free = (
-            self.found_as(found, name) for name in ("disc-ucb", "sclts", "dis-lin-ucb")
+            self.result_of(results, name) for name in ("disc-ucb", "sclts", "dis-lin-ucb")
         )
         return [
             judge.never(self._id("disc-ucb-zero"), "DiSC-UCB never falls below the floor", disc),
@@ -41,10 +41,10 @@ class Panel1b(Violations):
             ),
         ]
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Add what the notebooks draw."""
         drawn = "The notebooks' plot of Fig. 1b is not a count of violations; this one is."
-        return [drawn, *super().remarks(order)]
+        return [drawn, *super().remarks(options)]
 
 
 PANEL = Panel1b(
@@ -52,6 +52,6 @@ PANEL = Panel1b(
     title="Who falls below the floor?",
     question="Does DiSC-UCB never earn less than (1 − α) of the baseline, unlike its rivals?",
     source="fig:2",
-    row=fig_1a.ROW,
-    entrants=fig_1a.PANEL.entrants,
+    config=fig_1a.ROW,
+    algorithms=fig_1a.PANEL.algorithms,
 )

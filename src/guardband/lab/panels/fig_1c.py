@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from guardband.lab.kinds import Contest
-from guardband.lab.panel import Claim, Findings, Order
-from guardband.lab.settings import Row
+from guardband.lab.experiments import ExperimentConfig
+from guardband.lab.kinds import Comparison
+from guardband.lab.panel import Claim, RunOptions, RunResults
 
 __all__ = ["PANEL", "ROW"]
 
-ROW = Row(
+ROW = ExperimentConfig(
     problem="synthetic-b",
     agents=3,
     alpha=0.25,
@@ -31,10 +31,10 @@ ROW = Row(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel1c(Contest):
+class Panel1c(Comparison):
     """Regret of DiSC-UCB and of three free rivals."""
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge nothing: the text makes no claim about this picture."""
         return []
 
@@ -44,6 +44,6 @@ PANEL = Panel1c(
     title="What does safety cost three agents?",
     question="How does DiSC-UCB's regret compare with that of distributed rivals without a floor?",
     source="fig:1b",
-    row=ROW,
-    entrants=("disc-ucb", "dis-lin-ucb", "dis-lsb", "fed-pe-cd"),
+    config=ROW,
+    algorithms=("disc-ucb", "dis-lin-ucb", "dis-lsb", "fed-pe-cd"),
 )

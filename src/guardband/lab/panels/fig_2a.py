@@ -14,5 +14,5 @@ PANEL = Floor(
     title="Does every reward stay above the floor? (synthetic data)",
     question="Is each reward of DiSC-UCB at least (1 − α) of the baseline's, and do rewards rise?",
     source="fig:7",
-    row=replace(fig_1a.ROW, notebook={}),
+    config=replace(fig_1a.ROW, notebook={}),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardband.lab.experiments import ExperimentConfig
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import Row
 
 __all__ = ["PANEL"]
 
@@ -15,7 +15,7 @@ PANEL = Sweep(
     over="alpha",
     values=(0.1, 0.3, 0.5),
     guarded=(0.1, 0.3, 0.5),
-    row=Row(
+    config=ExperimentConfig(
         problem="synthetic-c",
         agents=3,
         alpha=0.3,

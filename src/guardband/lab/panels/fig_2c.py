@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardband.lab.experiments import ExperimentConfig
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import Row
 
 __all__ = ["PANEL"]
 
@@ -15,7 +15,7 @@ PANEL = Sweep(
     over="agents",
     values=(3, 5, 10),
     guarded=(3, 5, 10),
-    row=Row(
+    config=ExperimentConfig(
         problem="synthetic-c",
         agents=3,
         alpha=0.3,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from guardband.lab.experiments import MOVIELENS
 from guardband.lab.kinds import Floor
-from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -14,5 +14,5 @@ PANEL = Floor(
     title="Does every reward stay above the floor? (MovieLens)",
     question="Is each reward of DiSC-UCB at least (1 − α) of the baseline's, and do rewards rise?",
     source="fig:4",
-    row=replace(MOVIELENS, agents=1, ridge=0.1, notebook={"baseline": 30}),
+    config=replace(MOVIELENS, agents=1, ridge=0.1, notebook={"baseline": 30}),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from guardband.lab.experiments import MOVIELENS
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -17,5 +17,5 @@ PANEL = Sweep(
     over="alpha",
     values=(0.1, 0.3, 0.5),
     guarded=(0.1, 0.3, 0.5),
-    row=replace(MOVIELENS, rounds=600_000),
+    config=replace(MOVIELENS, rounds=600_000),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardband.lab.experiments import MOVIELENS
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -15,5 +15,5 @@ PANEL = Sweep(
     over="agents",
     values=(3, 5),
     guarded=(3, 5),
-    row=MOVIELENS,
+    config=MOVIELENS,
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardband.lab.experiments import LASTFM
 from guardband.lab.kinds import Floor
-from guardband.lab.settings import LASTFM
 
 __all__ = ["PANEL"]
 
@@ -12,5 +12,5 @@ PANEL = Floor(
     title="Does every reward stay above the floor? (LastFM)",
     question="Is each reward of DiSC-UCB at least (1 − α) of the baseline's, and do rewards rise?",
     source="fig:2_a",
-    row=LASTFM,
+    config=LASTFM,
 )

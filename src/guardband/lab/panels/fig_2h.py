@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from guardband.lab.experiments import LASTFM
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import LASTFM
 
 __all__ = ["PANEL"]
 
@@ -17,7 +17,7 @@ PANEL = Sweep(
     over="alpha",
     values=(0.7, 0.8, 0.9),
     guarded=(0.7,),
-    row=replace(
+    config=replace(
         LASTFM,
         agents=3,
         chosen=(

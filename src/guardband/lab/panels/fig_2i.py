@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from guardband.lab.experiments import LASTFM
 from guardband.lab.kinds import Sweep
-from guardband.lab.settings import LASTFM
 
 __all__ = ["PANEL"]
 
@@ -17,7 +17,7 @@ PANEL = Sweep(
     over="agents",
     values=(7, 10, 12),
     guarded=(7,),
-    row=replace(
+    config=replace(
         LASTFM,
         agents=7,
         rounds=1_800_000,

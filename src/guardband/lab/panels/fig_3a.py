@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from guardband.lab import judge, plots
-from guardband.lab.kinds import Contest
-from guardband.lab.panel import Claim, Findings, Order
-from guardband.lab.settings import Row
+from guardband.lab.experiments import ExperimentConfig
+from guardband.lab.kinds import Comparison
+from guardband.lab.panel import Claim, RunOptions, RunResults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,25 +18,25 @@ __all__ = ["PANEL", "Panel3a"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel3a(Contest):
+class Panel3a(Comparison):
     """Regret with a known and with an unknown baseline."""
 
-    entrants: tuple[str, ...] = ("disc-ucb", "disc-ucb-unknown")
+    algorithms: tuple[str, ...] = ("disc-ucb", "disc-ucb-unknown")
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that not knowing costs regret."""
         return [
             judge.exceeds(
                 self._id("unknown-costs"),
                 "DiSC-UCB-UB, which does not know the baseline's reward, has more regret",
-                self.found_as(found, "disc-ucb-unknown"),
-                self.found_as(found, "disc-ucb"),
+                self.result_of(results, "disc-ucb-unknown"),
+                self.result_of(results, "disc-ucb"),
             )
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw the regret, and its average over the rounds so far."""
-        return self._drawn(found, plots.regret(found), plots.average_regret(found))
+        return self._drawn(results, plots.regret(results), plots.average_regret(results))
 
 
 PANEL = Panel3a(
@@ -44,7 +44,7 @@ PANEL = Panel3a(
     title="What does not knowing the baseline cost? (synthetic data)",
     question="Has DiSC-UCB-UB, which does not know the baseline's reward, more regret?",
     source="fig:11",
-    row=Row(
+    config=ExperimentConfig(
         problem="synthetic-c",
         agents=1,
         alpha=0.5,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from guardband.lab import judge
-from guardband.lab.panel import Claim, Findings, Order
+from guardband.lab.experiments import MOVIELENS
+from guardband.lab.panel import Claim, RunOptions, RunResults
 from guardband.lab.panels.fig_3a import Panel3a
-from guardband.lab.settings import MOVIELENS
 
 __all__ = ["PANEL"]
 
@@ -19,11 +19,11 @@ BEND = 0.6  # of the rounds: "a decreasing trend after t = 6 x 10^5" of a millio
 class Panel3b(Panel3a):
     """The same as Fig. 3a; here the paper also sees the regret go down."""
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge also that DiSC-UCB's regret goes down late; slower growth is a claim of ours."""
-        disc = self.found_as(found, "disc-ucb")
+        disc = self.result_of(results, "disc-ucb")
         return [
-            *super().claims(order, found),
+            *super().claims(options, results),
             judge.sinking(
                 self._id("bends"),
                 "DiSC-UCB's regret goes down late (it is below 0 per round after 0.6 T, the "
@@ -45,5 +45,5 @@ PANEL = Panel3b(
     title="What does not knowing the baseline cost? (MovieLens)",
     question="Has DiSC-UCB-UB more regret, and does DiSC-UCB's regret go down late?",
     source="fig:9",
-    row=replace(MOVIELENS, agents=1, baseline=45, ridge=0.1, rounds=1_000_000),
+    config=replace(MOVIELENS, agents=1, baseline=45, ridge=0.1, rounds=1_000_000),
 )

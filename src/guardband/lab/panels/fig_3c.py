@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from guardband.lab import judge
+from guardband.lab.experiments import Experiment, ExperimentConfig, shown_name
 from guardband.lab.kinds import PaperPanel
-from guardband.lab.panel import Claim, Findings, Order, Run
-from guardband.lab.settings import Row, Setting, shown_name
+from guardband.lab.panel import Claim, Run, RunOptions, RunResults
 from guardband.problems import GaussianNoise, RewardNoise, StudentNoise, TwoPointNoise
 
 __all__ = ["LITTLE", "PANEL"]
@@ -21,33 +21,33 @@ QUIET = 1e-3  # the reward noise of the notebooks
 class Panel3c(PaperPanel):
     """DiSC-UCB under Student's t, a rare large gain, and the normal distribution."""
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return DiSC-UCB and Guard-UCB under each; the Gaussian last."""
         runs = []
-        for name in ("disc-ucb", "guard-ucb", *order.extra):
-            for told, setting in self._settings(order):
-                gate = {"gate": setting.gate} if name == "disc-ucb" else {}
-                algorithm = setting.make(name, **gate)
-                runs.append(setting.run(algorithm, f"{shown_name(algorithm.name)} ({told})"))
+        for name in ("disc-ucb", "guard-ucb", *options.extra):
+            for told, experiment in self._experiments(options):
+                gate = {"gate": experiment.gate} if name == "disc-ucb" else {}
+                algorithm = experiment.make(name, **gate)
+                runs.append(experiment.run(algorithm, f"{shown_name(algorithm.name)} ({told})"))
         return list({run.label: run for run in runs}.values())
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that it matters little which noise there is."""
         text = (
             "The noise models differ little in DiSC-UCB's regret (here: by 1 % of it; the paper's "
             "picture has 0.6)"
         )
-        return [judge.alike(self._id("alike"), text, list(found.values())[:3], LITTLE)]
+        return [judge.alike(self._id("alike"), text, list(results.values())[:3], LITTLE)]
 
-    def _settings(self, order: Order) -> Iterator[tuple[str, Setting]]:
-        std = 1.0 if order.printed else QUIET
+    def _experiments(self, options: RunOptions) -> Iterator[tuple[str, Experiment]]:
+        std = 1.0 if options.printed else QUIET
         models: dict[str, RewardNoise] = {
             "Student t": StudentNoise(std, df=3.0),
             "two-point": TwoPointNoise(std, gamma=0.5),
             "Gaussian": GaussianNoise(std),
         }
         for told, model in models.items():
-            yield told, replace(self.row, rewards=model).read(order)
+            yield told, replace(self.config, rewards=model).read(options)
 
 
 PANEL = Panel3c(
@@ -55,7 +55,7 @@ PANEL = Panel3c(
     title="Does the kind of noise matter?",
     question="Does DiSC-UCB's regret depend on the distribution of the reward noise?",
     source="compare_noise",
-    row=Row(
+    config=ExperimentConfig(
         problem="synthetic-b",
         agents=3,
         alpha=0.5,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from guardband.lab.experiments import LASTFM
 from guardband.lab.panels.fig_3a import Panel3a
-from guardband.lab.settings import LASTFM
 
 __all__ = ["PANEL"]
 
@@ -16,7 +16,7 @@ PANEL = Panel3a(
     source="",
     guards=("guard-ucb",),
     guard_trials=1,
-    row=replace(
+    config=replace(
         LASTFM,
         agents=6,
         alpha=0.9,

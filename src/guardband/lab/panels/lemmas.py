@@ -12,8 +12,8 @@ from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.kernels.types import Floats
 from guardband.lab import judge, plots
 from guardband.lab.counts import share_interval
-from guardband.lab.panel import Claim, Findings, Order, Run, Shown
-from guardband.lab.settings import shown_name
+from guardband.lab.experiments import shown_name
+from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.problems import NamedProblem, problem
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Case:
         """The problem itself."""
         return problem(self.kind, **self.settings)
 
-    def entrants(self) -> Iterator[Algorithm]:
+    def algorithms(self) -> Iterator[Algorithm]:
         """Yield the algorithms, told the true spread of noise and context: gates open."""
         made = self.problem
         noise = made.build(0).reward_noise.std
@@ -131,42 +131,42 @@ class PanelLemmas:
     source: str = "app:sup"
     trials: int = 50
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return three algorithms on every problem."""
         return [
             Run(
                 label=_label(case, algorithm.name),
                 problem=case.problem,
                 algorithm=algorithm,
-                rounds=_rounds(order, case),
-                trials=order.trials(self.trials),
-                seed=order.seed,
+                rounds=_rounds(options, case),
+                trials=options.trials(self.trials),
+                seed=options.seed,
                 alpha=case.alpha,
                 horizon=case.rounds,
             )
             for case in CASES
-            for algorithm in case.entrants()
+            for algorithm in case.algorithms()
         ]
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge every lemma where the theory applies, and the main ones where it does not."""
         inside = [case for case in CASES if not case.breaks]
-        claims = [_inside(lemma, inside, found) for lemma in LEMMAS]
+        claims = [_inside(lemma, inside, results) for lemma in LEMMAS]
         for case in CASES:
             for lemma in LEMMAS:
                 if case.breaks and lemma.algorithm != UNKNOWN and lemma.metric in TELLING:
-                    shown = found[_label(case, lemma.algorithm)]
+                    result = results[_label(case, lemma.algorithm)]
                     claims.append(
                         Claim(
                             f"lemmas-{lemma.id}-{case.name}".replace(" ", "-"),
                             f"{_name(lemma)}: {lemma.text}, although {case.breaks}",
-                            _holds(lemma, shown),
-                            _detail(lemma, shown),
+                            _holds(lemma, result),
+                            _detail(lemma, result),
                         )
                     )
         return claims
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw a table: a verdict and a count for every lemma and problem."""
         figure = plots.new_figure(14.4, 1.7 + 0.58 * len(LEMMAS))
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
@@ -175,19 +175,19 @@ class PanelLemmas:
         words = {True: "holds", False: "FAILS", None: "cannot be told"}
         for row, lemma in enumerate(LEMMAS):
             for column, case in enumerate(CASES):
-                shown = found[_label(case, lemma.algorithm)]
-                holds = _holds(lemma, shown)
+                result = results[_label(case, lemma.algorithm)]
+                holds = _holds(lemma, result)
                 shade[row, column] = {True: 0.0, None: 0.12, False: 0.42}[holds]
                 weight = "bold" if holds is False else "normal"
                 style: dict[str, Any] = {"ha": "center", "fontsize": 11, "fontweight": weight}
                 axes.text(column, row, words[holds], va="bottom", **style)
                 axes.text(
-                    column, row + 0.06, _count(lemma, shown), ha="center", va="top", fontsize=9
+                    column, row + 0.06, _count(lemma, result), ha="center", va="top", fontsize=9
                 )
         axes.imshow(shade, cmap="Greys", vmin=0, vmax=1, aspect="auto")
         heads = [
             f"{case.name}\n{case.problem.agents} agents\n"
-            f"{found[_label(case, KNOWN)].run.rounds:,} rounds"
+            f"{results[_label(case, KNOWN)].run.rounds:,} rounds"
             + ("\noutside the theory" if case.breaks else "")
             for case in CASES
         ]
@@ -206,7 +206,7 @@ class PanelLemmas:
         axes.tick_params(which="both", length=0)
         return figure
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say what algorithms were told, and what breaks an assumption."""
         return [
             "DiSC-UCB has the printed gate. It is told the true spread of noise and context "
@@ -224,9 +224,9 @@ class PanelLemmas:
         ]
 
 
-def _rounds(order: Order, case: Case) -> int:
+def _rounds(options: RunOptions, case: Case) -> int:
     """Return the horizon; "quick" saves trials only, because shorter runs open no gate."""
-    return order.rounds(case.rounds) if order.scale == "smoke" else case.rounds
+    return options.rounds(case.rounds) if options.scale == "smoke" else case.rounds
 
 
 def _label(case: Case, name: str) -> str:
@@ -238,87 +238,87 @@ def _name(lemma: Lemma) -> str:
     return shown_name(lemma.algorithm) if own else f"{lemma.id}, {shown_name(lemma.algorithm)}"
 
 
-def _inside(lemma: Lemma, cases: Sequence[Case], found: Findings) -> Claim:
-    shown = {case.name: found[_label(case, lemma.algorithm)] for case in cases}
+def _inside(lemma: Lemma, cases: Sequence[Case], results: RunResults) -> Claim:
+    result = {case.name: results[_label(case, lemma.algorithm)] for case in cases}
     return Claim(
         f"lemmas-{lemma.id}".replace(" ", "-"),
         f"{_name(lemma)}: {lemma.text}",
-        _together(lemma, list(shown.values())),
-        "; ".join(f"{name}: {_detail(lemma, each)}" for name, each in shown.items()),
+        _together(lemma, list(result.values())),
+        "; ".join(f"{name}: {_detail(lemma, each)}" for name, each in result.items()),
     )
 
 
-def _together(lemma: Lemma, runs: Sequence[Shown]) -> bool | None:
+def _together(lemma: Lemma, runs: Sequence[RunResult]) -> bool | None:
     """Judge one lemma on all problems but those where nobody ever came to where it speaks."""
-    told = [_holds(lemma, shown) for shown in runs if not _idle(lemma, shown)]
+    told = [_holds(lemma, result) for result in runs if not _idle(lemma, result)]
     return judge.together(told) if told else None
 
 
-def _holds(lemma: Lemma, shown: Shown) -> bool | None:
+def _holds(lemma: Lemma, result: RunResult) -> bool | None:
     """Judge one lemma on one problem: by counting, or by the share of trials in which it fails."""
-    bad, trials = _bad_trials(lemma, shown), len(shown.series.regret)
+    bad, trials = _bad_trials(lemma, result), len(result.series.regret)
     low, high = share_interval(bad, trials)
     if low > MISSES or (lemma.sure and bad > 0):
         return False
-    if _idle(lemma, shown) or not shown.run.full:
+    if _idle(lemma, result) or not result.run.full:
         return None  # what has not happened may still happen
     return True if lemma.sure or high <= MISSES else None
 
 
-def _detail(lemma: Lemma, shown: Shown) -> str:
-    bad, trials = _bad_trials(lemma, shown), len(shown.series.regret)
+def _detail(lemma: Lemma, result: RunResult) -> str:
+    bad, trials = _bad_trials(lemma, result), len(result.series.regret)
     low, high = share_interval(bad, trials)
-    detail = _count(lemma, shown)
-    if _idle(lemma, shown):
+    detail = _count(lemma, result)
+    if _idle(lemma, result):
         return detail
     if lemma.metric != "outside":
         detail += f" rounds, in {bad} of {trials} trials"
     return detail if lemma.sure else f"{detail} [{low:.2f}, {high:.2f}], allowed: {MISSES:g}"
 
 
-def _idle(lemma: Lemma, shown: Shown) -> bool:
+def _idle(lemma: Lemma, result: RunResult) -> bool:
     """Tell whether nothing happened that could break a lemma on what is behind the gate."""
-    return _behind(lemma) and _open_rounds(shown) == 0 and _bad_trials(lemma, shown) == 0
+    return _behind(lemma) and _open_rounds(result) == 0 and _bad_trials(lemma, result) == 0
 
 
 def _behind(lemma: Lemma) -> bool:
     return lemma.algorithm != GUARD and lemma.metric != "outside" and not lemma.sure
 
 
-def _counts(lemma: Lemma, shown: Shown) -> Floats:
+def _counts(lemma: Lemma, result: RunResult) -> Floats:
     """Return (trials, M): in how many rounds it failed."""
-    totals = shown.series.totals
+    totals = result.series.totals
     return totals[lemma.metric] - totals[lemma.less] if lemma.less else totals[lemma.metric]
 
 
-def _bad_trials(lemma: Lemma, shown: Shown) -> int:
-    return int((_counts(lemma, shown).sum(axis=1) > 0).sum())
+def _bad_trials(lemma: Lemma, result: RunResult) -> int:
+    return int((_counts(lemma, result).sum(axis=1) > 0).sum())
 
 
-def _count(lemma: Lemma, shown: Shown) -> str:
-    counts = _counts(lemma, shown)
+def _count(lemma: Lemma, result: RunResult) -> str:
+    counts = _counts(lemma, result)
     if lemma.metric == "outside":
-        return f"left in {_bad_trials(lemma, shown)} of {len(counts)} trials"
-    if _idle(lemma, shown):
+        return f"left in {_bad_trials(lemma, result)} of {len(counts)} trials"
+    if _idle(lemma, result):
         return "the gate never opened"
-    whole = counts.size * shown.run.rounds
-    home = int(shown.series.conservative.sum())
+    whole = counts.size * result.run.rounds
+    home = int(result.series.conservative.sum())
     if lemma.sure or lemma.less:
         whole = home if lemma.sure else whole - home
     elif _behind(lemma):
-        whole = round(_open_rounds(shown) * counts.size)
+        whole = round(_open_rounds(result) * counts.size)
     many = f"{whole / 1e6:.3g} million" if whole >= 1e6 else f"{whole:,}"
     return f"{counts.sum():,.0f} of {many}"
 
 
-def _open_rounds(shown: Shown) -> float:
+def _open_rounds(result: RunResult) -> float:
     """Return in how many rounds per agent the gate was open, at most.
 
     A conservative round has a closed gate, or an empty set, which lacks x* too.
     """
-    totals = shown.series.totals
+    totals = result.series.totals
     closed = totals["conservative"] - totals["optimum_pruned"]
-    return float(np.maximum(shown.run.rounds - closed, 0).mean())
+    return float(np.maximum(result.run.rounds - closed, 0).mean())
 
 
 PANEL = PanelLemmas()

@@ -11,10 +11,10 @@ import numpy as np
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.kernels.types import Floats
 from guardband.lab import judge, plots
+from guardband.lab.candidates import with_extra
 from guardband.lab.counts import growth
-from guardband.lab.entrants import joined
 from guardband.lab.loglog import Line, draw_lines, log_interval, looks_of
-from guardband.lab.panel import Claim, Findings, Order, Run
+from guardband.lab.panel import Claim, Run, RunOptions, RunResults
 from guardband.problems import problem
 from guardband.report.words import number
 
@@ -42,59 +42,59 @@ class PanelSeparate:
     rounds: int = 10_000
     trials: int = 6
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return every algorithm, sharing and not, for every number of agents."""
         return [
             Run(
                 label=_label(who, M, share=share),
                 problem=problem("forecast", agents=M, baseline=BASELINE),
                 algorithm=_sharing(algorithm, share=share),
-                rounds=order.rounds(self.rounds),
-                trials=order.trials(self.trials),
-                seed=order.seed,
+                rounds=options.rounds(self.rounds),
+                trials=options.trials(self.trials),
+                seed=options.seed,
                 alpha=ALPHA,
                 horizon=self.rounds,
             )
             for M in FLEETS
-            for who, algorithm in _entrants(order).items()
+            for who, algorithm in _algorithms(options).items()
             for share in (True, False)
         ]
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that sharing lowers regret, and how its worth grows with M."""
         most = FLEETS[-1]
         gains = [
             judge.exceeds(
                 f"separate-{_id(who)}",
                 f"{most} separate learners of {who} have more regret than {most} that share",
-                found[_label(who, most, share=False)],
-                found[_label(who, most, share=True)],
+                results[_label(who, most, share=False)],
+                results[_label(who, most, share=True)],
                 "regret_expected",
             )
-            for who in _entrants(order)
+            for who in _algorithms(options)
         ]
-        return [*gains, *(_power(found, who) for who in _entrants(order))]
+        return [*gains, *(_power(results, who) for who in _algorithms(options))]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw regret per agent by M, sharing and not, and their ratio."""
         figure = plots.new_figure(15.0, 5.8)
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
         axes = figure.add_subplot(1, 2, 1)
-        _draw_regret(axes, found, list(_entrants(order)))
-        shown = next(iter(found.values()))
+        _draw_regret(axes, results, list(_algorithms(options)))
+        result = next(iter(results.values()))
         axes.set_title(
-            f"Regret per agent, {shown.run.rounds:,} rounds, {shown.run.trials} trials",
+            f"Regret per agent, {result.run.rounds:,} rounds, {result.run.trials} trials",
             loc="left",
             fontsize=13,
         )
         other = figure.add_subplot(1, 2, 2)
-        _draw_ratio(other, found, list(_entrants(order)))
+        _draw_ratio(other, results, list(_algorithms(options)))
         other.set_title("Regret of separate learners / sharing", loc="left", fontsize=13)
         for each in (axes, other):
             each.set_xlabel("agents, M", fontsize=11)
         return figure
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say which problem this is, and which gates open."""
         return [
             f"forecast, the {BASELINE}rd best action for a baseline, α = {ALPHA}. All agents act "
@@ -109,7 +109,7 @@ class PanelSeparate:
         ]
 
 
-def _entrants(order: Order) -> dict[str, Algorithm]:
+def _algorithms(options: RunOptions) -> dict[str, Algorithm]:
     task = problem("forecast", baseline=BASELINE)
     told: dict[str, Any] = {**task.assumptions(), "alpha": ALPHA}
     own = {
@@ -118,8 +118,8 @@ def _entrants(order: Order) -> dict[str, Algorithm]:
         FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
         GUARD: ALGORITHMS["guard-ucb"].informed(told),
     }
-    both = [name for name in order.extra if hasattr(ALGORITHMS[name].make(), "share")]
-    return joined(own, both, told, task.build(0).facts(1))
+    both = [name for name in options.extra if hasattr(ALGORITHMS[name].make(), "share")]
+    return with_extra(own, both, told, task.build(0).facts(1))
 
 
 def _sharing(algorithm: Any, *, share: bool) -> Algorithm:
@@ -135,18 +135,20 @@ def _id(who: str) -> str:
     return who.lower().replace(",", "").replace(" ", "-")
 
 
-def _regret(found: Findings, who: str, *, share: bool) -> Floats:
+def _regret(results: RunResults, who: str, *, share: bool) -> Floats:
     """Return (trials, fleets): regret per agent, above 0."""
-    sums = [judge.per_trial(found[_label(who, M, share=share)], "regret_expected") for M in FLEETS]
+    sums = [
+        judge.per_trial(results[_label(who, M, share=share)], "regret_expected") for M in FLEETS
+    ]
     return np.maximum(np.array(sums).T, 1e-9)
 
 
-def _ratio(found: Findings, who: str) -> Floats:
-    return _regret(found, who, share=False) / _regret(found, who, share=True)
+def _ratio(results: RunResults, who: str) -> Floats:
+    return _regret(results, who, share=False) / _regret(results, who, share=True)
 
 
-def _power(found: Findings, who: str) -> Claim:
-    ratios = _ratio(found, who)
+def _power(results: RunResults, who: str) -> Claim:
+    ratios = _ratio(results, who)
     typical, _ = log_interval(ratios)
     power, low, high = growth(np.array(FLEETS, float), ratios)
     return Claim(
@@ -160,11 +162,11 @@ def _power(found: Findings, who: str) -> Claim:
     )
 
 
-def _draw_regret(axes: Axes, found: Findings, names: Sequence[str]) -> None:
+def _draw_regret(axes: Axes, results: RunResults, names: Sequence[str]) -> None:
     sizes, lines = np.array(FLEETS, float), []
     for share in (True, False):
         for who, look in looks_of(names, LOOKS).items():
-            mean, span = log_interval(_regret(found, who, share=share))
+            mean, span = log_interval(_regret(results, who, share=share))
             words = "sharing" if share else "separate"
             lines.append(
                 Line(f"{who}, {words}", sizes, mean, look=look, dashed=not share, span=span)
@@ -172,11 +174,11 @@ def _draw_regret(axes: Axes, found: Findings, names: Sequence[str]) -> None:
     draw_lines(axes, lines, at=FLEETS)
 
 
-def _draw_ratio(axes: Axes, found: Findings, names: Sequence[str]) -> None:
+def _draw_ratio(axes: Axes, results: RunResults, names: Sequence[str]) -> None:
     sizes = np.array(FLEETS, float)
     lines = []
     for who, look in looks_of(names, LOOKS).items():
-        mean, span = log_interval(_ratio(found, who))
+        mean, span = log_interval(_ratio(results, who))
         lines.append(Line(who, sizes, mean, look=look, span=span))
     lines.append(Line("root of M", sizes, np.sqrt(sizes), bound=True))
     draw_lines(axes, lines, at=FLEETS)

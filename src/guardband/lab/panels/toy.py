@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guardband.lab import plots
-from guardband.lab.panel import Claim, Findings, Order, Run
+from guardband.lab.panel import Claim, Run, RunOptions, RunResults
 from guardband.problems import SafeSets, Toy, toy_safe_sets
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ class PanelToy:
     question: str = "Which actions of the toy example keep the floor, in c and in c'?"
     source: str = "sec:rel"
 
-    def runs(self, order: Order) -> Sequence[Run]:
+    def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return nothing: the sets follow from the matrices."""
         return []
 
-    def claims(self, order: Order, found: Findings) -> Sequence[Claim]:
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge the two sets for a small alpha, and for every alpha."""
         small = toy_safe_sets(SMALL)
         as_stated = [alpha for alpha in GRID if toy_safe_sets(alpha) == STATED]
@@ -65,24 +65,24 @@ class PanelToy:
             ),
         ]
 
-    def draw(self, order: Order, found: Findings) -> Figure:
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw which action is safe at which alpha, in both contexts."""
         world = Toy(agents=1).build(0)
         figure = plots.new_figure(13.0, 3.6)
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=15)
-        for place, (told, rewards) in enumerate(
+        for column, (told, rewards) in enumerate(
             (
                 ("in the true context c", world.realised[0, 0]),
                 ("in the expected context c'", world.expected[0, 0]),
             )
         ):
-            axes = figure.add_subplot(1, 2, place + 1)
-            safe = np.array([[a in toy_safe_sets(x)[place] for x in ALPHAS] for a in ACTIONS])
+            axes = figure.add_subplot(1, 2, column + 1)
+            safe = np.array([[a in toy_safe_sets(x)[column] for x in ALPHAS] for a in ACTIONS])
             _matrix(axes, safe, [float(reward) for reward in rewards])
             axes.set_title(f"Safe actions {told}", loc="left", fontsize=12)
         return figure
 
-    def remarks(self, order: Order) -> Sequence[str]:
+    def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say whose matrices these are."""
         return [
             "The matrices and θ = (1, 2) are the paper's, first agent, baseline x; both columns "

@@ -9,31 +9,33 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter
 
 from guardband.lab.loglog import MARKERS
-from guardband.lab.panel import Shown
+from guardband.lab.panel import RunResult
 from guardband.sim.plots import COLOURS, FAINT, GREY
 from guardband.sim.stats import mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["dots_of", "table_of"]
+__all__ = ["draw_dots", "draw_table"]
 
-Cells = Mapping[tuple[str, str], Shown]  # by problem and algorithm; "baseline" is everywhere
+Cells = Mapping[tuple[str, str], RunResult]  # by problem and algorithm; "baseline" is everywhere
 
 
-def table_of(axes: Axes, cells: Cells, rows: Mapping[str, str], columns: Mapping[str, str]) -> None:
+def draw_table(
+    axes: Axes, cells: Cells, rows: Mapping[str, str], columns: Mapping[str, str]
+) -> None:
     """Write regret in shares of the baseline's, violations below it; dark: as much or more.
 
     Rows are problems, columns are algorithms, each with the words to show.
     """
     shade = np.full((len(rows), len(columns)), np.nan)
-    for row, place in enumerate(rows):
-        base = _base(cells, place)
+    for row, problem in enumerate(rows):
+        base = _base(cells, problem)
         for column, name in enumerate(columns):
-            if (place, name) not in cells:
+            if (problem, name) not in cells:
                 axes.text(column, row, "–", ha="center", va="center", color="#999999")
                 continue
-            series = cells[place, name].series
+            series = cells[problem, name].series
             ratio, low = series.regret_expected.mean() / base, series.violations_expected.mean()
             shade[row, column] = np.clip((np.log10(max(ratio, 1e-9)) + 3) / 3, 0, 1)
             dark = shade[row, column] > 0.7
@@ -57,7 +59,7 @@ def table_of(axes: Axes, cells: Cells, rows: Mapping[str, str], columns: Mapping
     axes.spines[:].set_visible(False)
 
 
-def dots_of(
+def draw_dots(
     axes: Axes, cells: Cells, rows: Mapping[str, str], looks: Mapping[str, tuple[str, int]]
 ) -> None:
     """Draw the same on a logarithmic axis, with the 95 % interval over trials.
@@ -66,11 +68,11 @@ def dots_of(
     colour and marker it has.
     """
     spans = []
-    for row, place in enumerate(rows):
-        base = _base(cells, place)
+    for row, problem in enumerate(rows):
+        base = _base(cells, problem)
         for i, (name, (_, look)) in enumerate(looks.items()):
-            if (place, name) in cells:
-                regret = cells[place, name].series.regret_expected.mean(axis=1)
+            if (problem, name) in cells:
+                regret = cells[problem, name].series.regret_expected.mean(axis=1)
                 ends = [value / base for value in mean_interval(regret)]
                 spans.append((ends, row + 0.8 * ((i + 0.5) / len(looks) - 0.5), look))
     left = 0.7 * min((ends[0] for ends, _, _ in spans if ends[0] > 0), default=1e-3)
@@ -96,8 +98,8 @@ def dots_of(
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=11)
 
 
-def _base(cells: Cells, place: str) -> float:
-    return float(cells[place, "baseline"].series.regret_expected.mean())
+def _base(cells: Cells, problem: str) -> float:
+    return float(cells[problem, "baseline"].series.regret_expected.mean())
 
 
 def _ratio(value: float) -> str:

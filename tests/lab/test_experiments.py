@@ -8,9 +8,9 @@ import pytest
 from lab.handmade import smoke
 
 from guardband.algorithms import ALGORITHMS, DiscUCB, GuardUCB
-from guardband.lab.panel import Order
+from guardband.lab.experiments import remarks_of, shown_name
+from guardband.lab.panel import RunOptions
 from guardband.lab.panels import PANELS
-from guardband.lab.settings import remarks_of, shown_name
 
 # panel: problem, M, K, C, alpha, rank, lambda, R, std of psi - phi, rounds; printed, notebook.
 # Printed noise is a variance; the notebooks' baseline of index b is the action of rank b + 1.
@@ -104,14 +104,14 @@ TRIALS = {
 @pytest.mark.parametrize("column", [0, 1], ids=["printed", "notebook"])
 @pytest.mark.parametrize("name", TABLE)
 def test_what_every_panel_runs(name, column):
-    order = Order(scale="paper", settings=("printed", "notebook")[column])
-    run = PANELS[name].runs(order)[0]
+    options = RunOptions(scale="paper", settings=("printed", "notebook")[column])
+    run = PANELS[name].runs(options)[0]
     problem, disc = run.problem, run.algorithm
     assert isinstance(disc, DiscUCB)
     sizes = problem.sizes
-    found = (problem.name, sizes["agents"], sizes["actions"], sizes["contexts"], run.alpha)
-    found += (problem.baseline, disc.ridge, disc.noise, problem.psi_noise, run.rounds)
-    assert found == pytest.approx(TABLE[name][column]) or found == TABLE[name][column]
+    results = (problem.name, sizes["agents"], sizes["actions"], sizes["contexts"], run.alpha)
+    results += (problem.baseline, disc.ridge, disc.noise, problem.psi_noise, run.rounds)
+    assert results == pytest.approx(TABLE[name][column]) or results == TABLE[name][column]
     gate = ("printed", 1.0, 1.0) if column == 0 else NOTEBOOK[problem.name]
     assert disc.gate == gate[0]
     assert (disc.theta_bound, disc.feature_bound) == pytest.approx(gate[1:])
@@ -170,8 +170,8 @@ def test_guard_ucb_is_beside_disc_ucb_and_not_told_the_baseline():
 def test_every_algorithm_can_be_added(name):
     """The panel's own come first; labels stay unique; alpha and bounds are the panel's."""
     plain = PANELS[name].runs(smoke())
-    order = smoke(extra=tuple(ALGORITHMS))
-    runs = PANELS[name].runs(order)
+    options = smoke(extra=tuple(ALGORITHMS))
+    runs = PANELS[name].runs(options)
     labels = [run.label for run in runs]
     assert len(set(labels)) == len(labels)
     assert set(labels) >= {run.label for run in plain}
@@ -184,7 +184,7 @@ def test_every_algorithm_can_be_added(name):
 @pytest.mark.parametrize("settings", ["printed", "notebook"])
 @pytest.mark.parametrize("name", TABLE)
 def test_remarks_say_what_was_used(name, settings):
-    told = "\n".join(remarks_of(PANELS[name].row, smoke(settings)))
+    told = "\n".join(remarks_of(PANELS[name].config, smoke(settings)))
     assert ("as printed: λ_min" in told) == (settings == "printed")
     assert ("gap-oracle" in told) == (settings == "notebook" and "lastfm" not in told.lower())
 
@@ -216,6 +216,6 @@ def test_algorithms_are_written_as_their_papers_do():
 def test_a_shortened_run_knows_the_full_horizon():
     for name in TABLE:
         for scale, full in (("smoke", False), ("quick", False), ("paper", True)):
-            runs = PANELS[name].runs(Order(scale=scale))
+            runs = PANELS[name].runs(RunOptions(scale=scale))
             assert {run.full for run in runs} == {full}
             assert {run.horizon for run in runs} == {TABLE[name][0][-1]}

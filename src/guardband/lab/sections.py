@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from guardband.lab.outcome import VERDICTS, Outcome
-from guardband.lab.panel import Claim, Shown
+from guardband.lab.panel import Claim, RunResult
+from guardband.lab.panel_result import VERDICTS, PanelResult
 from guardband.report.page import picture, tabulate
 from guardband.report.pictures import inline_svg
 from guardband.report.words import number, percent
@@ -58,7 +58,7 @@ ul.remarks li { margin: .25rem 0; }
 """
 
 
-def verdict_table(outcomes: Sequence[Outcome], *, link: bool = True) -> str:
+def verdict_table(outcomes: Sequence[PanelResult], *, link: bool = True) -> str:
     """Return the verdicts on all claims; of one panel alone, without its name."""
     head = [*(["panel"] if link else []), "claim", "verdict", "numbers"]
     lines = [
@@ -77,7 +77,7 @@ def verdict_table(outcomes: Sequence[Outcome], *, link: bool = True) -> str:
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
-def navigation(outcomes: Sequence[Outcome]) -> str:
+def navigation(outcomes: Sequence[PanelResult]) -> str:
     """Return a list of links to the panels."""
     items = "\n".join(
         f'<li><a href="#panel-{name}" title="{escape(o.panel.title)}">{name}</a></li>'
@@ -87,28 +87,28 @@ def navigation(outcomes: Sequence[Outcome]) -> str:
     return f'<nav aria-label="Panels"><ol>\n{items}\n</ol></nav>'
 
 
-def panel_section(outcome: Outcome) -> str:
+def panel_section(outcome: PanelResult) -> str:
     """Return one panel: picture, claims, numbers, settings, what differs from print."""
     panel, name = outcome.panel, escape(outcome.panel.name)
-    figure = panel.draw(outcome.order, outcome.found)
-    shown = picture(inline_svg(figure, f"p{name}"), f"{panel.title} {_caption(outcome)}")
+    figure = panel.draw(outcome.options, outcome.results)
+    result = picture(inline_svg(figure, f"p{name}"), f"{panel.title} {_caption(outcome)}")
     if figure.get_figwidth() < 10:
-        shown = shown.replace("<figure>", '<figure class="narrow">', 1)
+        result = result.replace("<figure>", '<figure class="narrow">', 1)
     source = f" ({escape(panel.source)} in the paper's source)" if panel.source else ""
     parts = [
         f'<section class="panel" id="panel-{name}">',
         f'<h2><span class="name">{name}</span>{escape(panel.title)}</h2>',
         f'<p class="question">{escape(panel.question)}{source}</p>',
-        shown,
+        result,
         "<h3>Claims</h3>",
         verdict_table([outcome], link=False)
         if outcome.claims
         else "<p>The paper makes no claim about this panel in words.</p>",
-        *_numbers(outcome.found),
+        *_numbers(outcome.results),
         *_settings(outcome),
         "<h3>Settings that need a word</h3>",
         '<ul class="remarks">',
-        *(f"<li>{escape(line)}</li>" for line in panel.remarks(outcome.order)),
+        *(f"<li>{escape(line)}</li>" for line in panel.remarks(outcome.options)),
         *(f"<li>{name} was asked for, and has no place here.</li>" for name in outcome.left_out),
         "</ul>",
         f'<p class="note">{escape(speed(outcome))} {escape(_made_by())} Files: {_files(name)}</p>',
@@ -117,7 +117,7 @@ def panel_section(outcome: Outcome) -> str:
     return "\n".join(parts)
 
 
-def earlier(folder: Path, outcomes: Sequence[Outcome]) -> str:
+def earlier(folder: Path, outcomes: Sequence[PanelResult]) -> str:
     """Return links to the files of panels that are in the folder and not on this page; or ""."""
     there = {outcome.panel.name for outcome in outcomes}
     names = sorted(
@@ -136,10 +136,10 @@ def earlier(folder: Path, outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def speed(outcome: Outcome) -> str:
+def speed(outcome: PanelResult) -> str:
     """Return time and rate in words."""
-    order = outcome.order
-    text = f"Scale {order.scale}, settings {order.settings}, seed {order.seed}"
+    options = outcome.options
+    text = f"Scale {options.scale}, settings {options.settings}, seed {options.seed}"
     if not outcome.agent_rounds:
         return f"{text}; nothing was simulated."
     rate = outcome.agent_rounds / max(outcome.seconds, 1e-9)
@@ -163,14 +163,14 @@ def _verdict(claim: Claim) -> str:
     return f'<span class="symbol">{SYMBOLS[claim.holds]}</span>{VERDICTS[claim.holds]}'
 
 
-def _caption(outcome: Outcome) -> str:
+def _caption(outcome: PanelResult) -> str:
     curves = "Mean over agents and trials, with the 95 % interval of the mean."
-    return curves if outcome.found else "Worked out, not simulated."
+    return curves if outcome.results else "Worked out, not simulated."
 
 
-def _numbers(found: Mapping[str, Shown]) -> Iterator[str]:
+def _numbers(results: Mapping[str, RunResult]) -> Iterator[str]:
     """Yield a table of the numbers behind the curves."""
-    if not found:
+    if not results:
         return
     head = (
         "curve",
@@ -181,13 +181,13 @@ def _numbers(found: Mapping[str, Shown]) -> Iterator[str]:
         "poolings",
         "reward per round",
     )
-    rows = [(label, *_row(shown)) for label, shown in found.items()]
+    rows = [(label, *_row(result)) for label, result in results.items()]
     yield "<h3>Numbers</h3>"
     yield _folded(tabulate(head, rows, numbers=True), len(rows), "The numbers of all curves")
 
 
-def _row(shown: Shown) -> tuple[str, ...]:
-    series, rounds = shown.series, shown.run.rounds
+def _row(result: RunResult) -> tuple[str, ...]:
+    series, rounds = result.series, result.run.rounds
     regret = series.regret.mean(axis=1)
     half = f" ± {number(float(interval_half_width(regret)))}" if len(regret) > 1 else ""
     return (
@@ -200,11 +200,11 @@ def _row(shown: Shown) -> tuple[str, ...]:
     )
 
 
-def _settings(outcome: Outcome) -> Iterator[str]:
+def _settings(outcome: PanelResult) -> Iterator[str]:
     """Yield what all runs have in common, and a table of what sets them apart."""
-    if not outcome.found:
+    if not outcome.results:
         return
-    told = {label: dict(_told(shown)) for label, shown in outcome.found.items()}
+    told = {label: dict(_told(result)) for label, result in outcome.results.items()}
     keys = list(dict.fromkeys(key for settings in told.values() for key in settings))
     first = next(iter(told.values()))
     same = [key for key in keys if all(s.get(key) == first.get(key) for s in told.values())]
@@ -217,16 +217,16 @@ def _settings(outcome: Outcome) -> Iterator[str]:
         yield _folded(tabulate(["curve", *apart], lines), MANY + 1, "What sets the curves apart")
 
 
-def _told(shown: Shown) -> Iterator[tuple[str, str]]:
+def _told(result: RunResult) -> Iterator[tuple[str, str]]:
     """Yield the settings of a run in words."""
-    run = shown.run
+    run = result.run
     yield "problem", run.problem.name
     yield from _fields(run.problem, "problem: ")
     yield "rounds", f"{run.rounds:,}"
     yield "trials", f"{run.trials:,}"
     yield "violations counted by alpha", _plain(run.alpha)
-    yield "algorithm", shown.series.algorithm
-    yield from ((key, _plain(value)) for key, value in shown.series.settings.items())
+    yield "algorithm", result.series.algorithm
+    yield from ((key, _plain(value)) for key, value in result.series.settings.items())
 
 
 def _fields(thing: Any, prefix: str) -> Iterable[tuple[str, str]]:

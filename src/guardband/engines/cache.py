@@ -19,14 +19,14 @@ import numpy as np
 
 from guardband.files import DRAFT, write_atomically
 
-__all__ = ["FORMAT", "Parcel", "Shelf"]
+__all__ = ["FORMAT", "CacheEntry", "ResultCache"]
 
 FORMAT = 1
 OWN = re.compile(rf"[0-9a-f]{{38}}\.npz|{DRAFT}")  # entries, and drafts of killed processes
 ABOUT = "about"  # the name under which an entry describes itself
 
 # What reading a damaged file may raise, from the zip archive to the JSON text inside.
-DAMAGE = (
+READ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     ValueError,
@@ -39,14 +39,14 @@ DAMAGE = (
 )
 
 
-class Parcel(NamedTuple):
+class CacheEntry(NamedTuple):
     """What is kept of a result: arrays, and notes that JSON can hold."""
 
     arrays: Mapping[str, Any]
     notes: Mapping[str, Any]
 
 
-class Shelf:
+class ResultCache:
     """Results by content key, in a folder; several processes may use it at once.
 
     An entry appears under its name only when complete. It holds its full key and a checksum, so
@@ -64,36 +64,36 @@ class Shelf:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder, self.spoilt = Path(folder), 0
+        self.folder, self.damaged = Path(folder), 0
         self._counting = threading.Lock()
 
-    def get(self, key: str) -> Parcel | None:
+    def get(self, key: str) -> CacheEntry | None:
         """Return the result under a key, or None."""
         path = self._path(key)
         if not path.is_file():
             return None
         try:
-            parcel = _read(path, key)
+            entry = _read(path, key)
         except FileNotFoundError:  # another process has just forgotten it
             return None
-        except DAMAGE:
+        except READ_ERRORS:
             with self._counting:
-                self.spoilt += 1
+                self.damaged += 1
             return None
-        with suppress(OSError):  # the shelf may be somebody else's
-            os.utime(path)  # for `forget`
-        return parcel
+        with suppress(OSError):  # the folder may belong to another user
+            os.utime(path)  # for `prune`
+        return entry
 
-    def put(self, key: str, parcel: Parcel) -> None:
+    def put(self, key: str, entry: CacheEntry) -> None:
         """Keep a result; what was there before is replaced."""
-        arrays = {name: np.asarray(array) for name, array in parcel.arrays.items()}
-        about = {"format": FORMAT, "key": key, "notes": dict(parcel.notes)}
+        arrays = {name: np.asarray(array) for name, array in entry.arrays.items()}
+        about = {"format": FORMAT, "key": key, "notes": dict(entry.notes)}
         about["checksum"] = _checksum(about, arrays)
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
         with write_atomically(self._path(key)) as file:
             np.savez_compressed(file, allow_pickle=False, **{ABOUT: text}, **arrays)
 
-    def forget(self, days: float) -> int:
+    def prune(self, days: float) -> int:
         """Remove what was neither put nor asked for in so many days; return how much it was."""
         last, count = time.time() - days * 86_400, 0
         for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
@@ -114,8 +114,8 @@ class Shelf:
         return self.folder / name[:2] / f"{name[2:40]}.npz"
 
 
-def _read(path: Path, key: str) -> Parcel:
-    """Return an entry, or raise one of `DAMAGE`."""
+def _read(path: Path, key: str) -> CacheEntry:
+    """Return an entry, or raise one of `READ_ERRORS`."""
     with path.open("rb") as source, np.load(source, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     about = json.loads(arrays.pop(ABOUT).tobytes())
@@ -124,7 +124,7 @@ def _read(path: Path, key: str) -> Parcel:
     checksum = about.pop("checksum")
     if checksum != _checksum(about, arrays):
         raise ValueError("the content does not match its checksum")
-    return Parcel(arrays, about["notes"])
+    return CacheEntry(arrays, about["notes"])
 
 
 def _checksum(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:

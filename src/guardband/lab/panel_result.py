@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from guardband.lab.panel import Claim, Findings, Order, Panel, Shown
+from guardband.lab.panel import Claim, Panel, RunOptions, RunResult, RunResults
 from guardband.sim.stats import mean_interval
 
-__all__ = ["VERDICTS", "Outcome"]
+__all__ = ["VERDICTS", "PanelResult"]
 
 VERDICTS: dict[bool | None, str] = {
     True: "holds",
@@ -19,7 +19,7 @@ VERDICTS: dict[bool | None, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
+class PanelResult:
     """A finished panel.
 
     Attributes
@@ -36,8 +36,8 @@ class Outcome:
     """
 
     panel: Panel
-    order: Order
-    found: Findings
+    options: RunOptions
+    results: RunResults
     claims: tuple[Claim, ...]
     seconds: float
     agent_rounds: int
@@ -50,16 +50,16 @@ class Outcome:
     @property
     def left_out(self) -> list[str]:
         """Names of algorithms that were asked for, but have no place in the panel."""
-        there = {shown.run.algorithm.name for shown in self.found.values()}
-        return [name for name in self.order.extra if name not in there]
+        there = {result.run.algorithm.name for result in self.results.values()}
+        return [name for name in self.options.extra if name not in there]
 
     def as_json(self) -> dict[str, Any]:
         """Return what `--json` prints: plain values, None where a number is not one."""
         return {
             "panel": self.panel.name,
-            "scale": self.order.scale,
-            "settings": self.order.settings,
-            "series": [_row(label, shown) for label, shown in self.found.items()],
+            "scale": self.options.scale,
+            "settings": self.options.settings,
+            "series": [_row(label, result) for label, result in self.results.items()],
             "claims": [
                 {"id": c.id, "text": c.text, "holds": c.holds, "detail": c.detail}
                 for c in self.claims
@@ -68,9 +68,9 @@ class Outcome:
         }
 
 
-def _row(label: str, shown: Shown) -> dict[str, Any]:
+def _row(label: str, result: RunResult) -> dict[str, Any]:
     """Return one curve's numbers: means over agents and trials."""
-    series, run = shown.series, shown.run
+    series, run = result.series, result.run
     regret, low, high = mean_interval(series.regret.mean(axis=1))
     return {
         "algorithm": series.algorithm,

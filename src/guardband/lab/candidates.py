@@ -8,18 +8,18 @@ from typing import Any
 
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.facts import Facts
-from guardband.lab.settings import shown_name
+from guardband.lab.experiments import shown_name
 
-__all__ = ["field_of", "joined"]
+__all__ = ["applicable", "with_extra"]
 
 
-def field_of(told: Mapping[str, Any], facts: Facts) -> list[Algorithm]:
+def applicable(told: Mapping[str, Any], facts: Facts) -> list[Algorithm]:
     """Return all algorithms that the problem allows, each in a form that it allows."""
     made = [_fitting(ALGORITHMS[name].informed(told), facts) for name in ALGORITHMS]
     return [algorithm for algorithm in made if algorithm is not None]
 
 
-def joined(
+def with_extra(
     own: Mapping[str, Algorithm], names: Iterable[str], told: Mapping[str, Any], facts: Facts
 ) -> dict[str, Algorithm]:
     """Return a panel's own algorithms by label, and those of the names that the problem allows."""

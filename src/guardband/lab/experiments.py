@@ -1,8 +1,8 @@
 """The two columns of settings, printed and notebook, and what a panel takes from either.
 
-The paper's text and its authors' notebooks disagree in many points. A `Row` is one line of the
-table of experiments with both columns; `Row.read` takes one of them and makes a `Setting`: the
-problem, and all that algorithms are told about it.
+The paper's text and its authors' notebooks disagree in many points. An `ExperimentConfig` is one
+line of the table of experiments, with both columns; its `read` takes one of them and makes an
+`Experiment`: the problem, and all that algorithms are told about it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,19 @@ import numpy as np
 
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.lab.notebooks import NOTEBOOKS, explores
-from guardband.lab.panel import Order, Run
+from guardband.lab.panel import Run, RunOptions
 from guardband.problems import RewardNoise, problem
 from guardband.problems.base import NoisyFeatures
 
-__all__ = ["LASTFM", "MOVIELENS", "NAMES", "Row", "Setting", "remarks_of", "shown_name"]
+__all__ = [
+    "LASTFM",
+    "MOVIELENS",
+    "NAMES",
+    "Experiment",
+    "ExperimentConfig",
+    "remarks_of",
+    "shown_name",
+]
 
 # The longest features that the notebooks multiply in as L; the bound of our own generator for
 # synthetic B, whose features are not public. Printed formulas have no L: it is 1 there.
@@ -60,7 +68,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ExperimentConfig:
     """One experiment of the paper, in both columns.
 
     Attributes
@@ -102,48 +110,48 @@ class Row:
     untold: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
 
-    def column(self, order: Order) -> Row:
-        """Return the row with the settings of one column in all places."""
-        if order.printed:
+    def column(self, options: RunOptions) -> ExperimentConfig:
+        """Return the experiment with the settings of one column in all places."""
+        if options.printed:
             return self
         theirs = replace(self, **self.notebook)
         return replace(theirs, baseline=theirs.baseline + 1)
 
-    def read(self, order: Order, **changes: Any) -> Setting:
+    def read(self, options: RunOptions, **changes: Any) -> Experiment:
         """Return the settings of one column at one scale; `changes` vary alpha or agents."""
-        row = replace(self.column(order), **changes)
-        noise = math.sqrt(row.psi_variance)
-        if not order.printed and row.psi_std is not None:
-            noise = row.psi_std
+        config = replace(self.column(options), **changes)
+        noise = math.sqrt(config.psi_variance)
+        if not options.printed and config.psi_std is not None:
+            noise = config.psi_std
         given: dict[str, Any] = {
-            "agents": row.agents,
-            "baseline": row.baseline,
+            "agents": config.agents,
+            "baseline": config.baseline,
             "psi_noise": noise,
         }
-        if row.actions is not None:
-            given["actions"] = row.actions
-        if row.rewards is not None:
-            given["reward_std"] = row.rewards
-        made = cast(NoisyFeatures, problem(row.problem, **given))
-        theirs = None if order.printed else NOTEBOOKS[row.problem](**given, alpha=row.alpha)
-        return Setting(
+        if config.actions is not None:
+            given["actions"] = config.actions
+        if config.rewards is not None:
+            given["reward_std"] = config.rewards
+        made = cast(NoisyFeatures, problem(config.problem, **given))
+        theirs = None if options.printed else NOTEBOOKS[config.problem](**given, alpha=config.alpha)
+        return Experiment(
             problem=made,
             notebook=theirs,
-            alpha=row.alpha,
-            gate="printed" if order.printed or row.problem == "lastfm" else "gap",
-            ridge=row.ridge,
-            noise=row.noise,
-            theta_bound=1.0 if order.printed else length_of_theta(made),
-            feature_bound=1.0 if order.printed else NOTEBOOK_FEATURE_BOUND[row.problem],
-            rounds=order.rounds(row.rounds),
-            horizon=row.rounds,
-            trials=order.trials(row.trials),
-            seed=order.seed,
+            alpha=config.alpha,
+            gate="printed" if options.printed or config.problem == "lastfm" else "gap",
+            ridge=config.ridge,
+            noise=config.noise,
+            theta_bound=1.0 if options.printed else length_of_theta(made),
+            feature_bound=1.0 if options.printed else NOTEBOOK_FEATURE_BOUND[config.problem],
+            rounds=options.rounds(config.rounds),
+            horizon=config.rounds,
+            trials=options.trials(config.trials),
+            seed=options.seed,
         )
 
 
 # What the paper's panels on real data have in common; each panel states what it varies.
-MOVIELENS = Row(
+MOVIELENS = ExperimentConfig(
     problem="movielens",
     agents=3,
     alpha=0.5,
@@ -157,7 +165,7 @@ MOVIELENS = Row(
     untold=("ridge",),
     chosen=("Five trials; the notebooks show one, which has no interval.",),
 )
-LASTFM = Row(
+LASTFM = ExperimentConfig(
     problem="lastfm",
     agents=1,
     alpha=0.7,
@@ -175,7 +183,7 @@ LASTFM = Row(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class Experiment:
     """A problem, what algorithms are told about it, and how long they run.
 
     `notebook` is the same problem with the notebooks' r_l, r_h, rho and zeta; only those that mix
@@ -232,19 +240,23 @@ def length_of_theta(made: NoisyFeatures) -> float:
     return float(np.linalg.norm(made.theta))
 
 
-def remarks_of(row: Row, order: Order) -> list[str]:
+def remarks_of(config: ExperimentConfig, options: RunOptions) -> list[str]:
     """Return which column was used, what differs from print, and what was chosen."""
-    setting = row.read(order)
-    lines = [*_gate(setting, order), *_bounds(setting, order), *_differences(row, order)]
-    if row.untold:
-        told = " and ".join(f"{what} = {getattr(row, what):g}" for what in row.untold)
+    experiment = config.read(options)
+    lines = [
+        *_gate(experiment, options),
+        *_bounds(experiment, options),
+        *_differences(config, options),
+    ]
+    if config.untold:
+        told = " and ".join(f"{what} = {getattr(config, what):g}" for what in config.untold)
         lines.append(f"The text does not tell {told}: this is the notebooks'.")
-    if row.psi_std is not None and "rounds" not in row.notebook:
+    if config.psi_std is not None and "rounds" not in config.notebook:
         lines.append(
-            f"The text has no horizon; the notebooks have {row.rounds:,} rounds, as the scale "
+            f"The text has no horizon; the notebooks have {config.rounds:,} rounds, as the scale "
             "`paper` here."
         )
-    lines += row.chosen
+    lines += config.chosen
     lines.append(
         "ψ = φ + noise that is drawn once is nobody's expectation. Violations are counted twice: "
         "as realised, φ_x'θ < (1 − α) φ_b'θ, and by expectation, with ψ for φ. Claims use the "
@@ -252,15 +264,15 @@ def remarks_of(row: Row, order: Order) -> list[str]:
     )
     lines.append(
         "Guard-UCB is told the same α, R and bound on ‖θ‖, the spread of ψ − φ "
-        f"({setting.problem.context_noise:.3g}), and not the baseline's reward."
+        f"({experiment.problem.context_noise:.3g}), and not the baseline's reward."
     )
     return lines
 
 
-def _gate(setting: Setting, order: Order) -> list[str]:
-    if order.printed:
+def _gate(experiment: Experiment, options: RunOptions) -> list[str]:
+    if options.printed:
         return ["Gate as printed: λ_min(V) ≥ (2β / (α r_b))²."]
-    if setting.gate == "printed":
+    if experiment.gate == "printed":
         gate = "Gate of the notebooks on LastFM: λ_min(V) ≥ (2Lβ / (α r_b))², the printed one."
     else:
         gate = (
@@ -276,13 +288,13 @@ def _gate(setting: Setting, order: Order) -> list[str]:
     ]
 
 
-def _bounds(setting: Setting, order: Order) -> list[str]:
-    length, longest = length_of_theta(setting.problem), setting.problem.assumptions()
+def _bounds(experiment: Experiment, options: RunOptions) -> list[str]:
+    length, longest = length_of_theta(experiment.problem), experiment.problem.assumptions()
     reach = longest["feature_bound"]
-    if not order.printed:
+    if not options.printed:
         return [
-            f"S = ‖θ‖ = {length:.4g} and L = {setting.feature_bound:g}, the problem's own, as in "
-            "the notebooks."
+            f"S = ‖θ‖ = {length:.4g} and L = {experiment.feature_bound:g}, the problem's own, as "
+            "in the notebooks."
         ]
     theta = f"S = 1 bounds ‖θ‖, as the text assumes; here ‖θ‖ = {length:.4g}"
     wrong = length > 1 + 1e-9
@@ -295,32 +307,32 @@ def _bounds(setting: Setting, order: Order) -> list[str]:
     return lines
 
 
-def _differences(row: Row, order: Order) -> list[str]:
+def _differences(config: ExperimentConfig, options: RunOptions) -> list[str]:
     lines = []
-    theirs, used = row.column(replace(order, settings="notebook")), row.column(order)
-    std = row.read(order).problem.psi_noise
-    if row.psi_std is None:
+    theirs, used = config.column(replace(options, settings="notebook")), config.column(options)
+    std = config.read(options).problem.psi_noise
+    if config.psi_std is None:
         lines.append(f"ψ − φ has standard deviation {std:.3g}; the notebook is not public.")
-    elif abs(math.sqrt(row.psi_variance) - row.psi_std) > 1e-9:
+    elif abs(math.sqrt(config.psi_variance) - config.psi_std) > 1e-9:
         lines.append(
-            f"The text calls {row.psi_variance:g} the variance of ψ − φ, the notebooks "
-            f"{row.psi_std:g} its standard deviation; used: {std:.3g} as standard deviation."
+            f"The text calls {config.psi_variance:g} the variance of ψ − φ, the notebooks "
+            f"{config.psi_std:g} its standard deviation; used: {std:.3g} as standard deviation."
         )
     for what, name in (("alpha", "α"), ("actions", "K")):
-        if getattr(row, what) != getattr(theirs, what):
+        if getattr(config, what) != getattr(theirs, what):
             mine = getattr(used, what)
             lines.append(
-                f"{name} = {getattr(row, what):g} in the text, {getattr(theirs, what):g} in the "
+                f"{name} = {getattr(config, what):g} in the text, {getattr(theirs, what):g} in the "
                 f"notebooks; used: {mine:g}."
             )
     lines.append(
         f"The baseline is the {_nth(used.baseline)} best action"
         + (
             f" (notebooks: the {_nth(theirs.baseline)})."
-            if order.printed
+            if options.printed
             else f", index {used.baseline - 1} of a sort that counts from 0 (text: the "
-            f"{_nth(row.baseline)}); r_l and r_h are those of the {_nth(used.baseline - 1)}, as in "
-            "the notebooks."
+            f"{_nth(config.baseline)}); r_l and r_h are those of the {_nth(used.baseline - 1)}, as "
+            "in the notebooks."
         )
     )
     return lines

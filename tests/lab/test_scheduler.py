@@ -12,13 +12,13 @@ import pytest
 
 import guardband as gb
 from guardband.algorithms import Algorithm
-from guardband.engines import LocalEngine, Shelf, Step, Tick
-from guardband.engines.base import no_tick
-from guardband.lab import gather as module
+from guardband.engines import Advance, LocalEngine, OnProgress, ResultCache
+from guardband.engines.base import ignore_progress
 from guardband.lab import jobs
-from guardband.lab.gather import Gathering, gather, shelf_folder
+from guardband.lab import scheduler as module
 from guardband.lab.jobs import Job, Trial, run_job
-from guardband.lab.panel import Findings, Run
+from guardband.lab.panel import Run, RunResults
+from guardband.lab.scheduler import TrialScheduler, cache_folder, run_trials
 from guardband.problems import Problem
 from guardband.sim import Series
 
@@ -64,10 +64,10 @@ def as_kept(series: Series) -> Series:
     return replace(series, curves=means)
 
 
-def assert_same_findings(one: Findings, other: Findings) -> None:
+def assert_same_findings(one: RunResults, other: RunResults) -> None:
     assert list(one) == list(other)
-    for label, shown in one.items():
-        assert_same(shown.series, other[label].series)
+    for label, result in one.items():
+        assert_same(result.series, other[label].series)
 
 
 class Counting(LocalEngine):
@@ -79,7 +79,7 @@ class Counting(LocalEngine):
         self.stop_after = stop_after
 
     def map(
-        self, work: Any, items: Iterable[Any], tick: Tick = no_tick
+        self, work: Any, items: Iterable[Any], tick: OnProgress = ignore_progress
     ) -> Generator[tuple[int, Any], None, None]:
         def seen() -> Iterable[Job]:
             for item in items:
@@ -105,11 +105,11 @@ class Counting(LocalEngine):
 def test_the_same_numbers_as_algorithms_simulated_together(problem: Problem) -> None:
     """Draws follow from the trial's seed alone: nobody's depend on who else is there."""
     together = gb.simulate(problem, ALGORITHMS, rounds=300, trials=3, seed=5, alpha=0.25)
-    found = gather([run_of(a, problem) for a in ALGORITHMS], engine=LocalEngine(2))
-    assert list(found) == [a.name for a in ALGORITHMS]
+    results = run_trials([run_of(a, problem) for a in ALGORITHMS], engine=LocalEngine(2))
+    assert list(results) == [a.name for a in ALGORITHMS]
     for algorithm, series in zip(ALGORITHMS, together.series, strict=True):
-        assert_same(found[algorithm.name].series, as_kept(series))
-        np.testing.assert_array_equal(found[algorithm.name].rounds, together.rounds)
+        assert_same(results[algorithm.name].series, as_kept(series))
+        np.testing.assert_array_equal(results[algorithm.name].rounds, together.rounds)
 
 
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
@@ -118,21 +118,23 @@ def test_the_same_numbers_where_nature_announces_a_forecast() -> None:
     algorithms: list[Algorithm] = [gb.GuardUCB(alpha=0.2), gb.DisLinUCB(), gb.LinUCB()]
     together = gb.simulate(problem, algorithms, rounds=200, trials=2, seed=1, alpha=0.2)
     runs = [run_of(a, problem, rounds=200, trials=2, seed=1, alpha=0.2) for a in algorithms]
-    found = gather(runs, engine=LocalEngine(2))
+    results = run_trials(runs, engine=LocalEngine(2))
     for series in together.series:
-        assert_same(found[series.label].series, as_kept(series))
+        assert_same(results[series.label].series, as_kept(series))
 
 
 def test_results_do_not_depend_on_the_number_of_workers() -> None:
     runs = [run_of(a) for a in ALGORITHMS]
-    assert_same_findings(gather(runs, engine=LocalEngine(1)), gather(runs, engine=LocalEngine(3)))
+    assert_same_findings(
+        run_trials(runs, engine=LocalEngine(1)), run_trials(runs, engine=LocalEngine(3))
+    )
 
 
 def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -> None:
     """Their own curves would take two hundred times as much."""
-    shelf = Shelf(tmp_path)
+    cache = ResultCache(tmp_path)
     run = run_of(gb.LinUCB(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200)
-    series = gather([run], engine=LocalEngine(1), shelf=shelf)["lin-ucb"].series
+    series = run_trials([run], engine=LocalEngine(1), cache=cache)["lin-ucb"].series
     assert series.totals["regret"].shape == (1, 1000)
     assert series.curves["regret"].shape == (1, 200, 1)
     np.testing.assert_allclose(series.curves["regret"][0, -1, 0], series.regret.mean())
@@ -140,16 +142,16 @@ def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -
 
 
 def test_labels_are_the_runs_own_and_must_differ() -> None:
-    found = gather([run_of(gb.DisLinUCB(), label="rival", trials=1)], engine=LocalEngine(1))
-    assert found["rival"].series.label == "rival"
-    assert found["rival"].series.algorithm == "dis-lin-ucb"
+    results = run_trials([run_of(gb.DisLinUCB(), label="rival", trials=1)], engine=LocalEngine(1))
+    assert results["rival"].series.label == "rival"
+    assert results["rival"].series.algorithm == "dis-lin-ucb"
     with pytest.raises(ValueError, match="two runs labelled 'dis-lin-ucb'"):
-        gather([run_of(gb.DisLinUCB()), run_of(gb.DisLinUCB())], engine=LocalEngine(1))
+        run_trials([run_of(gb.DisLinUCB()), run_of(gb.DisLinUCB())], engine=LocalEngine(1))
 
 
 def test_without_alpha_violations_are_not_counted() -> None:
-    found = gather([run_of(gb.DisLinUCB(), alpha=None)], engine=LocalEngine(1))
-    series = found["dis-lin-ucb"].series
+    results = run_trials([run_of(gb.DisLinUCB(), alpha=None)], engine=LocalEngine(1))
+    series = results["dis-lin-ucb"].series
     assert np.isnan(series.violations_expected).all()
     assert np.isnan(series.violations_realised).all()
     assert np.isfinite(series.regret).all()
@@ -159,33 +161,33 @@ def test_a_trial_that_several_need_runs_once() -> None:
     """Across labels, and across panels; nine trials of the first run are ten of the other."""
     engine = Counting()
     short, long = run_of(gb.DisLinUCB(), trials=9), run_of(gb.DisLinUCB(), trials=10, label="long")
-    gathering = Gathering({"one": [short, long], "two": [long], "three": []})
-    harvests = dict(gathering.harvests(engine=engine))
-    assert list(harvests) == ["one", "two", "three"]
-    assert len(engine.asked) == len(gathering.jobs) == gathering.ran == 10
-    assert gathering.rounds == 10 * 300 * 3
-    assert harvests["one"].agent_rounds == 19 * 300 * 3
-    assert harvests["two"].agent_rounds == 10 * 300 * 3
-    assert harvests["one"].seconds == pytest.approx(harvests["two"].seconds)
-    assert dict(harvests["three"].found) == {}
-    first = harvests["one"].found["dis-lin-ucb"].series.regret
-    np.testing.assert_array_equal(first, harvests["two"].found["long"].series.regret[:9])
+    scheduler = TrialScheduler({"one": [short, long], "two": [long], "three": []})
+    results = dict(scheduler.results(engine=engine))
+    assert list(results) == ["one", "two", "three"]
+    assert len(engine.asked) == len(scheduler.jobs) == scheduler.ran == 10
+    assert scheduler.rounds == 10 * 300 * 3
+    assert results["one"].agent_rounds == 19 * 300 * 3
+    assert results["two"].agent_rounds == 10 * 300 * 3
+    assert results["one"].seconds == pytest.approx(results["two"].seconds)
+    assert dict(results["three"].results) == {}
+    first = results["one"].results["dis-lin-ucb"].series.regret
+    np.testing.assert_array_equal(first, results["two"].results["long"].series.regret[:9])
 
 
 def test_panels_come_as_soon_as_they_are_complete() -> None:
     engine = Counting(workers=1)
     groups = {str(i): [run_of(gb.DisLinUCB(), seed=i, trials=40)] for i in range(4)}
-    harvests = Gathering(groups).harvests(engine=engine)
-    assert next(harvests)[0] == "0"
+    results = TrialScheduler(groups).results(engine=engine)
+    assert next(results)[0] == "0"
     assert len(engine.asked) < 100  # the last panel was not begun
-    assert [name for name, _ in harvests] == ["1", "2", "3"]
+    assert [name for name, _ in results] == ["1", "2", "3"]
 
 
 def test_kept_trials_are_not_run_again(tmp_path: Path) -> None:
     runs = [run_of(a) for a in ALGORITHMS]
-    shelf, first, second = Shelf(tmp_path), Counting(), Counting()
-    before = gather(runs, engine=first, shelf=shelf)
-    after = gather(runs, engine=second, shelf=shelf)
+    cache, first, second = ResultCache(tmp_path), Counting(), Counting()
+    before = run_trials(runs, engine=first, cache=cache)
+    after = run_trials(runs, engine=second, cache=cache)
     assert len(first.asked) == 3 * len(ALGORITHMS)
     assert second.asked == []
     assert_same_findings(before, after)
@@ -193,49 +195,49 @@ def test_kept_trials_are_not_run_again(tmp_path: Path) -> None:
 
 def test_an_interrupt_loses_no_finished_trial(tmp_path: Path) -> None:
     runs = [run_of(a) for a in ALGORITHMS]
-    shelf, gathering = Shelf(tmp_path), Gathering({"": runs})
+    cache, scheduler = ResultCache(tmp_path), TrialScheduler({"": runs})
     with pytest.raises(KeyboardInterrupt):
-        list(gathering.harvests(engine=Counting(stop_after=7), shelf=shelf))
-    assert gathering.kept(shelf) == 7
+        list(scheduler.results(engine=Counting(stop_after=7), cache=cache))
+    assert scheduler.kept(cache) == 7
     rest = Counting()
-    found = gather(runs, engine=rest, shelf=shelf)
+    results = run_trials(runs, engine=rest, cache=cache)
     assert len(rest.asked) == 3 * len(ALGORITHMS) - 7
-    assert_same_findings(found, gather(runs, engine=LocalEngine(2)))
+    assert_same_findings(results, run_trials(runs, engine=LocalEngine(2)))
 
 
 def test_damaged_trials_run_again(tmp_path: Path) -> None:
     runs = [run_of(gb.DisLinUCB(), trials=4)]
-    shelf = Shelf(tmp_path)
-    good = gather(runs, engine=LocalEngine(2), shelf=shelf)
+    cache = ResultCache(tmp_path)
+    good = run_trials(runs, engine=LocalEngine(2), cache=cache)
     paths = sorted(tmp_path.rglob("*.npz"))
     paths[0].write_bytes(paths[0].read_bytes()[:100])
     swapped = paths[2].read_bytes()
     paths[2].write_bytes(paths[1].read_bytes())
     paths[1].write_bytes(swapped)
     engine = Counting()
-    again = gather(runs, engine=engine, shelf=shelf)
-    assert len(engine.asked) == shelf.spoilt == 3
+    again = run_trials(runs, engine=engine, cache=cache)
+    assert len(engine.asked) == cache.damaged == 3
     assert_same_findings(good, again)
     engine = Counting()
-    gather(runs, engine=engine, shelf=shelf)
+    run_trials(runs, engine=engine, cache=cache)
     assert engine.asked == []
 
 
 def test_a_full_disk_is_no_reason_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Shelf, key: str, parcel: object) -> None:
+    def full(self: ResultCache, key: str, entry: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Shelf, "put", full)
-    gathering = Gathering({"": [run_of(gb.DisLinUCB())]})
-    ((_, harvest),) = gathering.harvests(engine=LocalEngine(1), shelf=Shelf(tmp_path))
-    assert harvest.found["dis-lin-ucb"].series.regret.shape == (3, 3)
-    assert "No space" in gathering.unkept
+    monkeypatch.setattr(ResultCache, "put", full)
+    scheduler = TrialScheduler({"": [run_of(gb.DisLinUCB())]})
+    ((_, group),) = scheduler.results(engine=LocalEngine(1), cache=ResultCache(tmp_path))
+    assert group.results["dis-lin-ucb"].series.regret.shape == (3, 3)
+    assert "No space" in scheduler.not_cached
 
 
 def test_a_mistake_names_the_run() -> None:
     run = run_of(gb.FedPE(), gb.problem("forecast"))
     with pytest.raises(ValueError, match=r"^fed-pe on forecast: "):
-        gather([run], engine=LocalEngine(1))
+        run_trials([run], engine=LocalEngine(1))
 
 
 # ---- the folder ----------------------------------------------------------------------------------
@@ -243,9 +245,9 @@ def test_a_mistake_names_the_run() -> None:
 
 def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GUARDBAND_TRIALS", str(tmp_path / "here"))
-    assert shelf_folder() == tmp_path / "here"
+    assert cache_folder() == tmp_path / "here"
     monkeypatch.delenv("GUARDBAND_TRIALS")
-    assert shelf_folder().name == "trials"
+    assert cache_folder().name == "trials"
 
 
 # ---- worlds ------------------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def test_a_world_is_built_once_for_the_algorithms_that_share_it(
 
     monkeypatch.setattr(kind, "build", counted)
     monkeypatch.setattr(jobs, "_worlds", jobs._Worlds())
-    gather([run_of(a, trials=20) for a in ALGORITHMS], engine=LocalEngine(3))
+    run_trials([run_of(a, trials=20) for a in ALGORITHMS], engine=LocalEngine(3))
     assert len(built) == len(set(built)) == 20
     assert len(jobs._worlds._slots) == jobs.WORLDS_KEPT
 
@@ -272,7 +274,7 @@ def test_a_world_is_built_once_for_the_algorithms_that_share_it(
 def test_a_worker_with_other_code_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     (job,) = jobs.jobs_of(run_of(gb.DisLinUCB(), trials=1))
     steps: list[float] = []
-    step: Step = steps.append
+    step: Advance = steps.append
     assert isinstance(run_job(job, step), Trial)
     assert sum(steps) == pytest.approx(1.0)
     with pytest.raises(RuntimeError, match=r"another version of guardband.*kind of processor"):
@@ -292,6 +294,6 @@ def test_the_progress_adds_up() -> None:
             self.done += amount
 
     bar = Told()
-    gather([run_of(a) for a in ALGORITHMS], engine=LocalEngine(1), bar=bar)
+    run_trials([run_of(a) for a in ALGORITHMS], engine=LocalEngine(1), bar=bar)
     assert bar.done == pytest.approx(bar.total)
     assert bar.total > 0

@@ -13,10 +13,10 @@ import numpy as np
 from guardband.problems import Forecast, World
 from guardband.theory import Setting
 
-__all__ = ["gap_range", "setting_of"]
+__all__ = ["bound_setting", "gap_range"]
 
 
-def setting_of(
+def bound_setting(
     world: World,
     told: Mapping[str, Any],
     *,
