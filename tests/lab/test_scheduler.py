@@ -1,4 +1,4 @@
-"""Gathering: the numbers of `gb.simulate`, each trial once, and nothing lost by an interrupt."""
+"""Scheduling: the numbers of `gb.simulate`, each trial once, nothing lost by an interrupt."""
 
 from __future__ import annotations
 
