@@ -25,7 +25,7 @@ SHUT = gb.DiscUCB(0.1)  # the printed gate stays shut: every round is conservati
 FREE = gb.DisLinUCB()
 OPEN = gb.DiscUCB(0.9, gate="none", noise=0.1, context_noise=0.1)
 
-GUARD = gb.GuardUCB(0.5, noise=0.1, spread=0.1)
+GUARD = gb.GuardUCB(0.5, noise=0.1, context_noise=0.1)
 
 ROUNDS = [
     ("conservative round, K=40, d=2", SHUT, (40, 2, 100), 200_000, 0.15),
@@ -35,9 +35,9 @@ ROUNDS = [
     ("safe optimistic round, K=40, d=2", OPEN, (40, 2, 100), 200_000, None),
     ("safe optimistic round, K=50, d=9", OPEN, (50, 9, 100), 50_000, None),
     ("safe optimistic round, K=538, d=9, 741 contexts", OPEN, (538, 9, 741), 10_000, None),
-    ("Guard-UCB round, spread declared, K=40, d=2", GUARD, (40, 2, 100), 200_000, 0.7),
-    ("Guard-UCB round, spread declared, K=50, d=9", GUARD, (50, 9, 100), 50_000, 2.4),
-    ("Guard-UCB round, spread declared, K=538, d=9", GUARD, (538, 9, 741), 10_000, 24.0),
+    ("Guard-UCB round, context noise declared, K=40, d=2", GUARD, (40, 2, 100), 200_000, 0.7),
+    ("Guard-UCB round, context noise declared, K=50, d=9", GUARD, (50, 9, 100), 50_000, 2.4),
+    ("Guard-UCB round, context noise declared, K=538, d=9", GUARD, (538, 9, 741), 10_000, 24.0),
 ]
 
 

@@ -149,7 +149,7 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path: Path) -> None:
 
 def guarded(**settings: object) -> gb.Fleet:
     algorithm = gb.GuardUCB(
-        0.3, noise=0.05, spread=0.05, baseline_tolerance=0.05, anchors=True, mode="policy"
+        0.3, noise=0.05, context_noise=0.05, baseline_tolerance=0.05, anchors=True, mode="policy"
     )
     return gb.Fleet(TASKS, dim=3, algorithm=algorithm, **settings)
 

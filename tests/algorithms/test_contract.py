@@ -39,10 +39,10 @@ def tiny() -> SyntheticB:
 
 
 def told(algorithm: Any, given: Mapping[str, Any]) -> Any:
-    """Return the algorithm with those of the given settings that it has."""
+    """Return the algorithm with those of the given settings that it has; context_noise stays."""
     if isinstance(algorithm, gb.Guarded):
         return replace(algorithm, rival=told(algorithm.rival, given))
-    own = {f.name for f in fields(algorithm)}
+    own = {f.name for f in fields(algorithm)} - {"context_noise"}
     return replace(algorithm, **{k: v for k, v in given.items() if k in own})
 
 

@@ -221,7 +221,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         baseline_tolerance=settings.get("tau"),
         realised=settings.get("realised"),
         anchors=settings.get("anchors", False),
-        spread=settings.get("spread"),
+        context_noise=settings.get("spread"),
         radius=settings.get("radius", "best"),
         ridge=settings.get("ridge"),
         share=settings.get("share", True),

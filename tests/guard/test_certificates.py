@@ -287,7 +287,7 @@ def test_weights_follow_the_spread() -> None:
     assert observation_weight(state.estimate, 1.0, terms, task, bare, 0) == pytest.approx(
         1 / (0.01 + 5 / 4)
     )
-    told = terms_of(5, dim, noise=0.1, spread=0.2, shared_context=False)
+    told = terms_of(5, dim, noise=0.1, context_noise=0.2, shared_context=False)
     assert observation_weight(state.estimate, 1.0, told, task, offer, 0) == pytest.approx(1 / 0.05)
 
 

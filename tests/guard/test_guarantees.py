@@ -34,7 +34,7 @@ def failures(algorithm: gb.GuardUCB, agents: int, rounds: int, trials: int, half
     return float((results.series[0].totals["outside"].sum(axis=1) > 0).mean())
 
 
-DELTA = {"delta": 0.2, "noise": 0.05, "spread": 0.3}
+DELTA = {"delta": 0.2, "noise": 0.05, "context_noise": 0.3}
 
 
 @pytest.mark.parametrize(("agents", "rounds"), [(3, 150), (50, 60)])
@@ -99,7 +99,7 @@ def test_the_stuck_examples(example, strict_regret: tuple[int, int], policy_regr
     """A: the optimum is outside the span of what is certified. B: escape takes a detour."""
     menu, alpha = example
     problem = gb.Tabular(menu, menu, [0.6, 0.8], baseline=np.zeros((1, 1), int), reward_std=0.1)
-    settings = {"noise": 0.1, "spread": 0.0, "baseline_tolerance": 0.0}
+    settings = {"noise": 0.1, "context_noise": 0.0, "baseline_tolerance": 0.0}
     algorithms = [gb.GuardUCB(alpha, mode=mode, **settings) for mode in ("strict", "policy")]
     results = gb.simulate(problem, algorithms, rounds=5000, trials=10)
     strict, policy = results.series
@@ -121,7 +121,7 @@ def test_wrong_reports_raise_the_alarm_and_the_plain_set_still_holds() -> None:
         {"a": [0, 1, 2], "b": [0, 1]},
         dim=3,
         algorithm=gb.GuardUCB(
-            0.2, noise=0.1, spread=0.0, baseline_tolerance=0.01, anchors=True, delta=0.2
+            0.2, noise=0.1, context_noise=0.0, baseline_tolerance=0.01, anchors=True, delta=0.2
         ),
     )
     masks = {"a": np.ones(3), "b": np.array([1.0, 1.0, 0.0])}
@@ -158,7 +158,7 @@ def test_right_reports_make_it_nearly_trivial() -> None:
         ({"mode": "strickt"}, "Did you mean 'strict'"),
         ({"radius": "log"}, "Did you mean 'logdet'"),
         ({"optimism": -1.0}, "optimism"),
-        ({"spread": float("nan")}, "spread .*nan"),
+        ({"context_noise": float("nan")}, "context_noise .*nan"),
         ({"anchors": True}, "baseline_tolerance"),
         ({"realised": "best"}, "realised must be"),
         ({"realised": ("chance", 1.5)}, "1.5"),
@@ -186,7 +186,7 @@ def test_realised_promises_need_the_possible_contexts(problem: gb.Tabular) -> No
 def test_chance_certificates_from_covariances_hold_in_fresh_worlds() -> None:
     """phi is drawn around psi in each round; the chance is of the draw, not of the learning."""
     problem = gb.problem("synthetic-b", nature="fresh", psi_noise=0.03)
-    settings = {"noise": 0.1, "spread": 0.03, "theta_bound": 1.0}
+    settings = {"noise": 0.1, "context_noise": 0.03, "theta_bound": 1.0}
     algorithms = [
         gb.GuardUCB(0.25, **settings),
         gb.GuardUCB(0.25, realised=("chance", 0.1), **settings),
@@ -202,7 +202,7 @@ def test_chance_certificates_from_covariances_hold_in_fresh_worlds() -> None:
 def test_an_agent_takes_covariances_of_a_gaussian_context() -> None:
     rng, theta = np.random.default_rng(7), np.array([0.6, 0.5])
     agent = gb.Agent(
-        dim=2, algorithm=gb.GuardUCB(0.4, noise=0.05, spread=0.05, realised=("chance", 0.2))
+        dim=2, algorithm=gb.GuardUCB(0.4, noise=0.05, context_noise=0.05, realised=("chance", 0.2))
     )
     law = gb.Gaussian([0.4, 0.4], 0.0004 * np.eye(2))
     for _ in range(400):
@@ -262,7 +262,9 @@ def test_heavy_weights_and_long_runs_do_not_wear_the_set_down() -> None:
         menu = rng.random((1, 3, 6))
         menu /= np.linalg.norm(menu, axis=2)[..., None] * 1.3
         problem = gb.Tabular(menu, menu, theta, baseline=2, reward_std=0.01)
-        algorithm = gb.GuardUCB(0.3, noise=0.01, spread=0.0, theta_bound=1000.0, mode="policy")
+        algorithm = gb.GuardUCB(
+            0.3, noise=0.01, context_noise=0.0, theta_bound=1000.0, mode="policy"
+        )
         results = gb.simulate(problem, algorithm, rounds=20_000, seed=seed)
         assert results.series[0].totals["outside"].sum() == 0
 
@@ -290,12 +292,12 @@ def test_rewards_outside_the_unit_interval_are_warned_of() -> None:
     phi = np.array([[[0.0, 0.5], [-0.9, 0.1], [0.0, 0.6]]])
     problem = gb.Tabular(phi, phi, [0.9, 0.4], baseline=2, reward_std=0.1)
     with pytest.warns(gb.BoundWarning, match=r"rewards in \[0, 1\].*−0\.77"):
-        gb.simulate(problem, gb.GuardUCB(0.1, noise=0.1, spread=0.0), rounds=10)
+        gb.simulate(problem, gb.GuardUCB(0.1, noise=0.1, context_noise=0.0), rounds=10)
 
 
 @pytest.mark.parametrize("radius", ["best", "logdet", "empirical"])
 def test_a_set_that_is_told_a_quarter_of_the_noise_is_seen_to_fail(radius: str) -> None:
-    told = {"delta": 0.2, "noise": 0.05 / 4, "spread": 0.075}
+    told = {"delta": 0.2, "noise": 0.05 / 4, "context_noise": 0.075}
     assert failures(gb.GuardUCB(0.2, radius=radius, **told), 10, 150, 100, 0.3) > 0.2
 
 
@@ -306,7 +308,9 @@ def test_a_decision_names_its_certificate() -> None:
         {"mode": "strict"},
         {"mode": "strict", "baseline_tolerance": 0.0},
     ):
-        agent = gb.Agent(dim=2, algorithm=gb.GuardUCB(0.3, noise=0.05, spread=0.0, **settings))
+        agent = gb.Agent(
+            dim=2, algorithm=gb.GuardUCB(0.3, noise=0.05, context_noise=0.0, **settings)
+        )
         rng, theta = np.random.default_rng(1), np.array([0.7, 0.5])
         for _ in range(150):
             menu = rng.uniform(0.1, 0.6, (4, 2))

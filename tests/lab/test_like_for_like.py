@@ -48,7 +48,7 @@ def test_twins_differ_in_the_spread_alone(case):
     for name in ("disc-ucb", "dis-lin-ucb"):
         plain, told = vars(made[name]), vars(made[f"{name}-told"])
         apart = {key for key in plain if plain[key] != told[key]}
-        spread = made["guard-ucb"].spread
+        spread = made["guard-ucb"].context_noise
         if spread is None:  # of a forecast each round tells it
             assert apart == {"constant"}
             assert told["constant"] == "tight"

@@ -95,7 +95,7 @@ def test_assumptions_start_any_algorithm_without_a_warning(name: str) -> None:
         alpha,
         noise=settings["noise"],
         theta_bound=settings["theta_bound"],
-        spread=made.context_noise,
+        context_noise=made.context_noise,
     )
     algorithms = [gb.DiscUCB(alpha, **settings), gb.DisLinUCB(**settings)]
     if name != "toy":  # its rewards leave [0, 1], and Guard-UCB says so

@@ -262,7 +262,9 @@ def test_names_do_as_on_the_command_line() -> None:
     named = gb.simulate("forecast", ["guard-ucb", gb.Baseline()], rounds=2e1, alpha=0.3)
     problem = gb.problem("forecast")
     told = {k: v for k, v in problem.assumptions().items() if k != "rounds"}
-    own = ALGORITHMS["guard-ucb"].informed({**told, "spread": problem.context_noise}, alpha=0.3)
+    own = ALGORITHMS["guard-ucb"].informed(
+        {**told, "context_noise": problem.context_noise}, alpha=0.3
+    )
     made = gb.simulate(problem, [own, gb.Baseline()], rounds=20)
     assert named.settings["rounds"] == 20
     assert [s.settings for s in named.series] == [s.settings for s in made.series]

@@ -46,8 +46,7 @@ class Agent:
     seed
         For the coins of conservative rounds.
     ridge, noise, context_noise, delta, theta_bound, feature_bound
-        Bounds, see `gb.DiscUCB`; they override the algorithm's own. For Guard-UCB context_noise
-        is its spread.
+        Bounds, see `gb.DiscUCB`; they override the algorithm's own.
 
     Examples
     --------

@@ -243,7 +243,7 @@ class GuardEngine:
         self.realised = algorithm.realised
         self.alpha = plan.alpha
         self.settings = [pack_guard(plan.terms, alpha) for alpha in plan.alpha[: len(coords)]]
-        noise = math.hypot(algorithm.noise, algorithm.spread or 0.0)
+        noise = math.hypot(algorithm.noise, algorithm.context_noise or 0.0)
         self.reward_limit = max(1.0, algorithm.theta_bound * feature_bound) + SURE * noise
         self.pooled = pooled
         self.reports: Reports = new_reports(len(coords), facts.dim)

@@ -18,8 +18,7 @@ def settle_algorithm(
 ) -> tuple[Algorithm, float]:
     """Return the algorithm with `alpha` and `bounds` in place of its own, and the feature bound.
 
-    Guard-UCB needs no bound on features, but they are checked against one all the same; what
-    others call context_noise is its spread.
+    Guard-UCB needs no bound on features, but they are checked against one all the same.
     """
     known = [f.name for f in fields(Confidence)]
     chosen: Any = GuardUCB() if algorithm is None else algorithm
@@ -39,8 +38,6 @@ def settle_algorithm(
         feature_bound = settings.pop("feature_bound")
     else:
         feature_bound = settings.get("feature_bound", getattr(chosen, "feature_bound", 1.0))
-    if isinstance(chosen, GuardUCB) and "context_noise" in settings:
-        settings["spread"] = settings.pop("context_noise")
     for name in settings:
         if name not in own:
             raise TypeError(f"{chosen.name} has no setting {name!r}.")

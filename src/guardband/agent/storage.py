@@ -110,6 +110,8 @@ def load_group(path: str | Path) -> AgentGroup:
 def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     """Return the group that a file describes; anything that does not fit raises."""
     settings = dict(about["algorithm"])
+    if "spread" in settings:  # its name in the first files
+        settings["context_noise"] = settings.pop("spread")
     group = AgentGroup(
         about["tasks"],
         dim=about["dim"],

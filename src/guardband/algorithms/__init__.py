@@ -59,12 +59,11 @@ class Entry(NamedTuple):
     def informed(self, assumed: Mapping[str, Any], **given: Any) -> Any:
         """Return the algorithm, told what it has a setting for; what is given wins.
 
-        Guard-UCB's ridge follows from its theta_bound: it takes one that is given, not assumed.
+        Some settings keep their own value whatever is assumed of the problem, unless given.
         """
         plain = self.make()
-        told = dict(assumed)
-        if isinstance(plain, GuardUCB):
-            told.pop("ridge", None)
+        keeps: frozenset[str] = getattr(plain, "keeps", frozenset())
+        told = {name: value for name, value in assumed.items() if name not in keeps}
         own = {field.name for field in fields(plain)}
         return replace(plain, **{k: v for k, v in {**told, **given}.items() if k in own})
 

@@ -70,6 +70,7 @@ class Assumptions:
 
     constrained: ClassVar[bool] = False
     made_for_hidden: ClassVar[bool] = False
+    keeps: ClassVar[frozenset[str]] = frozenset({"context_noise"})  # as the papers have it: 1
     sights: ClassVar[tuple[str, ...]] = tuple(SIGHTS)
 
     def __post_init__(self) -> None:
@@ -90,15 +91,15 @@ class Assumptions:
         unaware = self.constant == "source" and not self.made_for_hidden
         if unaware or self.context != "hidden":
             return self.noise, self.delta
-        spread = self.context_noise
+        context_noise = self.context_noise
         if self.constant == "tight":
             if facts.context_noise is None:
                 raise ValueError(
                     "constant='tight' needs the true spread of the hidden context, which only a "
                     "simulation knows; state what you assume by context_noise instead."
                 )
-            spread = facts.context_noise
-        return math.hypot(spread, self.noise), 0.5 * self.delta
+            context_noise = facts.context_noise
+        return math.hypot(context_noise, self.noise), 0.5 * self.delta
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,8 @@ from guardband.kernels.types import Floats, GuardTerms, Radius, Realised, Trigge
 __all__ = ["GuardPlan", "GuardUCB"]
 
 RADII = {kind.name.lower(): kind for kind in Radius}
-NOMINAL_SPREAD = 0.2  # for planning exploration only; safety does not depend on it
-PAPER_SPREAD = 1.0  # what the paper assumes of a hidden context
+PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
+PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
 
 
 class GuardPlan(NamedTuple):
@@ -34,7 +34,7 @@ class GuardPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class GuardUCB:
-    """Guard-UCB: certificates on differences, weights by spread, no gate and no horizon.
+    """Guard-UCB: certificates on differences, weights by noise, no gate and no horizon.
 
     In strict mode every action played satisfies the constraint, in expectation over the hidden
     context; in policy mode the randomised choice does, and a single play may lie below the floor.
@@ -70,7 +70,7 @@ class GuardUCB:
         the covariances of the features.
     anchors
         Learn from reported baseline rewards as well; needs baseline_tolerance.
-    spread
+    context_noise
         A bound on half the range (or the sub-Gaussian deviation) of what the hidden context adds
         to a reward; None: from the round's support, or 1/2 where there is none.
     radius
@@ -92,12 +92,13 @@ class GuardUCB:
     baseline_tolerance: float | None = field(default=None, kw_only=True)
     realised: Any = field(default=None, kw_only=True)
     anchors: bool = field(default=False, kw_only=True)
-    spread: float | None = field(default=None, kw_only=True)
+    context_noise: float | None = field(default=None, kw_only=True)
     radius: str = field(default="best", kw_only=True)
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
 
     constrained: ClassVar[bool] = True
+    keeps: ClassVar[frozenset[str]] = frozenset({"ridge"})  # follows from theta_bound
 
     @property
     def name(self) -> str:
@@ -116,7 +117,7 @@ class GuardUCB:
         check_choice("radius", self.radius, tuple(RADII))
         set_(self, "optimism", check_not_negative("optimism", self.optimism))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
-        for name in ("baseline_tolerance", "spread"):
+        for name in ("baseline_tolerance", "context_noise"):
             if getattr(self, name) is not None:
                 set_(self, name, check_not_negative(name, getattr(self, name)))
         if self.ridge is not None:
@@ -141,8 +142,8 @@ class GuardUCB:
         # Agents that keep their data to themselves never hold two rewards of one context.
         shared = self.shared_context and self.share and not paper
         sharing = float(agents) if shared else 1.0
-        spread = PAPER_SPREAD if paper else self.spread
-        planned = NOMINAL_SPREAD if spread is None else spread
+        context_noise = PAPER_CONTEXT_NOISE if paper else self.context_noise
+        planned = PLANNED_CONTEXT_NOISE if context_noise is None else context_noise
         kind, chance = Realised.NONE, 0.0
         if self.realised == "worst":
             kind = Realised.WORST
@@ -161,7 +162,7 @@ class GuardUCB:
             ridge=self.theta_bound**-2 if self.ridge is None else self.ridge,
             variance=self.noise**2,
             sharing=sharing,
-            spread=math.nan if spread is None else float(spread),
+            spread=math.nan if context_noise is None else float(context_noise),
             nominal=1.0 / (self.noise**2 + sharing * planned**2),
             optimism=self.optimism,
             bias=self.bias_bound,

@@ -83,7 +83,7 @@ def run(
     task = make_problem(chosen)
     assumed = dict(task.assumptions())
     assumed.pop("rounds")
-    assumed["spread"] = task.context_noise
+    assumed["context_noise"] = task.context_noise
     entrants = make_algorithms(chosen, assumed)
     _compile_first(task, entrants)
     results = simulate(

@@ -211,7 +211,7 @@ class Experiment:
             "noise": self.noise,
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
-            "spread": self.problem.context_noise,
+            "context_noise": self.problem.context_noise,
         }
         made: Algorithm = ALGORITHMS[name].informed(told, **more)
         return made

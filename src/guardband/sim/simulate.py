@@ -150,7 +150,7 @@ def _entrants(
         raise ValueError("algorithms is empty: give at least one, such as gb.DiscUCB(alpha=0.1).")
     declared = dict(problem.assumptions()) if hasattr(problem, "assumptions") else {}
     declared.pop("rounds", None)
-    declared["spread"] = getattr(problem, "context_noise", None)
+    declared["context_noise"] = getattr(problem, "context_noise", None)
     given = {} if alpha is None else {"alpha": alpha}
     for i, entrant in enumerate(asked):
         if isinstance(entrant, str):

@@ -76,20 +76,19 @@ class Benchmark:
         return problem(self.kind, **self.settings)
 
     def told(self) -> dict[str, Any]:
-        """Return what algorithms may assume; only Guard-UCB has a setting for the spread."""
+        """Return what algorithms may assume; the paper's keep their own context noise, 1."""
         assumed: dict[str, Any] = {**self.problem.assumptions(), "alpha": self.alpha}
         if self.noise is not None:
             assumed["noise"] = self.noise
-        return assumed | {"spread": self.problem.context_noise}
+        return assumed | {"context_noise": self.problem.context_noise}
 
-    def told_the_spread(self) -> dict[str, Any]:
-        """Return the same, with the spread where the paper's algorithms have a place for it.
+    def told_context_noise(self) -> dict[str, Any]:
+        """Return what the paper's algorithms are given to know as much as Guard-UCB.
 
         Guard-UCB reads a forecast's spread off each round's support; others get the true one.
         """
-        told = self.told()
-        known = told["spread"] is not None
-        return told | ({"context_noise": told["spread"]} if known else {"constant": "tight"})
+        told = self.problem.context_noise
+        return {"constant": "tight"} if told is None else {"context_noise": told}
 
 
 BENCHMARKS = (
@@ -263,7 +262,7 @@ def _algorithms(case: Benchmark) -> dict[str, Algorithm]:
     for algorithm in applicable(case.told(), facts):
         made[algorithm.name] = algorithm
         if algorithm.name in twins:
-            informed = ALGORITHMS[algorithm.name].informed(case.told_the_spread())
+            informed = ALGORITHMS[algorithm.name].informed(case.told(), **case.told_context_noise())
             made[twins[algorithm.name]] = informed
     return made
 

@@ -48,11 +48,12 @@ class PanelBounds:
 
     def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return DiSC-UCB twice (as the paper assumes, and told the truth), and its rivals."""
-        made, told = _problem(), _told(tight=False)
+        made = _problem()
+        told = _told(tight=False) | {"context_noise": made.context_noise}
         facts = made.build(WORLD).facts(self._rounds(options))
         own = {
             DECLARED: ALGORITHMS["disc-ucb"].informed(told),
-            TOLD: ALGORITHMS["disc-ucb"].informed(_told(tight=True)),
+            TOLD: ALGORITHMS["disc-ucb"].informed({}, **_told(tight=True)),
             FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
             GUARD: ALGORITHMS["guard-ucb"].informed(told),
         }

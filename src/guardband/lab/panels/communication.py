@@ -164,10 +164,11 @@ class PanelCommunication:
 
 
 def _algorithms(options: RunOptions) -> dict[str, Algorithm]:
-    told: dict[str, Any] = {"alpha": ALPHA, "noise": NOISE, "theta_bound": 1.0, "spread": 0.0}
+    told: dict[str, Any] = {"alpha": ALPHA, "noise": NOISE, "theta_bound": 1.0}
+    told["context_noise"] = 0.0
     own = {
         PRINTED: ALGORITHMS["disc-ucb"].informed(told),
-        OPEN: ALGORITHMS["disc-ucb"].informed(told | {"gate": "none", "context_noise": 0.0}),
+        OPEN: ALGORITHMS["disc-ucb"].informed(told, gate="none", context_noise=0.0),
         GUARD: ALGORITHMS["guard-ucb"].informed(told),
     }
     facts = Ball(agents=3, features=2).build(0).facts(POINTS["T"][0].T)

@@ -48,7 +48,7 @@ class Case:
         made = self.problem
         noise = made.build(0).reward_noise.std
         told: dict[str, Any] = {**made.assumptions(), "alpha": self.alpha, "ridge": RIDGE}
-        told |= {"noise": noise, "constant": "tight", "spread": made.context_noise}
+        told |= {"noise": noise, "constant": "tight", "context_noise": made.context_noise}
         # Guard-UCB's delta is for all agents together, the paper's for each of them.
         for name in (KNOWN, UNKNOWN):
             yield ALGORITHMS[name].informed(told | {"delta": MISSES / made.agents})

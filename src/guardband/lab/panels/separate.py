@@ -111,7 +111,11 @@ class PanelSeparate:
 
 def _algorithms(options: RunOptions) -> dict[str, Algorithm]:
     task = problem("forecast", baseline=BASELINE)
-    told: dict[str, Any] = {**task.assumptions(), "alpha": ALPHA}
+    told: dict[str, Any] = {
+        **task.assumptions(),
+        "alpha": ALPHA,
+        "context_noise": task.context_noise,
+    }
     own = {
         PRINTED: ALGORITHMS["disc-ucb"].informed(told),
         OPEN: ALGORITHMS["disc-ucb"].informed(told | {"constant": "tight", "ridge": RIDGE}),

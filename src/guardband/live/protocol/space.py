@@ -245,7 +245,7 @@ class SpaceSettings:
             "noise": self.noise,
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
-            "spread": self.spread,
+            "context_noise": self.spread,
             "ridge": self.ridge,
             "mode": self.mode,
             "shared_context": self.contexts == "shared",
