@@ -10,7 +10,7 @@ import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats
 from guardband.sim.draws import TrialDraws
-from guardband.sim.seats import open_seat
+from guardband.sim.runners import make_runner
 from guardband.sim.trial import checkpoints
 
 
@@ -35,10 +35,10 @@ def rounds_of(
     draws = list(TrialDraws(world, rounds, seed=1).chunks())
 
     def work() -> float:
-        seat = open_seat(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
+        runner = make_runner(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
         for each in draws:
-            seat.play(each)
-        return float(seat.books.totals[0, 4]) / rounds
+            runner.play(each)
+        return float(runner.metrics.totals[0, 4]) / rounds
 
     return work
 

@@ -98,7 +98,7 @@ def test_the_level_can_be_set(algorithm: Any) -> None:
         if isinstance(algorithm, gb.GuardUCB):
             want = np.sqrt(level + 1.0)
         else:
-            want = one.engine.terms.deviation * np.sqrt(level) + 1.0
+            want = one.engine.terms.sigma * np.sqrt(level) + 1.0
         assert got == pytest.approx(want)
     assert one.engine.learn(0, Awaited(menu[:, 0].copy(), 0.0, 1.0, False), 0.5, 0.0, 1, 1) in (
         True,

@@ -9,10 +9,10 @@ from numpy.testing import assert_array_equal
 
 import guardband as gb
 from guardband.kernels import serve as serving
-from guardband.kernels.choose import decide
+from guardband.kernels.disc_ucb import decide
 from guardband.kernels.loop import simulate as stretch
 from guardband.sim.draws import TrialDraws
-from guardband.sim.seats import PaperSeat
+from guardband.sim.runners import CommonRunner
 from guardband.sim.trial import checkpoints
 
 KINDS = {"disc-ucb": gb.DiscUCB, "disc-ucb-unknown": gb.DiscUCBUnknown}
@@ -23,7 +23,7 @@ NAMES = [
 ]
 
 
-def simulated(case: Case, algorithm: gb.DiscUCB, rho: float) -> tuple[gb.Results, PaperSeat]:
+def simulated(case: Case, algorithm: gb.DiscUCB, rho: float) -> tuple[gb.Results, CommonRunner]:
     """Run the simulator on the case's draws, with one rho for all rounds."""
     draws, rounds = case.draws, len(case.draws["contexts"])
     replay = gb.Replay(
@@ -37,10 +37,10 @@ def simulated(case: Case, algorithm: gb.DiscUCB, rho: float) -> tuple[gb.Results
     results = gb.simulate(problem, algorithm, replay=replay, trace=True)
     world = problem.build(0)
     plan = algorithm.plan(world.facts(rounds))
-    seat = PaperSeat(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
+    runner = CommonRunner(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
     (chunk,) = TrialDraws(world, rounds, 0, replay=replay).chunks()
-    seat.play(chunk)
-    return results, seat
+    runner.play(chunk)
+    return results, runner
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["all decide, all observe", "in turn"])
@@ -65,7 +65,7 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
     rho = group.engine.known[0][serving.RHO]
     for each in (*group.engine.known, *group.engine.unknown):
         each[serving.RHO] = rho
-    results, seat = simulated(case, algorithm, rho)
+    results, runner = simulated(case, algorithm, rho)
     trace = results.trace
     known = case.algorithm == "disc-ucb"
     for t in range(rounds):
@@ -75,14 +75,14 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         def act(m: int, t: int = t, c: int = c, decisions: dict = decisions) -> None:
             baseline = int(case.baseline[m, c])
             group.next_coin[m] = case.draws["coin"][t, m]
-            reward = seat.scene.realised[c, seat.scene.group[m], baseline] if known else None
+            reward = runner.env.realised[c, runner.env.group[m], baseline] if known else None
             decisions[m] = fleet[f"task {m}"].decide(case.psi[c], baseline, reward)
 
         def hear(m: int, t: int = t, c: int = c, decisions: dict = decisions) -> None:
             decision = decisions[m]
             assert decision.action == trace.actions[t, m]
             assert (decision.kind != "learned") == trace.conservative[t, m]
-            earned = seat.scene.realised[c, seat.scene.group[m], decision.action]
+            earned = runner.env.realised[c, runner.env.group[m], decision.action]
             fleet[f"task {m}"].observe(decision.id, earned + case.draws["reward_noise"][t, m])
 
         for m in range(agents):
@@ -93,15 +93,17 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
             hear(m)
     # The simulator pools at the end of a round, the fleet when the next one starts.
     group.settle(0)
-    for fleet_arrays in (seat.fleet, group.fleet):
+    for fleet_arrays in (runner.fleet, group.fleet):
         # When lambda_min was last computed is a note to oneself: describing a decision needs it
         # more often than making one.
         fleet_arrays.estimate.scalars[:, 2:] = 0.0
     for one, other in zip(
-        seat.fleet.own + seat.fleet.estimate, group.fleet.own + group.fleet.estimate, strict=True
+        runner.fleet.own + runner.fleet.estimate,
+        group.fleet.own + group.fleet.estimate,
+        strict=True,
     ):
         assert_array_equal(one, other)
-    for one, other in zip(seat.pooled, group.pooled, strict=True):
+    for one, other in zip(runner.pooled, group.pooled, strict=True):
         assert_array_equal(one, other)
     assert fleet.poolings == len(trace.sync_rounds)
     assert trace.conservative.any()

@@ -16,14 +16,14 @@ from numpy.testing import assert_array_equal
 import guardband as gb
 from guardband.algorithms import optimal_design
 from guardband.facts import Facts
-from guardband.kernels.guard import best_clear, mark_kept
+from guardband.kernels.pruning import best_clear, mark_pruned
 from guardband.kernels.ridge import absorb, radius
 from guardband.kernels.scan import scan
 from guardband.kernels.types import new_state, new_statistic
 from guardband.problems import Fresh, GaussianNoise, SyntheticA, SyntheticB, World
 from guardband.seeds import trial_seed
 from guardband.sim.draws import TrialDraws
-from guardband.sim.seats import PhasedSeat
+from guardband.sim.runners import PhasedRunner
 
 STAGED = [
     gb.SCLTS(0.3, noise=0.1, ridge=0.1),
@@ -76,14 +76,14 @@ def test_the_ellipsoid_certifies_all_that_disc_ucb_keeps(seed: int) -> None:
     facts = Facts((tuple(range(d)),), d)
     terms = gb.DiscUCB(0.1, noise=0.05, context_noise=0.0, ridge=ridge).plan(facts).terms
     beta, floor = radius(state.estimate, terms), float(rng.uniform(0.1, 0.6))
-    desk, kept = np.zeros((3, 30)), np.zeros(30, bool)
-    scan(state.estimate, beta, np.arange(d), menu, desk)
-    count = mark_kept(state, new_statistic(d), terms, beta, floor, desk, kept)
-    certified = 2 * desk[0] - desk[1] >= floor
+    scratch, kept = np.zeros((3, 30)), np.zeros(30, bool)
+    scan(state.estimate, beta, np.arange(d), menu, scratch)
+    count = mark_pruned(state, new_statistic(d), terms, beta, floor, scratch, kept)
+    certified = 2 * scratch[0] - scratch[1] >= floor
     assert (certified | ~kept).all()
     assert count == kept.sum()
     score = rng.normal(size=30)
-    best = best_clear(score, desk, floor)
+    best = best_clear(score, scratch, floor)
     assert best == (np.where(certified, score, -np.inf).argmax() if certified.any() else -1)
 
 
@@ -96,13 +96,13 @@ def test_longer_features_than_stated_break_that() -> None:
     facts = Facts(((0, 1),), 2)
     terms = gb.DiscUCB(0.1, noise=0.1, context_noise=0.0).plan(facts).terms
     beta = radius(state.estimate, terms)
-    desk, kept = np.zeros((3, 2)), np.zeros(2, bool)
-    scan(state.estimate, beta, np.arange(2), menu, desk)
+    scratch, kept = np.zeros((3, 2)), np.zeros(2, bool)
+    scan(state.estimate, beta, np.arange(2), menu, scratch)
     least = 1.0 + 50 * 0.04
-    floor = desk[0, 0] - beta / np.sqrt(least) - 1e-6
-    mark_kept(state, new_statistic(2), terms, beta, floor, desk, kept)
+    floor = scratch[0, 0] - beta / np.sqrt(least) - 1e-6
+    mark_pruned(state, new_statistic(2), terms, beta, floor, scratch, kept)
     assert kept[0]
-    assert not 2 * desk[0, 0] - desk[1, 0] >= floor
+    assert not 2 * scratch[0, 0] - scratch[1, 0] >= floor
 
 
 @pytest.mark.parametrize("algorithm", STAGED, ids=lambda a: a.name)
@@ -182,10 +182,10 @@ def test_elimination_keeps_the_best(algorithm: Any) -> None:
     for seed in range(runs):
         world = fresh_world(seed)
         plan = algorithm.plan(world.facts(4000))
-        seat = PhasedSeat(world, plan, np.full(3, 0.5), np.array([4000]), 0)
+        runner = PhasedRunner(world, plan, np.full(3, 0.5), np.array([4000]), 0)
         for draws in TrialDraws(world, 4000, seed).chunks():
-            seat.play(draws)
-        alive = seat.phases.alive
+            runner.play(draws)
+        alive = runner.phases.alive
         best = np.take_along_axis(alive, world.best.T[:, :, None], axis=2)
         kept += bool(best.all())
         removed += int((~alive).sum())

@@ -51,7 +51,7 @@ def test_the_constant_means_the_same_for_all(kind: Any) -> None:
     for (constant, context), (sigma, parts) in expected.items():
         made = kind(noise=0.4, context_noise=0.3, delta=0.01, constant=constant, context=context)
         terms = made.plan(FACTS).terms
-        assert terms.deviation == pytest.approx(sigma)
+        assert terms.sigma == pytest.approx(sigma)
         assert terms.confidence == pytest.approx(2 * math.log(parts / 0.01))
 
 
@@ -155,7 +155,7 @@ def test_what_only_a_simulation_knows_is_refused_elsewhere() -> None:
     live = Facts(tasks=((0, 1),), dim=2)
     with pytest.raises(ValueError, match="state what you assume by context_noise"):
         gb.DiscUCB(constant="tight").plan(live)
-    assert gb.DiscUCB(context="observed").plan(live).terms.deviation == 1.0
+    assert gb.DiscUCB(context="observed").plan(live).terms.sigma == 1.0
 
 
 def test_features_that_change_every_round_are_no_virtual_clients() -> None:
@@ -216,12 +216,12 @@ def test_a_test_says_nothing_about_directions_nobody_explored() -> None:
         Facts(((0, 1, 2),), 3, 100, actions=3, contexts=1, context_noise=0.0)
     )
     phases = plan.method.begin(features, np.zeros(1, np.int64))  # type: ignore[union-attr]
-    phases.sheet.gram[0] = np.diag([4.0, 4.0, 0.0])
-    phases.sheet.moment[0] = [4.0, 0.4, 0.0]
+    phases.phase.gram[0] = np.diag([4.0, 4.0, 0.0])
+    phases.phase.moment[0] = [4.0, 0.4, 0.0]
     phases.turn()
     assert phases.alive.ravel().tolist() == [True, False, True]
     assert phases.number == 2
-    assert (phases.sheet.gram == 0).all()
+    assert (phases.phase.gram == 0).all()
 
 
 def test_a_replay_must_bring_what_is_needed() -> None:

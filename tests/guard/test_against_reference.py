@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import guard
 
 import guardband as gb
-from guardband.kernels.scene import Draws
+from guardband.kernels.environment import Draws
 from guardband.kernels.types import Trigger
 from guardband.problems import Forecast, GaussianNoise, World
-from guardband.sim.seats import GuardSeat
+from guardband.sim.runners import GuardRunner
 
 AL = (0.1, 0.2, 0.3)
 
@@ -228,7 +228,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
     )
 
 
-def play(case: dict, settings: dict[str, Any]) -> GuardSeat:
+def play(case: dict, settings: dict[str, Any]) -> GuardRunner:
     rounds, agents = case["coin"].shape
     announced = "support" in case
     tasks = tuple(tuple(task) for task in case["tasks"])
@@ -246,10 +246,10 @@ def play(case: dict, settings: dict[str, Any]) -> GuardSeat:
     plan = algorithm_of(settings).plan(world.facts(rounds))
     if settings.get("share", True):  # the definition pools one agent, too; the package knows better
         plan = plan._replace(terms=plan.terms._replace(trigger=int(Trigger.ANYTIME)))
-    seat = GuardSeat(world, plan, np.full(agents, 0.2), np.array([rounds]), rounds)
+    runner = GuardRunner(world, plan, np.full(agents, 0.2), np.array([rounds]), rounds)
     if not announced:
-        seat.scene = seat.scene._replace(baseline_reward=np.ascontiguousarray(case["r_hat"]))
-    seat.play(
+        runner.env = runner.env._replace(baseline_reward=np.ascontiguousarray(case["r_hat"]))
+    runner.play(
         Draws(
             contexts=case["contexts"],
             noise=case["reward_noise"],
@@ -261,7 +261,7 @@ def play(case: dict, settings: dict[str, Any]) -> GuardSeat:
             weights=case.get("weights", np.zeros((1, 0))),
         )
     )
-    return seat
+    return runner
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -271,17 +271,17 @@ def test_every_round_equals_the_definition(name: str) -> None:
         k: np.array(v) if k == "alpha" and isinstance(v, tuple) else v for k, v in settings.items()
     }
     ref = guard.simulate(**case, **given)
-    seat = play(case, settings)
-    trace = seat.record().trace
+    runner = play(case, settings)
+    trace = runner.record().trace
     assert trace is not None
     assert_array_equal(trace.actions, ref.actions)
     assert_array_equal(trace.conservative, ref.conservative)
     assert_array_equal(trace.sync_rounds, ref.sync_rounds)
     assert_allclose(trace.rewards, ref.rewards, atol=1e-12)
-    totals = seat.books.totals
+    totals = runner.metrics.totals
     assert_array_equal(totals[:, 8], ref.stuck.sum(axis=0))
     assert_array_equal(totals[:, 9], ref.outside.sum(axis=0))
-    learned = seat.pooled.scalars[3] + seat.fleet.own.scalars[:, 3].sum()
+    learned = runner.pooled.scalars[3] + runner.fleet.own.scalars[:, 3].sum()
     assert_allclose(learned, ref.weights.sum(), rtol=1e-7)
 
 
@@ -310,8 +310,8 @@ def test_the_cases_take_every_branch() -> None:
 )
 def test_library_agents_replay_the_simulator(name: str) -> None:
     case, settings = CASES[name]
-    seat = play(case, settings)
-    trace = seat.record().trace
+    runner = play(case, settings)
+    trace = runner.record().trace
     assert trace is not None
     rounds = len(case["coin"])
     tasks = {f"task {m}": task for m, task in enumerate(case["tasks"])}
@@ -339,8 +339,10 @@ def test_library_agents_replay_the_simulator(name: str) -> None:
     group.settle(0)
     assert fleet.poolings == len(trace.sync_rounds)
     for one, other in zip(
-        seat.fleet.own + seat.fleet.estimate, group.fleet.own + group.fleet.estimate, strict=True
+        runner.fleet.own + runner.fleet.estimate,
+        group.fleet.own + group.fleet.estimate,
+        strict=True,
     ):
         assert_array_equal(one, other)
-    for one, other in zip(seat.pooled, group.pooled, strict=True):
+    for one, other in zip(runner.pooled, group.pooled, strict=True):
         assert_array_equal(one, other)

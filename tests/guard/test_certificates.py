@@ -13,14 +13,14 @@ from scipy.optimize import minimize
 import guardband as gb
 from guardband.facts import Facts
 from guardband.kernels.certify import guard_radius, observation_weight, slack_of
-from guardband.kernels.guarded import DESK_ROWS, guard_decide, write_image
+from guardband.kernels.guard_ucb import SCRATCH_ROWS, guard_decide, write_image
 from guardband.kernels.guarded_loop import new_reports
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan_forms
 from guardband.kernels.sync import pool
 from guardband.kernels.types import (
     Estimate,
-    GuardOffer,
+    GuardRoundInput,
     GuardTerms,
     State,
     Statistic,
@@ -49,14 +49,21 @@ def learned(seed: int, dim: int, terms: GuardTerms, rounds: int = 12) -> State:
     return state
 
 
-def scanned(state: State, menu: np.ndarray, terms: GuardTerms, offer: GuardOffer) -> np.ndarray:
+def scanned(
+    state: State, menu: np.ndarray, terms: GuardTerms, given: GuardRoundInput
+) -> np.ndarray:
     d, actions = menu.shape
-    desk = np.zeros((DESK_ROWS, max(actions, d, offer.weights.size)))
+    scratch = np.zeros((SCRATCH_ROWS, max(actions, d, given.weights.size)))
     scan_forms(
-        state.estimate, np.arange(d), menu, desk[0, :actions], desk[3, :actions], desk[2, :actions]
+        state.estimate,
+        np.arange(d),
+        menu,
+        scratch[0, :actions],
+        scratch[3, :actions],
+        scratch[2, :actions],
     )
-    write_image(state.estimate, menu, offer.baseline, np.arange(d), state.work[1])
-    return desk
+    write_image(state.estimate, menu, given.baseline, np.arange(d), state.work[1])
+    return scratch
 
 
 def least(v: np.ndarray, theta: np.ndarray, V: np.ndarray, beta: float) -> float:
@@ -83,8 +90,8 @@ def test_the_difference_certificate_is_the_minimum_over_the_set(
     terms = terms_of(dim=dim)
     state, rng = learned(seed, dim, terms), np.random.default_rng(seed + 1)
     menu, beta = np.abs(rng.normal(size=(dim, 4))) / 2, 1.3
-    offer = GuardOffer(menu, 1, False, 0.0, *NONE)
-    desk = scanned(state, menu, terms, offer)
+    given = GuardRoundInput(menu, 1, False, 0.0, *NONE)
+    scratch = scanned(state, menu, terms, given)
     V = terms.ridge * np.eye(dim) + state.own.gram
     for k in range(4):
         got = slack_of(
@@ -92,8 +99,8 @@ def test_the_difference_certificate_is_the_minimum_over_the_set(
             beta,
             terms,
             Task(np.arange(dim), alpha, 0.0),
-            offer,
-            desk,
+            given,
+            scratch,
             state.work[1],
             k,
         )
@@ -113,28 +120,28 @@ def test_a_known_reward_is_a_certificate_with_a_tolerance() -> None:
     terms = terms_of(baseline_tolerance=0.02)
     state, alpha = learned(3, 3, terms, 200), 0.2
     menu, beta = np.array([[0.6, 0.1], [0.2, 0.5], [0.3, 0.3]]), 0.4
-    offer = GuardOffer(menu, 1, True, 0.3, *NONE)
-    desk = scanned(state, menu, terms, offer)
+    given = GuardRoundInput(menu, 1, True, 0.3, *NONE)
+    scratch = scanned(state, menu, terms, given)
     V = terms.ridge * np.eye(3) + state.own.gram
     task = Task(np.arange(3), alpha, 0.0)
     difference = least(menu[:, 0] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
     lower = least(menu[:, 0], state.estimate.theta, V, beta)
-    got = slack_of(state.estimate, beta, terms, task, offer, desk, state.work[1], 0)
+    got = slack_of(state.estimate, beta, terms, task, given, scratch, state.work[1], 0)
     assert got == pytest.approx(max(difference, max(0, lower) - 0.8 * 0.32), abs=1e-6)
-    baseline = slack_of(state.estimate, 50.0, terms, task, offer, desk, state.work[1], 1)
+    baseline = slack_of(state.estimate, 50.0, terms, task, given, scratch, state.work[1], 1)
     assert baseline == pytest.approx(0.2 * 0.28)
 
 
-def decide(state: State, terms: GuardTerms, offer: GuardOffer, alpha: float, coin: float):
-    d, actions = offer.menu.shape
+def decide(state: State, terms: GuardTerms, given: GuardRoundInput, alpha: float, coin: float):
+    d, actions = given.menu.shape
     reports = new_reports(1, d)
     told = Statistic(*(a[0] for a in reports.own))
     tied = Estimate(*(a[0] for a in reports.anchored))
-    desk = np.zeros((DESK_ROWS, max(d, actions, offer.weights.size)))[:, :]
+    scratch = np.zeros((SCRATCH_ROWS, max(d, actions, given.weights.size)))[:, :]
     task, pooled = Task(np.arange(d), alpha, 0.0), new_statistic(d)
-    desk = np.zeros((DESK_ROWS, max(d, actions, offer.weights.size)))
+    scratch = np.zeros((SCRATCH_ROWS, max(d, actions, given.weights.size)))
     return guard_decide(
-        state, pooled, told, reports.pooled, tied, terms, task, offer, desk, (1, 5, coin)
+        state, pooled, told, reports.pooled, tied, terms, task, given, scratch, (1, 5, coin)
     )
 
 
@@ -148,8 +155,8 @@ def test_policy_mixtures_clear_the_floor_as_far_as_they_can(known: bool) -> None
         terms = terms_of(dim=dim, mode="policy", baseline_tolerance=tolerance)
         state, rng = learned(seed, dim, terms, 40), np.random.default_rng(seed)
         menu = np.abs(rng.normal(size=(dim, 6))) / 2.5
-        offer = GuardOffer(menu, 2, known, 0.45, *NONE)
-        outcome = decide(state, terms, offer, alpha, coin=0.999999)
+        given = GuardRoundInput(menu, 2, known, 0.45, *NONE)
+        outcome = decide(state, terms, given, alpha, coin=0.999999)
         if not outcome.conservative:
             continue
         seen += 1
@@ -168,7 +175,7 @@ def test_policy_mixtures_clear_the_floor_as_far_as_they_can(known: bool) -> None
         assert outcome.margin >= 0.0
         # By the coin: the partner here, the target for a coin below the chance.
         assert outcome.action == outcome.partner
-        flipped = decide(state, terms, offer, alpha, coin=outcome.chance - 1e-9)
+        flipped = decide(state, terms, given, alpha, coin=outcome.chance - 1e-9)
         assert flipped.action == outcome.target
         assert flipped.propensity == pytest.approx(outcome.chance)
     assert seen > 50
@@ -247,10 +254,10 @@ def test_the_paper_s_radius_is_the_paper_s() -> None:
     terms = terms_of(1, dim, noise=R, delta=delta, radius="paper", ridge=ridge / scale)
     state, rng = state_of(new_fleet(1, dim, terms.ridge), 0), np.random.default_rng(0)
     x = rng.normal(size=(40, dim)) / 2
-    offer = GuardOffer(x.T.copy(), 0, False, 0.0, *NONE)
+    given = GuardRoundInput(x.T.copy(), 0, False, 0.0, *NONE)
     for i in range(40):
         weight = observation_weight(
-            state.estimate, 1.0, terms, Task(np.arange(dim), 0.1, 0.0), offer, i
+            state.estimate, 1.0, terms, Task(np.arange(dim), 0.1, 0.0), given, i
         )
         assert weight == pytest.approx(1 / scale)
         absorb(state, x[i], 0.3, weight, 0.0)
@@ -270,7 +277,7 @@ def test_weights_follow_the_spread() -> None:
     state, rng = learned(2, dim, terms, 50), np.random.default_rng(3)
     pages, weights = np.abs(rng.normal(size=(n, dim, 3))) / 4, np.array([0.4, 0.0, 0.3, 0.3])
     menu = np.einsum("n,ndk->dk", weights, pages)
-    offer = GuardOffer(menu, 0, False, 0.0, pages, np.arange(n), weights, NONE[3])
+    given = GuardRoundInput(menu, 0, False, 0.0, pages, np.arange(n), weights, NONE[3])
     task = Task(np.arange(dim), 0.2, 0.0)
     used = [0, 2, 3]
     for beta in (0.01, 0.3, 9.0):
@@ -281,14 +288,14 @@ def test_weights_follow_the_spread() -> None:
             seen = (min(1, (mean + width).max()) - max(0, (mean - width).min())) / 2
             far = max(np.linalg.norm(a - b) for a in phi for b in phi)
             s = max(0.0, min(0.5, 1.2 / 2 * far, seen))
-            got = observation_weight(state.estimate, beta, terms, task, offer, k)
+            got = observation_weight(state.estimate, beta, terms, task, given, k)
             assert got == pytest.approx(1 / (0.01 + 5 * s**2))
-    bare = GuardOffer(menu, 0, False, 0.0, *NONE)
+    bare = GuardRoundInput(menu, 0, False, 0.0, *NONE)
     assert observation_weight(state.estimate, 1.0, terms, task, bare, 0) == pytest.approx(
         1 / (0.01 + 5 / 4)
     )
     told = terms_of(5, dim, noise=0.1, context_noise=0.2, shared_context=False)
-    assert observation_weight(state.estimate, 1.0, told, task, offer, 0) == pytest.approx(1 / 0.05)
+    assert observation_weight(state.estimate, 1.0, told, task, given, 0) == pytest.approx(1 / 0.05)
 
 
 def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
@@ -296,10 +303,12 @@ def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
     terms, rng = terms_of(1, dim, noise=0.1), np.random.default_rng(1)
     state = learned(2, dim, terms, 5)
     pages, weights = rng.uniform(0.2, 0.3, (n, dim, 1)), np.full(n, 1 / n)
-    offer = GuardOffer(pages.mean(axis=0), 0, False, 0.0, pages, np.arange(n), weights, NONE[3])
+    given = GuardRoundInput(
+        pages.mean(axis=0), 0, False, 0.0, pages, np.arange(n), weights, NONE[3]
+    )
     phi = pages[:, :, 0]
     exact = max(np.linalg.norm(a - b) for a in phi for b in phi) / 2
-    got = observation_weight(state.estimate, 99.0, terms, Task(np.arange(dim), 0.2, 0.0), offer, 0)
+    got = observation_weight(state.estimate, 99.0, terms, Task(np.arange(dim), 0.2, 0.0), given, 0)
     s = math.sqrt(1 / got - 0.01)
     assert exact <= s <= 2 * exact
 
@@ -309,11 +318,11 @@ def test_what_is_certified_stays_so_when_the_radius_shrinks(seed: int, a: float,
     terms = terms_of()
     state, rng = learned(seed, 3, terms), np.random.default_rng(seed)
     menu = np.abs(rng.normal(size=(3, 5))) / 2
-    offer = GuardOffer(menu, 0, False, 0.0, *NONE)
-    desk, task = scanned(state, menu, terms, offer), Task(np.arange(3), 0.3, 0.0)
+    given = GuardRoundInput(menu, 0, False, 0.0, *NONE)
+    scratch, task = scanned(state, menu, terms, given), Task(np.arange(3), 0.3, 0.0)
     for k in range(5):
         wide, narrow = (
-            slack_of(state.estimate, beta, terms, task, offer, desk, state.work[1], k)
+            slack_of(state.estimate, beta, terms, task, given, scratch, state.work[1], k)
             for beta in (max(a, b), min(a, b))
         )
         assert narrow >= wide
@@ -327,8 +336,8 @@ def test_realised_certificates(realised: object, share: float) -> None:
     pages = np.abs(rng.normal(size=(n, dim, 6))) / 2
     weights = np.array([0.1, 0.2, 0.25, 0.45, 0.0])
     menu = np.einsum("n,ndk->dk", weights, pages)
-    offer = GuardOffer(menu, 1, False, 0.0, pages, np.arange(n), weights, NONE[3])
-    desk = scanned(state, menu, terms, offer)
+    given = GuardRoundInput(menu, 1, False, 0.0, pages, np.arange(n), weights, NONE[3])
+    scratch = scanned(state, menu, terms, given)
     V = terms.ridge * np.eye(dim) + state.own.gram
     for k in range(6):
         leads = [least(p[:, k] - 0.8 * p[:, 1], state.estimate.theta, V, beta) for p in pages]
@@ -337,8 +346,8 @@ def test_realised_certificates(realised: object, share: float) -> None:
             beta,
             terms,
             Task(np.arange(dim), alpha, 0.0),
-            offer,
-            desk,
+            given,
+            scratch,
             state.work[1],
             k,
         )
@@ -363,8 +372,8 @@ def test_a_covariance_certificate_is_never_above_the_exact_one(rng: np.random.Ge
     menu = np.abs(rng.normal(size=(dim, 4))) / 2
     roots = rng.normal(size=(4, dim, dim)) / 10
     covariance = roots @ roots.transpose(0, 2, 1)
-    offer = GuardOffer(menu, 1, False, 0.0, *NONE[:3], covariance)
-    desk, task = scanned(state, menu, terms, offer), Task(np.arange(dim), alpha, 0.0)
+    given = GuardRoundInput(menu, 1, False, 0.0, *NONE[:3], covariance)
+    scratch, task = scanned(state, menu, terms, given), Task(np.arange(dim), alpha, 0.0)
     V = terms.ridge * np.eye(dim) + state.own.gram
     ball = rng.normal(size=(4000, dim))
     ball *= beta / np.sqrt(np.einsum("ni,ij,nj->n", ball, V, ball))[:, None]
@@ -372,7 +381,7 @@ def test_a_covariance_certificate_is_never_above_the_exact_one(rng: np.random.Ge
     for k in range(4):
         lead = least(menu[:, k] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
         sup = np.sqrt(np.einsum("ni,ij,nj->n", inside, covariance[k], inside)).max()
-        got = slack_of(state.estimate, beta, terms, task, offer, desk, state.work[1], k)
+        got = slack_of(state.estimate, beta, terms, task, given, scratch, state.work[1], k)
         if k == 1:
             continue  # the baseline is safe by definition
         exact = lead - 3.0 * sup  # Cantelli: sqrt(.9 / .1)

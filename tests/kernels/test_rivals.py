@@ -12,7 +12,7 @@ import guardband as gb
 from guardband.facts import Facts
 from guardband.kernels.linalg import cholesky, invert
 from guardband.kernels.loop import simulate
-from guardband.kernels.phased import Mode, new_sheet, simulate_phase
+from guardband.kernels.phased import Mode, new_phase_plan, simulate_phase
 from guardband.kernels.ridge import copy_estimate, horizon_radius
 from guardband.kernels.solo import simulate_solo
 from guardband.kernels.types import new_state
@@ -48,11 +48,11 @@ def test_a_copied_estimate_is_another_array(rng: np.random.Generator) -> None:
 
 
 def test_a_sheet_is_empty_at_first() -> None:
-    sheet = new_sheet(Mode.QUOTAS, (2, 4, 5), 3, 2)
-    assert sheet.target.shape == (2, 4, 5)
-    assert sheet.counts.shape == (3, 4, 5)
-    assert sheet.passed[0] == 0
-    assert_allclose(sheet.inverse, np.tile(np.eye(2), (3, 1, 1)))
+    phase = new_phase_plan(Mode.QUOTAS, (2, 4, 5), 3, 2)
+    assert phase.target.shape == (2, 4, 5)
+    assert phase.counts.shape == (3, 4, 5)
+    assert phase.passed[0] == 0
+    assert_allclose(phase.inverse, np.tile(np.eye(2), (3, 1, 1)))
 
 
 def test_all_problems_share_one_compiled_loop() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
-from guardband.kernels.scene import Draws
+from guardband.kernels.environment import Draws
 from guardband.problems import (
     Forecast,
     ForecastFormal,

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
 from guardband.algorithms import ALGORITHMS
-from guardband.kernels.scene import Draws
+from guardband.kernels.environment import Draws
 from guardband.problems import SyntheticA
 from guardband.sim.draws import TrialDraws
 from guardband.sim.stats import interval_half_width, mean_interval, student_quantile

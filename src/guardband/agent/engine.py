@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guardband.agent.decision import Decision
 from guardband.algorithms import DiscUCB, DiscUCBUnknown, GuardUCB
 from guardband.facts import Facts
-from guardband.kernels.guarded import DESK_ROWS
+from guardband.kernels.guard_ucb import SCRATCH_ROWS
 from guardband.kernels.guarded_loop import Reports, new_reports
 from guardband.kernels.serve import REPORT_SIZE, RHO, learn, pack_settings, serve
 from guardband.kernels.serve_guarded import GUARD_REPORT, guard_learn, pack_guard, serve_guarded
@@ -49,7 +49,7 @@ NO_PAGES, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros
 
 
 class Request(NamedTuple):
-    """One round's offer, checked."""
+    """One round's given, checked."""
 
     menu: Floats  # (d, K)
     baseline: int
@@ -160,18 +160,30 @@ class PaperEngine:
         noise = math.hypot(*(float(getattr(algorithm, n, math.inf)) for n in NOISES))
         self.reward_limit = terms.feature_bound * terms.theta_bound + SURE * noise
         self.states = [_flat(fleet, m) for m in range(len(coords))]
-        self.desks = [(*state, *pooled) for state in self.states]
+        self.arguments = [(*state, *pooled) for state in self.states]
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m."""
         menu, baseline, reward, *_ = request
         actions = menu.shape[1]
-        desk, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
+        scratch, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
         x, report = np.empty(menu.shape[0]), np.empty(REPORT_SIZE)
         settings = self.unknown[m] if reward is None else self.known[m]
         told = 0.0 if reward is None else reward
         coords = self.coords[m]
-        serve(*self.desks[m], settings, coords, menu, baseline, told, coin, desk, kept, x, report)
+        serve(
+            *self.arguments[m],
+            settings,
+            coords,
+            menu,
+            baseline,
+            told,
+            coin,
+            scratch,
+            kept,
+            x,
+            report,
+        )
         action, kind, reason, mean, upper, floor, propensity = report.tolist()
         if math.isnan(floor):
             promise = "none" if kind == 0 else "baseline"
@@ -249,7 +261,7 @@ class GuardEngine:
         self.reports: Reports = new_reports(len(coords), facts.dim)
         self.states = [_flat(fleet, m) for m in range(len(coords))]
         told, pooled_told, tied = self.reports
-        self.desks = [
+        self.arguments = [
             (*state, *pooled, *(a[m] for a in told), *pooled_told, *(a[m] for a in tied))
             for m, state in enumerate(self.states)
         ]
@@ -258,13 +270,13 @@ class GuardEngine:
         """Decide for agent m."""
         menu, baseline, reward, pages, weights, covariance = request
         dim, actions = menu.shape
-        desk = np.empty((DESK_ROWS, max(actions, weights.size, dim)))
+        scratch = np.empty((SCRATCH_ROWS, max(actions, weights.size, dim)))
         kept, x, report = np.empty(actions, np.bool_), np.empty(dim), np.empty(GUARD_REPORT)
         numbers = np.array(
             [baseline, math.nan if reward is None else reward, epoch, turn, coin], np.float64
         )
         serve_guarded(
-            *self.desks[m],
+            *self.arguments[m],
             self.settings[m],
             self.coords[m],
             menu,
@@ -273,7 +285,7 @@ class GuardEngine:
             weights,
             covariance,
             numbers,
-            desk,
+            scratch,
             kept,
             x,
             report,

@@ -17,7 +17,7 @@ from guardband.checks import (
     check_positive,
 )
 from guardband.facts import Facts
-from guardband.kernels.scene import Sight
+from guardband.kernels.environment import Sight
 from guardband.kernels.types import Floats, Gate, Mix, Rule, Terms, Trigger
 
 __all__ = [
@@ -151,7 +151,7 @@ class Confidence(Assumptions):
             mix=int(mix),
             trigger=int(trigger),
             ridge=self.ridge,
-            deviation=sigma,
+            sigma=sigma,
             confidence=2.0 * math.log(1.0 / level),
             theta_bound=self.theta_bound,
             feature_bound=self.feature_bound,

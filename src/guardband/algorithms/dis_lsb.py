@@ -54,7 +54,7 @@ class Survivors(Phases):
         self.alive &= ~known | (mean >= top - 2.0 ** (1 - self.number))
 
     def _write(self) -> None:
-        self.sheet.target[...] = self._design().shares.reshape(self.alive.shape)
+        self.phase.target[...] = self._design().shares.reshape(self.alive.shape)
 
 
 class PastTests(Phases):
@@ -71,13 +71,13 @@ class PastTests(Phases):
 
     def _eliminate(self, gram: Floats, moment: Floats) -> None:
         self._fit(gram, moment)
-        q = self.sheet.passed[0]
-        self.sheet.tests[q] = self.theta
-        self.sheet.slack[q] = 2.0 ** (1 - self.number)
-        self.sheet.passed[0] = q + 1
+        q = self.phase.passed[0]
+        self.phase.tests[q] = self.theta
+        self.phase.slack[q] = 2.0 ** (1 - self.number)
+        self.phase.passed[0] = q + 1
 
     def _write(self) -> None:
-        """Leave the sheet as it is: the tests say everything."""
+        """Leave the plan as it is: the tests say everything."""
 
 
 @dataclass(frozen=True)

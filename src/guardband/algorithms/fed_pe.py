@@ -63,14 +63,14 @@ class Clients(Phases):
         leader = np.where(self.alive, mean, -np.inf).argmax(axis=2)
         lowest = np.take_along_axis(mean - width, leader[:, :, None], axis=2)
         self.alive &= mean + width >= lowest
-        self.sheet.leader[...] = leader
+        self.phase.leader[...] = leader
 
     def _write(self) -> None:
         shares = self._design().shares.reshape(self.alive.shape)
         # A share that the design has all but given up is rounded to none, not up to one play.
-        self.sheet.target[...] = np.where(shares < 1e-10, 0.0, np.ceil(shares * self._plays))
+        self.phase.target[...] = np.where(shares < 1e-10, 0.0, np.ceil(shares * self._plays))
         if self.number == 1:
-            self.sheet.leader[...] = shares.argmax(axis=2)
+            self.phase.leader[...] = shares.argmax(axis=2)
 
 
 @dataclass(frozen=True)

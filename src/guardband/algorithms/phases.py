@@ -14,19 +14,19 @@ import numpy as np
 
 from guardband.algorithms.design import CUT, Design, optimal_design
 from guardband.facts import Facts
-from guardband.kernels.phased import Mode, Sheet, new_sheet
+from guardband.kernels.phased import Mode, PhasePlan, new_phase_plan
 from guardband.kernels.types import Floats, Ints
 
 __all__ = ["Phases", "Phasing", "require_contexts"]
 
 
 class Phases(ABC):
-    """The course of one run; agents follow `sheet` for `length` rounds, then comes `turn`.
+    """The course of one run; agents follow the plan `phase` for `length` rounds, then comes `turn`.
 
     Parameters
     ----------
     mode
-        How agents read the sheet.
+        How agents read the plan.
     features
         (G, C, K, d): the features of every distinct task and context, zero outside the task.
     group
@@ -38,7 +38,7 @@ class Phases(ABC):
         self.features = features
         self.alive = np.ones((groups, contexts, actions), bool)
         self.copies = np.repeat(np.bincount(group, minlength=groups), contexts).astype(np.float64)
-        self.sheet: Sheet = new_sheet(mode, (groups, contexts, actions), group.size, dim)
+        self.phase: PhasePlan = new_phase_plan(mode, (groups, contexts, actions), group.size, dim)
         self.number = 1
         self.theta = np.zeros(dim)
         self._write()
@@ -50,12 +50,12 @@ class Phases(ABC):
 
     def turn(self) -> None:
         """End the phase: learn from what all agents saw in it, then begin the next."""
-        sheet = self.sheet
-        self._eliminate(sheet.gram.sum(axis=0), sheet.moment.sum(axis=0))
+        phase = self.phase
+        self._eliminate(phase.gram.sum(axis=0), phase.moment.sum(axis=0))
         self.number += 1
-        for sums in (sheet.counts, sheet.visits, sheet.gram, sheet.moment):
+        for sums in (phase.counts, phase.visits, phase.gram, phase.moment):
             sums[...] = 0.0
-        sheet.inverse[...] = np.eye(self.theta.size)
+        phase.inverse[...] = np.eye(self.theta.size)
         self._write()
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Phases(ABC):
 
     @abstractmethod
     def _write(self) -> None:
-        """Write the sheet of the present phase."""
+        """Write the plan of the present phase."""
 
     def _fit(self, gram: Floats, moment: Floats) -> tuple[Floats, Floats]:
         """Estimate theta; return means and norm(z)_{V^+} of all actions, (G, C, K).

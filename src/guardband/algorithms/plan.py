@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from guardband.algorithms.phases import Phasing
 from guardband.facts import Facts
 from guardband.kernels.asynchronous import Upload
-from guardband.kernels.scene import Sight
+from guardband.kernels.environment import Sight
 from guardband.kernels.solo import Method, Solo
 from guardband.kernels.types import Floats, Mix, Rule, Terms
 
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     def streams(self) -> frozenset[str]:
         """Which draws it needs beside contexts and noise."""
         needed = set()
-        spends = isinstance(self.method, Solo) and self.method.method == Method.PURSE
+        spends = isinstance(self.method, Solo) and self.method.method == Method.BUDGET
         if self.terms.rule in GUARDED and not spends:
             needed.add("coin" if self.terms.mix == Mix.ACTION else "zeta")
         if isinstance(self.method, Solo) and self.method.method == Method.SAMPLE:

@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.choose import optimism
+from guardband.kernels.disc_ucb import optimism
+from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import dot
 from guardband.kernels.loop import (
     act,
-    judge_coin,
-    keep_books,
-    offer_of,
-    pass_checkpoint,
+    count_coin,
+    count_round,
+    given_to,
+    save_checkpoint,
     task_of,
 )
-from guardband.kernels.nature import turn_page
 from guardband.kernels.ridge import absorb, copy_estimate, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Estimate, State, Statistic
@@ -36,18 +36,18 @@ class Upload(NamedTuple):
 
 @kernel
 def simulate_asynchronous(
-    fleet, held, server, upload, terms, squad, scene, draws, clock, books, trail
+    fleet, held, server, upload, terms, tasks, env, draws, clock, metrics, trace
 ):
-    """Play one stretch of rounds; `held` are the downloaded estimates, `server` the sums there.
+    """Play a chunk of rounds; `held` are the downloaded estimates, `server` the sums there.
 
     The fleet's own estimates run ahead of the downloaded ones: they tell how much det V grew.
     """
     own, estimate, work = fleet
     for s in range(draws.contexts.size):
-        page = turn_page(scene, draws, s)
+        slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
-        for j in range(squad.size.size):
+        for j in range(tasks.size.size):
             m = draws.order[s, j]
             state = State(
                 Statistic(own.gram[m], own.moment[m], own.scalars[m]),
@@ -55,11 +55,11 @@ def simulate_asynchronous(
                 work[m],
             )
             known = Estimate(held.inverse[m], held.theta[m], held.scalars[m])
-            offer = offer_of(scene, page, m)
-            task = task_of(squad, terms, offer, draws, s, m)
+            given = given_to(env, slot, m)
+            task = task_of(tasks, terms, given, draws, s, m)
             coin = draws.coin[s, m]
-            outcome = optimism(known, upload.beta, terms, task, offer, scene.desk, coin)
-            played = act(outcome, terms, task, scene, draws, page, s, m, state.work)
+            outcome = optimism(known, upload.beta, terms, task, given, env.scratch, coin)
+            played = act(outcome, terms, task, env, draws, slot, s, m, state.work)
             x = state.work[0]
             absorb(state, x, played.reward + draws.noise[s, m], 1.0, dot(x, known.theta))
             if state.estimate.scalars[0] - known.scalars[0] > upload.growth:
@@ -68,8 +68,8 @@ def simulate_asynchronous(
                 refresh(state, server, terms.ridge)
                 copy_estimate(state.estimate, known)
                 clock.ints[2] += 1
-                if trail.synced.size > 0:
-                    trail.synced[t - 1] = True
-            keep_books(scene, squad, books, trail, page, t, m, played)
-            judge_coin(scene, squad, books, page, m, outcome, task, played)
-        pass_checkpoint(clock, books)
+                if trace.synced.size > 0:
+                    trace.synced[t - 1] = True
+            count_round(env, tasks, metrics, trace, slot, t, m, played)
+            count_coin(env, tasks, metrics, slot, m, outcome, task, played)
+        save_checkpoint(clock, metrics)

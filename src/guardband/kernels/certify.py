@@ -65,55 +65,55 @@ def guard_radius(state, pooled, terms, epoch):
 
 
 @kernel
-def slack_of(estimate, beta, terms, task, offer, desk, image, k):
+def slack_of(estimate, beta, terms, task, given, scratch, image, k):
     """Return the certified lead of action k over the floor; `image` is V^-1 psi_b.
 
     The difference form needs no reward: min of (psi_k - (1 - alpha) psi_b)'theta. With a baseline
     reward known to +-tau: max(0, min of psi_k'theta) - (1 - alpha)(r_b + tau), and for the
     baseline itself alpha (r_b - tau). NaN is no certificate.
     """
-    mean, form = desk[0], desk[3]
-    keep, b = 1.0 - task.alpha, offer.baseline
+    mean, form = scratch[0], scratch[3]
+    keep, b = 1.0 - task.alpha, given.baseline
     cross = 0.0
     for p in range(task.coords.size):
         i = task.coords[p]
-        cross += image[i] * offer.menu[i, k]
+        cross += image[i] * given.menu[i, k]
     square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
     slack = mean[k] - keep * mean[b] - beta * root(square)
     if k == b:
         slack = max(slack, 0.0)  # the baseline is safe by definition
     if terms.realised != NONE:
         # Beside the promise about the context, never instead of the one in expectation.
-        if offer.ids.size > 0:
-            sure = _realised_slack(estimate, beta, terms, task, offer, desk, k)
+        if given.ids.size > 0:
+            sure = _realised_slack(estimate, beta, terms, task, given, scratch, k)
         else:
-            sure = slack - terms.tail * _deviation(estimate, beta, task, offer, k)
+            sure = slack - terms.tail * _context_std(estimate, beta, task, given, k)
         return slack if k == b else min(slack, sure)
     # Rewards are not negative: what is worth the baseline or more clears any share of it.
     lead = mean[k] - mean[b] - beta * root(form[k] - 2.0 * cross + form[b])
     slack = max(slack, lead)
-    if offer.known:
+    if given.known:
         lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
-        slack = max(slack, lower - keep * (offer.baseline_reward + terms.tolerance))
+        slack = max(slack, lower - keep * (given.baseline_reward + terms.tolerance))
         if k == b:
-            slack = max(slack, task.alpha * max(0.0, offer.baseline_reward - terms.tolerance))
+            slack = max(slack, task.alpha * max(0.0, given.baseline_reward - terms.tolerance))
     return slack
 
 
 @kernel
-def certificate_of(estimate, beta, terms, task, offer, desk, image, k):
+def certificate_of(estimate, beta, terms, task, given, scratch, image, k):
     """Return which certificate clears the floor for action k: a code of `Certificate`."""
-    if not slack_of(estimate, beta, terms, task, offer, desk, image, k) >= 0.0:
+    if not slack_of(estimate, beta, terms, task, given, scratch, image, k) >= 0.0:
         return NO_CERTIFICATE
-    if k == offer.baseline:
+    if k == given.baseline:
         return BY_DEFINITION
     if terms.realised != NONE:
         return BY_CONTEXT
-    mean, form = desk[0], desk[3]
-    keep, b = 1.0 - task.alpha, offer.baseline
+    mean, form = scratch[0], scratch[3]
+    keep, b = 1.0 - task.alpha, given.baseline
     cross = 0.0
     for p in range(task.coords.size):
-        cross += image[task.coords[p]] * offer.menu[task.coords[p], k]
+        cross += image[task.coords[p]] * given.menu[task.coords[p], k]
     share = mean[k] - keep * mean[b]
     if share >= beta * root(form[k] - 2.0 * keep * cross + keep * keep * form[b]):
         return BY_DIFFERENCE
@@ -123,128 +123,128 @@ def certificate_of(estimate, beta, terms, task, offer, desk, image, k):
 
 
 @kernel
-def slacks(estimate, beta, terms, task, offer, desk, image):
-    """Write the slack of every action to desk[4]."""
-    for k in range(offer.menu.shape[1]):
-        desk[4, k] = slack_of(estimate, beta, terms, task, offer, desk, image, k)
+def slacks(estimate, beta, terms, task, given, scratch, image):
+    """Write the slack of every action to scratch[4]."""
+    for k in range(given.menu.shape[1]):
+        scratch[4, k] = slack_of(estimate, beta, terms, task, given, scratch, image, k)
 
 
 @kernel
-def _realised_slack(estimate, beta, terms, task, offer, desk, k):
+def _realised_slack(estimate, beta, terms, task, given, scratch, k):
     """Return the lead that holds in the worst context, or with probability 1 - chance.
 
     D_c = phi(k, c) - (1 - alpha) phi(b, c); the baseline is judged in the same context.
     """
-    values, keep, b = desk[5], 1.0 - task.alpha, offer.baseline
-    n = offer.ids.size
+    values, keep, b = scratch[5], 1.0 - task.alpha, given.baseline
+    n = given.ids.size
     for j in range(n):
-        page = offer.pages[offer.ids[j]]
+        features = given.contexts[given.ids[j]]
         lead, square = 0.0, 0.0
         for p in range(task.coords.size):
             i = task.coords[p]
-            gap = page[i, k] - keep * page[i, b]
+            gap = features[i, k] - keep * features[i, b]
             lead += gap * estimate.theta[i]
             row = 0.5 * estimate.inverse[i, i] * gap
             for q in range(p):
                 o = task.coords[q]
-                row += estimate.inverse[i, o] * (page[o, k] - keep * page[o, b])
+                row += estimate.inverse[i, o] * (features[o, k] - keep * features[o, b])
             square += 2.0 * row * gap
         values[j] = lead - beta * root(square)
     best = -math.inf
     worst = math.inf
     for j in range(n):
-        if offer.weights[j] > 0.0:
+        if given.weights[j] > 0.0:
             if not values[j] >= worst:  # NaN comes through
                 worst = values[j]
             mass = 0.0
             for o in range(n):
                 if values[o] >= values[j]:
-                    mass += offer.weights[o]
+                    mass += given.weights[o]
             if mass >= 1.0 - terms.chance - ROUNDING:
                 best = max(best, values[j])
     return best if terms.realised == CHANCE else worst
 
 
 @kernel
-def _deviation(estimate, beta, task, offer, k):
+def _context_std(estimate, beta, task, given, k):
     """Bound the deviation of D_c'theta over the set, from the covariance S of D_c.
 
     sqrt(theta-hat'S theta-hat) + beta sqrt(lambda_max(V^-1/2 S V^-1/2)); the eigenvalue is bounded
     by sqrt(trace((S V^-1)^2)), at most d^(1/4) times its root too large.
     """
-    S = offer.covariance[min(k, offer.covariance.shape[0] - 1)]
-    spread, square = 0.0, 0.0
+    S = given.covariance[min(k, given.covariance.shape[0] - 1)]
+    variance, square = 0.0, 0.0
     for p in range(task.coords.size):
         i = task.coords[p]
         for q in range(task.coords.size):
             j = task.coords[q]
-            spread += estimate.theta[i] * S[i, j] * estimate.theta[j]
+            variance += estimate.theta[i] * S[i, j] * estimate.theta[j]
             one, other = 0.0, 0.0
             for r in range(task.coords.size):
                 o = task.coords[r]
                 one += S[i, o] * estimate.inverse[o, j]
                 other += S[j, o] * estimate.inverse[o, i]
             square += one * other
-    return root(spread) + beta * math.sqrt(root(square))
+    return root(variance) + beta * math.sqrt(root(square))
 
 
 @kernel
-def observation_weight(estimate, beta, terms, task, offer, k):
+def observation_weight(estimate, beta, terms, task, given, k):
     """Return w = 1 / (sigma^2 + f s^2), s half the range of phi(k, c)'theta over the support.
 
     s is declared, or 1/2 where nothing is known, or the least of 1/2, (S/2) times the diameter of
     the support's features, and half the range that the confidence set allows.
     """
-    if not math.isnan(terms.spread):
-        half = terms.spread
-    elif offer.ids.size == 0:
+    if not math.isnan(terms.context_noise):
+        half = terms.context_noise
+    elif given.ids.size == 0:
         half = 0.5
     else:
-        half = _half_range(estimate, beta, terms, task, offer, k)
+        half = _half_range(estimate, beta, terms, task, given, k)
     return 1.0 / (terms.variance + terms.sharing * half * half)
 
 
 @kernel
-def _half_range(estimate, beta, terms, task, offer, k):
+def _half_range(estimate, beta, terms, task, given, k):
     top, bottom, far, first = -math.inf, math.inf, 0.0, -1
-    for j in range(offer.ids.size):
-        if not offer.weights[j] > 0.0:
+    for j in range(given.ids.size):
+        if not given.weights[j] > 0.0:
             continue
-        page = offer.pages[offer.ids[j]]
+        features = given.contexts[given.ids[j]]
         mean, square = 0.0, 0.0
         for p in range(task.coords.size):
             i = task.coords[p]
-            mean += page[i, k] * estimate.theta[i]
-            row = 0.5 * estimate.inverse[i, i] * page[i, k]
+            mean += features[i, k] * estimate.theta[i]
+            row = 0.5 * estimate.inverse[i, i] * features[i, k]
             for q in range(p):
-                row += estimate.inverse[i, task.coords[q]] * page[task.coords[q], k]
-            square += 2.0 * row * page[i, k]
+                row += estimate.inverse[i, task.coords[q]] * features[task.coords[q], k]
+            square += 2.0 * row * features[i, k]
         width = beta * root(square)
         top, bottom = max(top, mean + width), min(bottom, mean - width)
         first = j if first < 0 else first
-        far = max(far, _distance(page, offer.pages[offer.ids[first]], task.coords, k))
+        far = max(far, _distance(features, given.contexts[given.ids[first]], task.coords, k))
     half = 0.5
     if top >= bottom:  # not where a bound is NaN
         half = min(half, 0.5 * (min(1.0, top) - max(0.0, bottom)))
     if 0.5 * terms.theta_bound * far < half:  # else the diameter cannot be what decides
-        half = min(half, 0.5 * terms.theta_bound * _diameter(task, offer, k))
+        half = min(half, 0.5 * terms.theta_bound * _diameter(task, given, k))
     return max(0.0, half)
 
 
 @kernel
-def _diameter(task, offer, k):
+def _diameter(task, given, k):
     """Return the largest distance between two possible features of action k, or more."""
-    far, n = 0.0, offer.ids.size
+    far, n = 0.0, given.ids.size
     for j in range(n):
-        if not offer.weights[j] > 0.0:
+        if not given.weights[j] > 0.0:
             continue
-        page = offer.pages[offer.ids[j]]
+        features = given.contexts[given.ids[j]]
         if n > MANY:  # every value lies within S times the distance of psi's
-            far = max(far, 2.0 * _distance(page, offer.menu, task.coords, k))
+            far = max(far, 2.0 * _distance(features, given.menu, task.coords, k))
             continue
         for o in range(j):
-            if offer.weights[o] > 0.0:
-                far = max(far, _distance(page, offer.pages[offer.ids[o]], task.coords, k))
+            if given.weights[o] > 0.0:
+                far = max(far, _distance(features, given.contexts[given.ids[o]], task.coords, k))
     return far
 
 

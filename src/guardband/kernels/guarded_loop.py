@@ -8,21 +8,21 @@ import numpy as np
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.certify import observation_weight
-from guardband.kernels.guarded import guard_decide
+from guardband.kernels.draw import draw_round
+from guardband.kernels.environment import Metric, Nature, Played
+from guardband.kernels.guard_ucb import guard_decide
 from guardband.kernels.loop import (
     copy_features,
-    judge_policy,
-    keep_books,
+    count_mixture,
+    count_round,
     outside,
-    pass_checkpoint,
+    save_checkpoint,
 )
-from guardband.kernels.nature import turn_page
 from guardband.kernels.ridge import absorb_tidily, prediction
-from guardband.kernels.scene import Metric, Nature, Played
 from guardband.kernels.sync import EAGER, add_statistic, clear_statistic, due_anytime, pool
 from guardband.kernels.types import (
     Estimate,
-    GuardOffer,
+    GuardRoundInput,
     State,
     Statistic,
     Task,
@@ -54,14 +54,14 @@ def new_reports(agents: int, dim: int) -> Reports:
 
 @kernel
 def simulate_guarded(
-    fleet, pooled, reports, terms, squad, scene, draws, clock, books, trail, desk, covariance
+    fleet, pooled, reports, terms, tasks, env, draws, clock, metrics, trace, scratch, covariance
 ):
-    """Play one stretch of rounds; changes everything but terms, squad, scene and draws."""
-    agents, d = squad.size.size, scene.theta.size
+    """Play a chunk of rounds; changes everything but terms, tasks, env and draws."""
+    agents, d = tasks.size.size, env.theta.size
     own, estimate, work = fleet
     told, anchored = reports.own, reports.anchored
     for s in range(draws.contexts.size):
-        page = turn_page(scene, draws, s)
+        slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
         call = False
@@ -73,50 +73,50 @@ def simulate_guarded(
             )
             mine = Statistic(told.gram[m], told.moment[m], told.scalars[m])
             tied = Estimate(anchored.inverse[m], anchored.theta[m], anchored.scalars[m])
-            task = Task(squad.coords[m, : squad.size[m]], squad.alpha[m], 0.0)
-            b, g = scene.baseline[page, m], scene.group[m]
-            expected, realised = scene.expected[page, g], scene.realised[page, g]
-            count = draws.support.shape[1] if scene.nature == FORECAST else 0
-            offer = GuardOffer(
-                scene.menu[page],
+            task = Task(tasks.coords[m, : tasks.size[m]], tasks.alpha[m], 0.0)
+            b, g = env.baseline[slot, m], env.group[m]
+            expected, realised = env.expected[slot, g], env.realised[slot, g]
+            count = draws.support.shape[1] if env.nature == FORECAST else 0
+            given = GuardRoundInput(
+                env.menu[slot],
                 b,
                 terms.tolerance >= 0.0,
-                scene.baseline_reward[page, m],
-                scene.truth,
+                env.baseline_reward[slot, m],
+                env.truth,
                 draws.support[min(s, draws.support.shape[0] - 1), :count],
                 draws.weights[min(s, draws.weights.shape[0] - 1), :count],
                 covariance[m],
             )
             turn = (clock.ints[2] + 1, t, draws.coin[s, m])
             outcome = guard_decide(
-                state, pooled, mine, reports.pooled, tied, terms, task, offer, desk, turn
+                state, pooled, mine, reports.pooled, tied, terms, task, given, scratch, turn
             )
             k = outcome.action
-            weight = observation_weight(state.estimate, outcome.plain, terms, task, offer, k)
-            books.totals[m, STUCK] += outcome.stuck
-            books.totals[m, OUTSIDE] += outside(
-                state, pooled, terms.ridge, scene.theta, outcome.plain
+            weight = observation_weight(state.estimate, outcome.plain, terms, task, given, k)
+            metrics.totals[m, STUCK] += outcome.stuck
+            metrics.totals[m, OUTSIDE] += outside(
+                state, pooled, terms.ridge, env.theta, outcome.plain
             )
             x = state.work[0]
-            copy_features(offer.menu, k, task.coords, x)
+            copy_features(given.menu, k, task.coords, x)
             guess = prediction(x, state.estimate.theta)
             absorb_tidily(
                 state, pooled, x, realised[k] + draws.noise[s, m], weight, guess, terms.ridge
             )
             if terms.anchors:
-                copy_features(offer.menu, b, task.coords, x)
-                note_report(mine, x, offer.baseline_reward)
+                copy_features(given.menu, b, task.coords, x)
+                note_report(mine, x, given.baseline_reward)
             grown, since = state.estimate.scalars[0], t - clock.ints[1]
             if terms.trigger != NEVER:
                 call = call or due_anytime(grown, clock.logdet[0], since, t, terms.agents, d)
                 eager = terms.strict and outcome.conservative
                 call = call or (eager and grown - clock.logdet[0] >= EAGER)
             played = Played(k, outcome.conservative, expected[k], realised[k])
-            keep_books(scene, squad, books, trail, page, t, m, played)
+            count_round(env, tasks, metrics, trace, slot, t, m, played)
             if outcome.conservative and not terms.strict:
                 rho = outcome.chance
                 mixture = (1.0 - rho) * expected[outcome.partner] + rho * expected[outcome.target]
-                judge_policy(squad, books, m, expected[b], expected[k], mixture)
+                count_mixture(tasks, metrics, m, expected[b], expected[k], mixture)
         if call:
             clock.logdet[0] = pool(fleet, pooled, terms.ridge)
             for m in range(agents):
@@ -126,9 +126,9 @@ def simulate_guarded(
             clear_statistic(told)
             clock.ints[1] = t
             clock.ints[2] += 1
-            if trail.synced.size > 0:
-                trail.synced[t - 1] = True
-        pass_checkpoint(clock, books)
+            if trace.synced.size > 0:
+                trace.synced[t - 1] = True
+        save_checkpoint(clock, metrics)
 
 
 @kernel

@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.choose import decide
-from guardband.kernels.guard import floor_of, is_kept
+from guardband.kernels.disc_ucb import decide
+from guardband.kernels.draw import draw_round
+from guardband.kernels.environment import Metric, Played, Sight
 from guardband.kernels.linalg import copy, dot
-from guardband.kernels.nature import turn_page
+from guardband.kernels.pruning import floor_of, in_pruned_set
 from guardband.kernels.ridge import absorb
-from guardband.kernels.scene import Metric, Played, Sight
 from guardband.kernels.sync import due, pool
-from guardband.kernels.types import Estimate, Mix, Offer, Reason, Rule, State, Statistic, Task
+from guardband.kernels.types import Estimate, Mix, Reason, RoundInput, Rule, State, Statistic, Task
 
 __all__ = [
     "act",
     "copy_features",
-    "judge_coin",
-    "judge_policy",
-    "keep_books",
-    "offer_of",
+    "count_coin",
+    "count_mixture",
+    "count_round",
+    "given_to",
     "outside",
-    "pass_checkpoint",
+    "save_checkpoint",
     "simulate",
     "task_of",
     "to_unit_length",
@@ -46,12 +46,12 @@ TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
 
 @kernel
-def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
-    """Play one stretch of rounds; changes everything but terms, squad, scene and draws."""
-    agents = squad.size.size
+def simulate(fleet, pooled, terms, tasks, env, draws, clock, metrics, trace):
+    """Play a chunk of rounds; changes everything but terms, tasks, env and draws."""
+    agents = tasks.size.size
     own, estimate, work = fleet
     for s in range(draws.contexts.size):
-        page = turn_page(scene, draws, s)
+        slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
         call = False
@@ -61,32 +61,32 @@ def simulate(fleet, pooled, terms, squad, scene, draws, clock, books, trail):
                 Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
                 work[m],
             )
-            offer = offer_of(scene, page, m)
-            task = task_of(squad, terms, offer, draws, s, m)
-            outcome = decide(state, pooled, terms, task, offer, scene.desk, draws.coin[s, m])
+            given = given_to(env, slot, m)
+            task = task_of(tasks, terms, given, draws, s, m)
+            outcome = decide(state, pooled, terms, task, given, env.scratch, draws.coin[s, m])
             if terms.rule != BASELINE:
-                totals = books.totals[m]
-                totals[OUTSIDE] += outside(state, pooled, terms.ridge, scene.theta, outcome.beta)
-                best = scene.best[page, scene.group[m]]
+                totals = metrics.totals[m]
+                totals[OUTSIDE] += outside(state, pooled, terms.ridge, env.theta, outcome.beta)
+                best = env.best[slot, env.group[m]]
                 totals[OPTIMUM_PRUNED] += _pruned(
-                    state, pooled, terms, task, offer, scene.desk, outcome, best
+                    state, pooled, terms, task, given, env.scratch, outcome, best
                 )
-            played = act(outcome, terms, task, scene, draws, page, s, m, state.work)
+            played = act(outcome, terms, task, env, draws, slot, s, m, state.work)
             if terms.rule != BASELINE:
                 x = state.work[0]
                 guess = dot(x, state.estimate.theta)
                 absorb(state, x, played.reward + draws.noise[s, m], 1.0, guess)
                 if due(state.estimate.scalars[0], clock.logdet[0], t - clock.ints[1], terms):
                     call = True
-            keep_books(scene, squad, books, trail, page, t, m, played)
-            judge_coin(scene, squad, books, page, m, outcome, task, played)
+            count_round(env, tasks, metrics, trace, slot, t, m, played)
+            count_coin(env, tasks, metrics, slot, m, outcome, task, played)
         if call:
             clock.logdet[0] = pool(fleet, pooled, terms.ridge)
             clock.ints[1] = t
             clock.ints[2] += 1
-            if trail.synced.size > 0:
-                trail.synced[t - 1] = True
-        pass_checkpoint(clock, books)
+            if trace.synced.size > 0:
+                trace.synced[t - 1] = True
+        save_checkpoint(clock, metrics)
 
 
 @kernel
@@ -108,63 +108,63 @@ def outside(state, pooled, ridge, theta, beta):
 
 
 @kernel
-def _pruned(state, pooled, terms, task, offer, desk, outcome, best):
+def _pruned(state, pooled, terms, task, given, scratch, outcome, best):
     """Tell whether the gate was open and the best action not in the pruned set."""
     if terms.rule not in (KNOWN, UNKNOWN) or outcome.reason not in (LEARNED, EMPTY):
         return False
     if outcome.reason == LEARNED and outcome.action == best:
         return False
-    floor = floor_of(terms, task.alpha, offer, desk[1])
-    return not is_kept(state, pooled, terms, outcome.beta, floor, desk, best)
+    floor = floor_of(terms, task.alpha, given, scratch[1])
+    return not in_pruned_set(state, pooled, terms, outcome.beta, floor, scratch, best)
 
 
 @kernel
-def offer_of(scene, page, m):
+def given_to(env, slot, m):
     """Return what agent m is offered: psi, or phi where it may see the context."""
-    b = scene.baseline[page, m]
-    if scene.sight == OBSERVED:
-        told = scene.realised[page, scene.group[m], b]
-        return Offer(scene.truth[page], b, told, scene.gap[page, m])
-    return Offer(scene.menu[page], b, scene.baseline_reward[page, m], scene.gap[page, m])
+    b = env.baseline[slot, m]
+    if env.sight == OBSERVED:
+        told = env.realised[slot, env.group[m], b]
+        return RoundInput(env.truth[slot], b, told, env.gap[slot, m])
+    return RoundInput(env.menu[slot], b, env.baseline_reward[slot, m], env.gap[slot, m])
 
 
 @kernel
-def task_of(squad, terms, offer, draws, s, m):
+def task_of(tasks, terms, given, draws, s, m):
     """Return agent m's task in this round."""
-    rho = squad.rho[m]
+    rho = tasks.rho[m]
     if draws.rho.size > 0:
         rho = draws.rho[s]
-    elif terms.rule != UNKNOWN and terms.mix != ACTION and not offer.baseline_reward > 0.0:
+    elif terms.rule != UNKNOWN and terms.mix != ACTION and not given.baseline_reward > 0.0:
         rho = 0.0  # a baseline that is worth nothing has no share to give away
-    return Task(squad.coords[m, : squad.size[m]], squad.alpha[m], rho)
+    return Task(tasks.coords[m, : tasks.size[m]], tasks.alpha[m], rho)
 
 
 @kernel
-def act(outcome, terms, task, scene, draws, page, s, m, work):
+def act(outcome, terms, task, env, draws, slot, s, m, work):
     """Carry out agent m's decision; writes the vector to learn from to work[0]."""
-    k, g = outcome.action, scene.group[m]
-    mean, reward = scene.expected[page, g, k], scene.realised[page, g, k]
+    k, g = outcome.action, env.group[m]
+    mean, reward = env.expected[slot, g, k], env.realised[slot, g, k]
     x = work[0]
-    if scene.sight == HIDDEN:
-        copy_features(scene.menu[page], k, task.coords, x)
+    if env.sight == HIDDEN:
+        copy_features(env.menu[slot], k, task.coords, x)
     else:
-        copy_features(scene.truth[page], k, task.coords, x)
+        copy_features(env.truth[slot], k, task.coords, x)
     if outcome.conservative and terms.mix != ACTION:
         zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
-        bonus = _blend(x, zeta, terms, task, scene.theta, work[1])
+        bonus = _blend(x, zeta, terms, task, env.theta, work[1])
         mean = (1.0 - task.rho) * mean + bonus
         reward = (1.0 - task.rho) * reward + bonus
     return Played(k, outcome.conservative, mean, reward)
 
 
 @kernel
-def keep_books(scene, squad, books, trail, page, t, m, played):
+def count_round(env, tasks, metrics, trace, slot, t, m, played):
     """Write down what agent m played in round t, against the optimum and the baseline."""
-    g, b = scene.group[m], scene.baseline[page, m]
-    expected, realised = scene.expected[page, g], scene.realised[page, g]
-    best = scene.best[page, g]
-    keep = 1.0 - squad.judged[m]
-    totals = books.totals[m]
+    g, b = env.group[m], env.baseline[slot, m]
+    expected, realised = env.expected[slot, g], env.realised[slot, g]
+    best = env.best[slot, g]
+    keep = 1.0 - tasks.judged[m]
+    totals = metrics.totals[m]
     totals[REGRET] += realised[best] - played.reward
     totals[REGRET_EXPECTED] += expected[best] - played.mean
     low_mean = played.mean < keep * expected[b] - TOLERANCE
@@ -177,35 +177,35 @@ def keep_books(scene, squad, books, trail, page, t, m, played):
     totals[CONSERVATIVE] += played.conservative
     totals[REWARD] += played.reward
     totals[BASELINE_REWARD] += realised[b]
-    if trail.actions.size > 0:
-        trail.actions[t - 1, m] = played.action
-        trail.conservative[t - 1, m] = played.conservative
-        trail.rewards[t - 1, m] = played.reward
+    if trace.actions.size > 0:
+        trace.actions[t - 1, m] = played.action
+        trace.conservative[t - 1, m] = played.conservative
+        trace.rewards[t - 1, m] = played.reward
 
 
 @kernel
-def judge_coin(scene, squad, books, page, m, outcome, task, played):
+def count_coin(env, tasks, metrics, slot, m, outcome, task, played):
     """Where a coin chose, count the mixture it chose from; its other side is the baseline."""
     if outcome.explored:
-        baseline = scene.expected[page, scene.group[m], scene.baseline[page, m]]
+        baseline = env.expected[slot, env.group[m], env.baseline[slot, m]]
         mixture = (1.0 - task.rho) * baseline + task.rho * played.mean
-        judge_policy(squad, books, m, baseline, played.mean, mixture)
+        count_mixture(tasks, metrics, m, baseline, played.mean, mixture)
 
 
 @kernel
-def judge_policy(squad, books, m, baseline, mean, mixture):
+def count_mixture(tasks, metrics, m, baseline, mean, mixture):
     """Count the mixture a coin chose from, in place of what it happened to choose."""
-    floor = (1.0 - squad.judged[m]) * baseline - TOLERANCE
-    books.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (mean < floor)
+    floor = (1.0 - tasks.judged[m]) * baseline - TOLERANCE
+    metrics.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (mean < floor)
 
 
 @kernel
-def pass_checkpoint(clock, books):
+def save_checkpoint(clock, metrics):
     """Copy the running sums if this round is a checkpoint."""
     p = clock.ints[3]
-    if p < books.checkpoints.size and books.checkpoints[p] == clock.ints[0]:
-        copy(books.totals, books.curves[p])
-        books.syncs[p] = clock.ints[2]
+    if p < metrics.checkpoints.size and metrics.checkpoints[p] == clock.ints[0]:
+        copy(metrics.totals, metrics.curves[p])
+        metrics.syncs[p] = clock.ints[2]
         clock.ints[3] = p + 1
 
 

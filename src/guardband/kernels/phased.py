@@ -1,4 +1,4 @@
-"""Rounds within a phase of an elimination method: agents follow a sheet that was fixed before.
+"""Rounds within a phase of an elimination method: agents follow a plan that was fixed before it.
 
 What happens between phases (the design, the estimate, the elimination) is rare and is left to
 NumPy; see `guardband.algorithms.phases`.
@@ -13,27 +13,27 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.choose import argmax
+from guardband.kernels.disc_ucb import argmax
+from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import rank_one
-from guardband.kernels.loop import act, keep_books, offer_of, pass_checkpoint, task_of
-from guardband.kernels.nature import turn_page
+from guardband.kernels.loop import act, count_round, given_to, save_checkpoint, task_of
 from guardband.kernels.scan import scan
 from guardband.kernels.types import Estimate, Floats, Ints, Outcome, Reason
 
-__all__ = ["Mode", "Sheet", "new_sheet", "simulate_phase"]
+__all__ = ["Mode", "PhasePlan", "new_phase_plan", "simulate_phase"]
 
 MOST_TESTS = 64  # phases grow geometrically: no run has as many
 
 
 class Mode(IntEnum):
-    """How a sheet is read."""
+    """How a phase's plan is read."""
 
     SHARES = 0  # each context's visits are split among its actions in given proportions
     QUOTAS = 1  # each context's actions have quotas; when they are full, its leader is played
     TESTS = 2  # actions that pass all past tests are played where least is known
 
 
-class Sheet(NamedTuple):
+class PhasePlan(NamedTuple):
     """What agents do in a phase, and what they learn in it."""
 
     mode: int
@@ -54,12 +54,12 @@ SHARES, QUOTAS, TESTS = int(Mode.SHARES), int(Mode.QUOTAS), int(Mode.TESTS)
 R_FREE = int(Reason.FREE)
 
 
-def new_sheet(mode: Mode, table: tuple[int, int, int], agents: int, dim: int) -> Sheet:
-    """Return an empty sheet; `table` are the numbers of tasks, contexts and actions."""
+def new_phase_plan(mode: Mode, table: tuple[int, int, int], agents: int, dim: int) -> PhasePlan:
+    """Return an empty plan; `table` are the numbers of tasks, contexts and actions."""
     groups, contexts, actions = table
     inverse = np.zeros((agents, dim, dim))
     inverse[:, range(dim), range(dim)] = 1.0
-    return Sheet(
+    return PhasePlan(
         mode=int(mode),
         target=np.zeros(table),
         leader=np.zeros((groups, contexts), np.int64),
@@ -76,55 +76,55 @@ def new_sheet(mode: Mode, table: tuple[int, int, int], agents: int, dim: int) ->
 
 
 @kernel
-def simulate_phase(sheet, terms, squad, scene, draws, clock, books, trail, start, stop):
-    """Play rounds `start` to `stop` of a stretch by the sheet; writes what was learned to it."""
+def simulate_phase(phase, terms, tasks, env, draws, clock, metrics, trace, start, stop):
+    """Play rounds `start` to `stop` of a chunk by its plan; writes what was learned to it."""
     for s in range(start, stop):
-        page = turn_page(scene, draws, s)
+        slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
         c = draws.contexts[s]
-        for m in range(squad.size.size):
-            offer = offer_of(scene, page, m)
-            task = task_of(squad, terms, offer, draws, s, m)
-            if sheet.mode == TESTS:
-                k = _least_known(sheet, task.coords, offer.menu, scene.desk, m)
+        for m in range(tasks.size.size):
+            given = given_to(env, slot, m)
+            task = task_of(tasks, terms, given, draws, s, m)
+            if phase.mode == TESTS:
+                k = _least_known(phase, task.coords, given.menu, env.scratch, m)
             else:
-                k = _next_by_sheet(sheet, scene.desk[0], scene.group[m], m, c)
+                k = _next_by_plan(phase, env.scratch[0], env.group[m], m, c)
             outcome = Outcome(k, False, False, R_FREE, 0.0, False)
-            played = act(outcome, terms, task, scene, draws, page, s, m, sheet.work)
-            _note(sheet, m, played.reward + draws.noise[s, m])
-            keep_books(scene, squad, books, trail, page, t, m, played)
-        pass_checkpoint(clock, books)
+            played = act(outcome, terms, task, env, draws, slot, s, m, phase.work)
+            _note(phase, m, played.reward + draws.noise[s, m])
+            count_round(env, tasks, metrics, trace, slot, t, m, played)
+        save_checkpoint(clock, metrics)
 
 
 @kernel
-def _next_by_sheet(sheet, lack, g, m, c):
+def _next_by_plan(phase, lack, g, m, c):
     """Return the action that is furthest behind its share or quota; count it."""
-    target, counts = sheet.target[g, c], sheet.counts[m, c]
-    sheet.visits[m, c] += 1.0
-    scale = sheet.visits[m, c] if sheet.mode == SHARES else 1.0
+    target, counts = phase.target[g, c], phase.counts[m, c]
+    phase.visits[m, c] += 1.0
+    scale = phase.visits[m, c] if phase.mode == SHARES else 1.0
     for k in range(lack.size):
         lack[k] = target[k] * scale - counts[k]
     k = argmax(lack)
-    if sheet.mode == QUOTAS and not lack[k] > 0.0:
-        k = sheet.leader[g, c]
+    if phase.mode == QUOTAS and not lack[k] > 0.0:
+        k = phase.leader[g, c]
     counts[k] += 1.0
     return k
 
 
 @kernel
-def _least_known(sheet, index, menu, desk, m):
+def _least_known(phase, index, menu, scratch, m):
     """Return the survivor with the largest norm(psi)_{V^-1} of this phase's V."""
-    norm, value, lost = desk[1], desk[0], desk[2]
-    blank = sheet.work[3]
-    scan(Estimate(sheet.inverse[m], blank, blank), 1.0, index, menu, desk)
+    norm, value, lost = scratch[1], scratch[0], scratch[2]
+    blank = phase.work[3]
+    scan(Estimate(phase.inverse[m], blank, blank), 1.0, index, menu, scratch)
     for k in range(lost.size):
         lost[k] = 0.0
-    for q in range(sheet.passed[0]):
+    for q in range(phase.passed[0]):
         for k in range(value.size):
             value[k] = 0.0
         for p in range(index.size):
-            weight = sheet.tests[q, index[p]]
+            weight = phase.tests[q, index[p]]
             for k in range(value.size):
                 value[k] += weight * menu[index[p], k]
         top = -math.inf
@@ -132,7 +132,7 @@ def _least_known(sheet, index, menu, desk, m):
             if lost[k] == 0.0 and value[k] > top:
                 top = value[k]
         for k in range(value.size):
-            if value[k] < top - sheet.slack[q]:
+            if value[k] < top - phase.slack[q]:
                 lost[k] = 1.0
     best = -1
     for k in range(norm.size):
@@ -142,12 +142,12 @@ def _least_known(sheet, index, menu, desk, m):
 
 
 @kernel
-def _note(sheet, m, y):
+def _note(phase, m, y):
     """Add what agent m saw of the vector in work[0] to the sums of the phase."""
-    x, gram = sheet.work[0], sheet.gram[m]
+    x, gram = phase.work[0], phase.gram[m]
     for i in range(x.size):
-        sheet.moment[m, i] += y * x[i]
+        phase.moment[m, i] += y * x[i]
         for j in range(x.size):
             gram[i, j] += x[i] * x[j]
-    if sheet.mode == TESTS:
-        rank_one(sheet.inverse[m], x, 1.0, sheet.work[1])
+    if phase.mode == TESTS:
+        rank_one(phase.inverse[m], x, 1.0, phase.work[1])

@@ -28,8 +28,8 @@ def radius(estimate, terms):
 
     sigma sqrt(2 log(det(V)^(1/2) det(ridge I)^(-1/2) / (delta / 2))) + sqrt(ridge) theta_bound
     """
-    spread = math.sqrt(estimate.scalars[0] + terms.confidence)
-    return terms.deviation * spread + math.sqrt(terms.ridge) * terms.theta_bound
+    width = math.sqrt(estimate.scalars[0] + terms.confidence)
+    return terms.sigma * width + math.sqrt(terms.ridge) * terms.theta_bound
 
 
 @kernel
@@ -40,8 +40,8 @@ def horizon_radius(terms, dim, count, level):
     log(1 / delta').
     """
     grown = math.log1p(count * terms.feature_bound * terms.feature_bound / terms.ridge)
-    spread = math.sqrt(dim * (grown + level))
-    return terms.deviation * spread + math.sqrt(terms.ridge) * terms.theta_bound
+    width = math.sqrt(dim * (grown + level))
+    return terms.sigma * width + math.sqrt(terms.ridge) * terms.theta_bound
 
 
 @kernel

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.choose import argmax, decide
-from guardband.kernels.guard import floor_of, mark_kept
+from guardband.kernels.disc_ucb import argmax, decide
+from guardband.kernels.pruning import floor_of, mark_pruned
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import BLOCK, scan
 from guardband.kernels.sync import due
@@ -16,7 +16,7 @@ from guardband.kernels.types import (
     Estimate,
     Floats,
     Mix,
-    Offer,
+    RoundInput,
     Rule,
     State,
     Statistic,
@@ -92,12 +92,12 @@ def serve(
     baseline,
     reward,
     coin,
-    desk,
-    kept,
+    scratch,
+    allowed,
     x,
     report,
 ):
-    """Decide, and describe the decision in `report`, in `kept` (the pruned set) and in x.
+    """Decide, and describe the decision in `report`, in `allowed` (the pruned set) and in x.
 
     The arrays of the agent's state and of the pooled data come one by one, and the terms as an
     array: taking them out of tuples at Python's border would cost more than the decision.
@@ -106,22 +106,22 @@ def serve(
     pooled = Statistic(pooled_gram, pooled_moment, pooled_sums)
     terms = _terms(settings)
     task = Task(index, settings[ALPHA], settings[RHO])
-    offer = Offer(menu, baseline, reward, 0.0)
-    outcome = decide(state, pooled, terms, task, offer, desk, coin)
+    given = RoundInput(menu, baseline, reward, 0.0)
+    outcome = decide(state, pooled, terms, task, given, scratch, coin)
     if not outcome.scanned:
-        scan(state.estimate, outcome.beta, task.coords, offer.menu, desk)
-    mean, upper = desk[0], desk[1]
+        scan(state.estimate, outcome.beta, task.coords, given.menu, scratch)
+    mean, upper = scratch[0], scratch[1]
     k = outcome.action
     for i in range(x.size):
         x[i] = menu[i, k]
     propensity = 1.0
     floor = math.nan
     if terms.rule in (FREE, BASELINE):
-        for j in range(kept.size):
-            kept[j] = terms.rule == FREE or j == baseline
+        for j in range(allowed.size):
+            allowed[j] = terms.rule == FREE or j == baseline
     else:
-        floor = floor_of(terms, task.alpha, offer, upper)
-        mark_kept(state, pooled, terms, outcome.beta, floor, desk, kept)
+        floor = floor_of(terms, task.alpha, given, upper)
+        mark_pruned(state, pooled, terms, outcome.beta, floor, scratch, allowed)
         if outcome.conservative and terms.mix == ACTION and argmax(upper) != baseline:
             propensity = task.rho if outcome.explored else 1.0 - task.rho
     report[0] = k

@@ -6,7 +6,7 @@ import numpy as np
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.certify import certificate_of, observation_weight, slacks
-from guardband.kernels.guarded import guard_decide, write_image
+from guardband.kernels.guard_ucb import guard_decide, write_image
 from guardband.kernels.guarded_loop import note_report
 from guardband.kernels.loop import copy_features
 from guardband.kernels.ridge import absorb_tidily, prediction
@@ -14,7 +14,7 @@ from guardband.kernels.sync import EAGER, due_anytime
 from guardband.kernels.types import (
     Estimate,
     Floats,
-    GuardOffer,
+    GuardRoundInput,
     GuardTerms,
     State,
     Statistic,
@@ -53,17 +53,17 @@ def serve_guarded(
     settings,
     coords,
     menu,
-    pages,
+    contexts,
     ids,
     weights,
     covariance,
     numbers,
-    desk,
-    kept,
+    scratch,
+    allowed,
     x,
     report,
 ):
-    """Decide, and describe the decision in `report`, in `kept` (what is certified) and in x.
+    """Decide, and describe the decision in `report`, in `allowed` (what is certified) and in x.
 
     `numbers` are the baseline, its reward (NaN: not known), epoch, round and coin.
     """
@@ -75,22 +75,26 @@ def serve_guarded(
     terms, task = _terms(settings), Task(coords, settings[ALPHA], 0.0)
     b, reward = int(numbers[0]), numbers[1]
     usable = terms.tolerance >= 0.0 and not np.isnan(reward)
-    offer = GuardOffer(menu, b, usable, reward, pages, ids, weights, covariance)
+    given = GuardRoundInput(menu, b, usable, reward, contexts, ids, weights, covariance)
     turn = (int(numbers[2]), int(numbers[3]), numbers[4])
-    outcome = guard_decide(state, pooled, told, pooled_told, tied, terms, task, offer, desk, turn)
+    outcome = guard_decide(
+        state, pooled, told, pooled_told, tied, terms, task, given, scratch, turn
+    )
     alarm = tied.scalars[0] != 0.0
     anchored = terms.anchors and not alarm and told_sums[0] + pooled_told_sums[0] > 0.0
     known = usable and not alarm
-    believed = GuardOffer(menu, b, known, reward, pages, ids, weights, covariance)
+    believed = GuardRoundInput(menu, b, known, reward, contexts, ids, weights, covariance)
     used = tied if anchored else state.estimate
     write_image(used, menu, b, coords, state.work[1])
-    slacks(used, outcome.beta, terms, task, believed, desk, state.work[1])
-    for k in range(kept.size):
-        kept[k] = desk[4, k] >= 0.0
+    slacks(used, outcome.beta, terms, task, believed, scratch, state.work[1])
+    for k in range(allowed.size):
+        allowed[k] = scratch[4, k] >= 0.0
     k = outcome.action
-    report[12] = certificate_of(used, outcome.beta, terms, task, believed, desk, state.work[1], k)
+    report[12] = certificate_of(
+        used, outcome.beta, terms, task, believed, scratch, state.work[1], k
+    )
     copy_features(menu, k, coords, x)
-    weight = observation_weight(state.estimate, outcome.plain, terms, task, offer, k)
+    weight = observation_weight(state.estimate, outcome.plain, terms, task, given, k)
     guess = prediction(x, theta)
     if terms.anchors and not np.isnan(reward):
         copy_features(menu, b, coords, state.work[0])
@@ -98,9 +102,9 @@ def serve_guarded(
     report[0] = k
     report[1] = outcome.conservative
     report[2] = outcome.stuck
-    report[3] = desk[0, k]
-    report[4] = outcome.beta * np.sqrt(desk[3, k])
-    report[5] = desk[0, b] + outcome.beta * np.sqrt(desk[3, b])
+    report[3] = scratch[0, k]
+    report[4] = outcome.beta * np.sqrt(scratch[3, k])
+    report[5] = scratch[0, b] + outcome.beta * np.sqrt(scratch[3, b])
     report[6] = outcome.propensity
     report[7] = outcome.margin
     report[8] = weight

@@ -1,7 +1,7 @@
 """Single-task methods: one agent alone, in the coordinates of its own task.
 
 Stage-wise: SCLTS, SCLUCB and SEGE differ in the score by which they choose among the actions that
-the whole confidence ellipsoid certifies, and in their gate. Cumulative: CLUCB keeps a purse of
+the whole confidence ellipsoid certifies, and in their gate. Cumulative: CLUCB keeps a budget of
 what it earned beyond its promise and spends it on optimism. And the oracle, who knows theta.
 """
 
@@ -14,23 +14,23 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.choose import argmax, conserve
-from guardband.kernels.guard import best_clear, floor_of, gate_need, gate_open
+from guardband.kernels.disc_ucb import argmax, conserve
+from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import cholesky, copy, dot, quadratic
 from guardband.kernels.loop import (
     act,
-    judge_coin,
-    keep_books,
-    offer_of,
-    pass_checkpoint,
+    count_coin,
+    count_round,
+    given_to,
+    save_checkpoint,
     task_of,
 )
-from guardband.kernels.nature import turn_page
+from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
 from guardband.kernels.ridge import absorb, horizon_radius
 from guardband.kernels.scan import scan
 from guardband.kernels.types import Floats, Gate, Outcome, Reason, Rule
 
-__all__ = ["Method", "Purse", "Solo", "new_purse", "simulate_solo"]
+__all__ = ["ConservativeBudget", "Method", "Solo", "new_budget", "simulate_solo"]
 
 
 class Method(IntEnum):
@@ -39,7 +39,7 @@ class Method(IntEnum):
     SAMPLE = 0  # SCLTS: the best certified action for a sampled parameter
     OPTIMISM = 1  # SCLUCB: the certified action with the largest upper bound
     GREEDY = 2  # SEGE: the certified action with the largest estimate; gate at pace sqrt(t)
-    PURSE = 3  # CLUCB: optimism, as long as the purse covers what it may cost
+    BUDGET = 3  # CLUCB: optimism, as long as the budget covers what it may cost
     ORACLE = 4  # the best action
 
 
@@ -51,91 +51,93 @@ class Solo(NamedTuple):
     pace: float  # SEGE's c
 
 
-class Purse(NamedTuple):
+class ConservativeBudget(NamedTuple):
     """CLUCB's memory of what was played so far."""
 
     chosen: Floats  # (d,) z: features of its own choices
-    kept: Floats  # (d,) u: baseline features of baseline rounds
-    missed: Floats  # (d,) w: baseline features of rounds with a choice of its own
+    baseline_played: Floats  # (d,) u: baseline features of baseline rounds
+    baseline_passed: Floats  # (d,) w: baseline features of rounds with a choice of its own
     rewards: Floats  # (3,) baseline rewards: of baseline rounds, of all rounds; baseline rounds
     sums: Floats  # (2, d) scratch
 
 
 SAMPLE, OPTIMISM, GREEDY = int(Method.SAMPLE), int(Method.OPTIMISM), int(Method.GREEDY)
-PURSE, ORACLE = int(Method.PURSE), int(Method.ORACLE)
+BUDGET, ORACLE = int(Method.BUDGET), int(Method.ORACLE)
 KNOWN, SHUT = int(Rule.KNOWN), int(Gate.SHUT)
 R_LEARNED, R_GATE, R_EMPTY = int(Reason.LEARNED), int(Reason.GATE), int(Reason.EMPTY)
 R_NOTHING, R_NO_FLOOR = int(Reason.NO_BASELINE_REWARD), int(Reason.NO_REWARD_FLOOR)
 R_FREE = int(Reason.FREE)
 
 
-def new_purse(dim: int) -> Purse:
-    """Return the purse of an agent before its first round."""
-    return Purse(np.zeros(dim), np.zeros(dim), np.zeros(dim), np.zeros(3), np.zeros((2, dim)))
+def new_budget(dim: int) -> ConservativeBudget:
+    """Return the budget of an agent before its first round."""
+    return ConservativeBudget(
+        np.zeros(dim), np.zeros(dim), np.zeros(dim), np.zeros(3), np.zeros((2, dim))
+    )
 
 
 @kernel
-def simulate_solo(state, pooled, purse, solo, terms, squad, scene, draws, clock, books, trail):
-    """Play one stretch of rounds of one agent; `pooled` stays empty, it learns from nobody."""
+def simulate_solo(state, pooled, budget, solo, terms, tasks, env, draws, clock, metrics, trace):
+    """Play a chunk of rounds of one agent; `pooled` stays empty, it learns from nobody."""
     d = state.own.moment.size
     for s in range(draws.contexts.size):
-        page = turn_page(scene, draws, s)
+        slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
-        offer = offer_of(scene, page, 0)
-        task = task_of(squad, terms, offer, draws, s, 0)
+        given = given_to(env, slot, 0)
+        task = task_of(tasks, terms, given, draws, s, 0)
         learns = True
         if solo.method == ORACLE:
-            outcome = Outcome(scene.best[page, scene.group[0]], False, False, R_FREE, 0.0, False)
+            outcome = Outcome(env.best[slot, env.group[0]], False, False, R_FREE, 0.0, False)
             learns = False
         else:
             beta = horizon_radius(terms, d, state.own.scalars[0], solo.level)
-            if solo.method == PURSE:
-                outcome = _spend(state, purse, terms, task, offer, scene.desk, beta)
+            if solo.method == BUDGET:
+                outcome = _spend(state, budget, terms, task, given, env.scratch, beta)
                 # A known baseline reward teaches nothing.
                 learns = not (outcome.conservative and terms.rule == KNOWN)
             else:
                 outcome = _decide(
-                    state, pooled, solo, terms, task, offer, scene.desk, beta, t, draws, s
+                    state, pooled, solo, terms, task, given, env.scratch, beta, t, draws, s
                 )
-        played = act(outcome, terms, task, scene, draws, page, s, 0, state.work)
+        played = act(outcome, terms, task, env, draws, slot, s, 0, state.work)
         if learns:
             x = state.work[0]
             guess = dot(x, state.estimate.theta)
             absorb(state, x, played.reward + draws.noise[s, 0], 1.0, guess)
-        keep_books(scene, squad, books, trail, page, t, 0, played)
-        judge_coin(scene, squad, books, page, 0, outcome, task, played)
-        pass_checkpoint(clock, books)
+        count_round(env, tasks, metrics, trace, slot, t, 0, played)
+        count_coin(env, tasks, metrics, slot, 0, outcome, task, played)
+        save_checkpoint(clock, metrics)
 
 
 @kernel
-def _decide(state, pooled, solo, terms, task, offer, desk, beta, t, draws, s):
+def _decide(state, pooled, solo, terms, task, given, scratch, beta, t, draws, s):
     """Choose among the certified actions, if the gate is open; else play safe."""
     if solo.method == GREEDY:
         need = solo.pace * math.sqrt(t)
     else:
-        need = gate_need(terms, task.alpha, offer, beta)
+        need = gate_need(terms, task.alpha, given, beta)
     if terms.gate == SHUT:
         reason = R_NO_FLOOR
-    elif terms.rule == KNOWN and not offer.baseline_reward > 0.0:
+    elif terms.rule == KNOWN and not given.baseline_reward > 0.0:
         reason = R_NOTHING
     elif not gate_open(state, pooled, terms.ridge, need):
         reason = R_GATE
     else:
-        scan(state.estimate, beta, task.coords, offer.menu, desk)
-        floor = floor_of(terms, task.alpha, offer, desk[1])
-        score = desk[1]
+        scan(state.estimate, beta, task.coords, given.menu, scratch)
+        floor = floor_of(terms, task.alpha, given, scratch[1])
+        score = scratch[1]
         if solo.method == GREEDY:
-            score = desk[0]
+            score = scratch[0]
         elif solo.method == SAMPLE:
-            score = desk[2]
+            score = scratch[2]
             _sample(state, beta, draws.normal[s, 0])
-            _score(offer.menu, state.work[1], score)
-        best = best_clear(score, desk, floor)
+            _score(given.menu, state.work[1], score)
+        best = best_clear(score, scratch, floor)
         if best >= 0:
             return Outcome(best, False, False, R_LEARNED, beta, True)
         reason = R_EMPTY
-    return conserve(state.estimate, beta, terms, task, offer, desk, draws.coin[s, 0], reason)
+    return conserve(state.estimate, beta, terms, task, given, scratch, draws.coin[s, 0], reason)
 
 
 @kernel
@@ -163,32 +165,32 @@ def _score(menu, theta, score):
 
 
 @kernel
-def _spend(state, purse, terms, task, offer, desk, beta):
-    """Choose optimistically if the purse covers it, else the baseline; keeps the purse."""
-    scan(state.estimate, beta, task.coords, offer.menu, desk)
-    best, b = argmax(desk[1]), offer.baseline
-    hoped, owed = purse.sums[0], purse.sums[1]
+def _spend(state, budget, terms, task, given, scratch, beta):
+    """Choose optimistically if the budget covers it, else the baseline; keeps the budget."""
+    scan(state.estimate, beta, task.coords, given.menu, scratch)
+    best, b = argmax(scratch[1]), given.baseline
+    hoped, owed = budget.sums[0], budget.sums[1]
     for i in range(hoped.size):
-        hoped[i] = purse.chosen[i] + offer.menu[i, best]
-        owed[i] = purse.missed[i] + offer.menu[i, b]
+        hoped[i] = budget.chosen[i] + given.menu[i, best]
+        owed[i] = budget.baseline_passed[i] + given.menu[i, b]
     sure = _bound(state.estimate, -beta, hoped, task.coords)
     if terms.rule == KNOWN:
-        sure += purse.rewards[0]
-        floor = (1.0 - task.alpha) * (purse.rewards[1] + offer.baseline_reward)
+        sure += budget.rewards[0]
+        floor = (1.0 - task.alpha) * (budget.rewards[1] + given.baseline_reward)
     else:
-        spare = _bound(state.estimate, -beta, purse.kept, task.coords)
-        sure += task.alpha * max(spare, purse.rewards[2] * terms.reward_floor)
+        spare = _bound(state.estimate, -beta, budget.baseline_played, task.coords)
+        sure += task.alpha * max(spare, budget.rewards[2] * terms.reward_floor)
         floor = (1.0 - task.alpha) * _bound(state.estimate, beta, owed, task.coords)
-    purse.rewards[1] += offer.baseline_reward
+    budget.rewards[1] += given.baseline_reward
     if sure >= floor:
         for i in range(hoped.size):
-            purse.chosen[i] = hoped[i]
-            purse.missed[i] = owed[i]
+            budget.chosen[i] = hoped[i]
+            budget.baseline_passed[i] = owed[i]
         return Outcome(best, False, False, R_LEARNED, beta, True)
-    purse.rewards[0] += offer.baseline_reward
-    purse.rewards[2] += 1.0
+    budget.rewards[0] += given.baseline_reward
+    budget.rewards[2] += 1.0
     for i in range(hoped.size):
-        purse.kept[i] += offer.menu[i, b]
+        budget.baseline_played[i] += given.menu[i, b]
     return Outcome(b, True, False, R_EMPTY, beta, True)
 
 

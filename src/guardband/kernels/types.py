@@ -18,16 +18,16 @@ __all__ = [
     "Estimate",
     "Floats",
     "Gate",
-    "GuardOffer",
     "GuardOutcome",
+    "GuardRoundInput",
     "GuardTerms",
     "Ints",
     "Mix",
-    "Offer",
     "Outcome",
     "Radius",
     "Realised",
     "Reason",
+    "RoundInput",
     "Rule",
     "State",
     "Statistic",
@@ -152,7 +152,7 @@ class Terms(NamedTuple):
     mix: int
     trigger: int
     ridge: float  # lambda
-    deviation: float  # sqrt(context_noise^2 + noise^2)
+    sigma: float  # sqrt(context_noise^2 + noise^2)
     confidence: float  # 2 log(2 / delta)
     theta_bound: float  # S
     feature_bound: float  # L
@@ -168,7 +168,7 @@ class Task(NamedTuple):
     rho: float  # weight of exploration in a conservative round
 
 
-class Offer(NamedTuple):
+class RoundInput(NamedTuple):
     """What one agent is offered in one round."""
 
     menu: Floats  # (d, K) expected features psi, one column per action
@@ -185,7 +185,7 @@ class Outcome(NamedTuple):
     explored: bool  # a coin chose an action that is not certified
     reason: int
     beta: float  # the radius of the confidence set
-    scanned: bool  # the desk holds this menu's means and bounds
+    scanned: bool  # the scratch holds this menu's means and bounds
 
 
 class GuardTerms(NamedTuple):
@@ -202,8 +202,8 @@ class GuardTerms(NamedTuple):
     ridge: float
     variance: float  # sigma^2, of the reward noise
     sharing: float  # f: how many agents may share a context
-    spread: float  # declared half range of the hidden context's part; NaN: not declared
-    nominal: float  # the weight by which exploration is planned
+    context_noise: float  # stated half range of what the hidden context adds; NaN: not stated
+    planned_weight: float  # of an observation, where exploration is planned
     optimism: float  # gamma
     bias: float
     theta_bound: float  # S
@@ -211,15 +211,15 @@ class GuardTerms(NamedTuple):
     agents: float  # M
 
 
-class GuardOffer(NamedTuple):
+class GuardRoundInput(NamedTuple):
     """What one agent of Guard-UCB is offered in one round."""
 
     menu: Floats  # (d, K) expected features psi
     baseline: int
     known: bool  # a baseline reward was reported and may be used
     baseline_reward: float
-    pages: Floats  # (pages, d, K) features phi of possible contexts
-    ids: Ints  # (n,) this round's support: pages; empty if it is not known
+    contexts: Floats  # (contexts, d, K) features phi of possible contexts
+    ids: Ints  # (n,) this round's support: contexts; empty if it is not known
     weights: Floats  # (n,) their probabilities
     covariance: Floats  # (K or 1, d, d) of phi(k, c) - (1 - alpha) phi(b, c); none where not known
 

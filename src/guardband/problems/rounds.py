@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.kernels.scene import Draws
+from guardband.kernels.environment import Draws
 from guardband.kernels.types import Floats, Ints
 from guardband.problems.world import Forecast, Fresh, World
 

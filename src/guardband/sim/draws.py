@@ -15,8 +15,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from guardband.checks import as_array
+from guardband.kernels.environment import Draws
 from guardband.kernels.loop import to_unit_length
-from guardband.kernels.scene import Draws
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Forecast, Fresh, World
 from guardband.seeds import stream

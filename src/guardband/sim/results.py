@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from guardband.algorithms import Algorithm
-from guardband.kernels.scene import Metric
+from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem, World
-from guardband.sim.seats import Record, Trace
+from guardband.sim.runners import Record, Trace
 from guardband.sim.stats import mean_interval
 from guardband.sim.trial import checkpoints
 

@@ -10,7 +10,7 @@ from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import World
 from guardband.sim.draws import Replay, TrialDraws
-from guardband.sim.seats import Record, Trace, open_seat
+from guardband.sim.runners import Record, Trace, make_runner
 
 __all__ = ["Record", "Trace", "checkpoints", "run_trial"]
 
@@ -35,8 +35,8 @@ def run_trial(
     """
     facts, marks = world.facts(rounds), checkpoints(rounds)
     room = rounds if trace else 0
-    seats = [open_seat(world, a.plan(facts), judged, marks, room) for a in algorithms]
-    needed = frozenset().union(*(seat.needs for seat in seats))
+    runners = [make_runner(world, a.plan(facts), judged, marks, room) for a in algorithms]
+    needed = frozenset().union(*(runner.needs for runner in runners))
     draws = TrialDraws(
         world,
         rounds,
@@ -48,10 +48,10 @@ def run_trial(
         replay=replay,
     )
     for chunk in draws.chunks():
-        for seat in seats:
-            seat.play(chunk)
+        for runner in runners:
+            runner.play(chunk)
             advance(chunk.contexts.size)
-    return [seat.record() for seat in seats]
+    return [runner.record() for runner in runners]
 
 
 def checkpoints(rounds: int) -> Ints:

@@ -136,7 +136,7 @@ def _picture(store: Decisions) -> dict[str, float]:
 
 def _variance(store: Decisions) -> float:
     """Return the variance of a reward that the paper's algorithms assume."""
-    return float(store.learner.group.engine.terms.deviation) ** 2
+    return float(store.learner.group.engine.terms.sigma) ** 2
 
 
 def _theta(store: Decisions, beta: float) -> tuple[list[float], list[float]]:

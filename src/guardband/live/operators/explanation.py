@@ -92,7 +92,7 @@ def _of_guard(rebuilt: Rebuilt) -> Weights:
         slack[b] = max(slack[b], alpha * max(0.0, request.reward - terms.tolerance))
     score = mean + terms.optimism * width
     cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
-    lesson = cross**2 * terms.nominal / (1.0 + terms.nominal * forms)
+    lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
     return Weights(mean, width, slack, score, lesson)
 
 

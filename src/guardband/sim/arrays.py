@@ -7,31 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from guardband.kernels.scene import Draws, Nature, Scene, Sight, Squad
+from guardband.kernels.environment import Draws, EnvironmentArrays, Nature, Sight, TaskTable
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Forecast, Fresh, World
 
-__all__ = ["draws_of", "features_of", "scene_of", "squad_of", "world_of"]
+__all__ = ["draws_of", "environment_of", "features_of", "task_table", "world_of"]
 
 
-def squad_of(world: World, plan: Any, judged: Floats) -> Squad:
+def task_table(world: World, plan: Any, judged: Floats) -> TaskTable:
     """Return the tasks of all agents."""
     index = np.zeros((len(world.tasks), world.dim), np.int64)
     for m, task in enumerate(world.tasks):
         index[m, : len(task)] = task
     sizes = np.array([len(task) for task in world.tasks], np.int64)
-    return Squad(index, sizes, plan.alpha, getattr(plan, "rho", np.zeros_like(plan.alpha)), judged)
+    return TaskTable(
+        index, sizes, plan.alpha, getattr(plan, "rho", np.zeros_like(plan.alpha)), judged
+    )
 
 
-def scene_of(world: World, plan: Any) -> Scene:
-    """Lay the world out in pages; rounds with a page of their own write it to one more."""
+def environment_of(world: World, plan: Any) -> EnvironmentArrays:
+    """Return the world as tables: a slot per context, and one for a round that draws its own."""
     shape = (len(world.tasks), len(world.phi))
     gap = getattr(plan, "gap", None)
     gap = np.zeros(shape) if gap is None else gap
     if gap.shape != shape:
         raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
     nature = world.nature
-    pages: dict[str, Any] = {
+    tables: dict[str, Any] = {
         "menu": world.menu,
         "truth": world.truth,
         "expected": world.expected,
@@ -42,23 +44,23 @@ def scene_of(world: World, plan: Any) -> Scene:
         "gap": gap.T,
     }
     if nature is not None:
-        pages = {name: np.concatenate([table, table[:1]]) for name, table in pages.items()}
+        tables = {name: np.concatenate([table, table[:1]]) for name, table in tables.items()}
     # Joining transposed tables leaves them transposed: a slower layout, and kernels of its own.
-    pages = {name: np.ascontiguousarray(table) for name, table in pages.items()}
+    tables = {name: np.ascontiguousarray(table) for name, table in tables.items()}
     forecast = isinstance(nature, Forecast)
     high = world.facts(1).reward_high if forecast else 0.0
-    return Scene(
+    return EnvironmentArrays(
         nature=int(
             Nature.FORECAST if forecast else Nature.TABLE if nature is None else Nature.FRESH
         ),
-        **pages,
+        **tables,
         group=world.groups[1],
         theta=world.theta,
         masked=world.masked_theta,
         rank=nature.rank if isinstance(nature, Forecast) else 0,
         high=float(high or 0.0),
-        spread=nature.std if isinstance(nature, Fresh) else 0.0,
-        desk=np.zeros((3, world.psi.shape[1])),
+        context_std=nature.std if isinstance(nature, Fresh) else 0.0,
+        scratch=np.zeros((3, world.psi.shape[1])),
         sight=getattr(plan, "sight", int(Sight.HIDDEN)),
     )
 

@@ -1,4 +1,4 @@
-"""What the simulator's loop needs besides the agents: the world, the draws, the books."""
+"""What the simulator's loop needs besides the agents: the environment, the draws, the metrics."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from guardband.kernels.types import Floats, Ints
 
 __all__ = [
-    "Books",
     "Clock",
     "Draws",
+    "EnvironmentArrays",
     "Metric",
+    "Metrics",
     "Nature",
     "Played",
-    "Scene",
     "Sight",
-    "Squad",
-    "Trail",
+    "TaskTable",
+    "TraceArrays",
     "new_clock",
 ]
 
 
 class Metric(IntEnum):
-    """The columns of the books: running sums per agent."""
+    """What is counted: the columns of the metrics, running sums per agent."""
 
     REGRET = 0
     REGRET_EXPECTED = 1
@@ -43,7 +43,7 @@ class Metric(IntEnum):
     VIOLATIONS_CONSERVATIVE_EXPECTED = 12  # by expectation, in conservative rounds
 
 
-class Squad(NamedTuple):
+class TaskTable(NamedTuple):
     """The tasks of all agents."""
 
     coords: Ints  # (M, d) features in use, padded
@@ -56,7 +56,7 @@ class Squad(NamedTuple):
 class Nature(IntEnum):
     """How a round's true features come about."""
 
-    TABLE = 0  # phi and psi are tables; the round's context picks a page of both
+    TABLE = 0  # phi and psi are tables; the round's context picks a slot of both
     FRESH = 1  # phi = psi + noise, drawn anew in each round
     FORECAST = 2  # psi is the mean of phi over this round's distribution of contexts
 
@@ -69,33 +69,33 @@ class Sight(IntEnum):
     OBSERVED = 2  # everything: they choose by phi and learn from phi
 
 
-class Scene(NamedTuple):
-    """The world of one trial, one page per context; features once for all agents.
+class EnvironmentArrays(NamedTuple):
+    """The world of one trial, one slot per context; features once for all agents.
 
-    Where a round has a page of its own (FRESH, FORECAST), it is written to the last one.
+    Where a round has a slot of its own (FRESH, FORECAST), it is written to the last one.
     """
 
     nature: int
-    menu: Floats  # (pages, d, K) psi, what agents are given
-    truth: Floats  # (pages, d, K) phi
-    expected: Floats  # (pages, G, K) psi'theta, by distinct task
-    realised: Floats  # (pages, G, K) phi'theta, by distinct task
-    best: Ints  # (pages, G) argmax psi'theta
-    baseline: Ints  # (pages, M)
-    baseline_reward: Floats  # (pages, M) r_b as the agents are told
-    gap: Floats  # (pages, M) for the gap gate; zeros where it is not told
+    menu: Floats  # (slots, d, K) psi, what agents are given
+    truth: Floats  # (slots, d, K) phi
+    expected: Floats  # (slots, G, K) psi'theta, by distinct task
+    realised: Floats  # (slots, G, K) phi'theta, by distinct task
+    best: Ints  # (slots, G) argmax psi'theta
+    baseline: Ints  # (slots, M)
+    baseline_reward: Floats  # (slots, M) r_b as the agents are told
+    gap: Floats  # (slots, M) for the gap gate; zeros where it is not told
     group: Ints  # (M,) an agent's distinct task
     theta: Floats  # (d,)
     masked: Floats  # (G, d) theta with zeros outside the task
     rank: int  # FORECAST: the baseline is the rank-th best by psi'theta
     high: float  # FORECAST: the largest baseline reward, for the gap
-    spread: float  # FRESH: the standard deviation of phi - psi
-    desk: Floats  # (3, K) scratch for the means and bounds of a menu
-    sight: int = 0  # what this scene's agents see
+    context_std: float  # FRESH: the standard deviation of phi - psi
+    scratch: Floats  # (3, K) scratch for the means and bounds of a menu
+    sight: int = 0  # what these agents see
 
 
 class Draws(NamedTuple):
-    """All randomness of a stretch of n rounds, drawn beforehand and shared by all algorithms."""
+    """All randomness of a chunk of n rounds, drawn beforehand and shared by all algorithms."""
 
     contexts: Ints  # (n,)
     noise: Floats  # (n, M) reward noise
@@ -116,7 +116,7 @@ class Clock(NamedTuple):
     logdet: Floats  # (1,) log det(V / ridge) at the last pooling
 
 
-class Books(NamedTuple):
+class Metrics(NamedTuple):
     """Running sums, and copies of them at the checkpoints."""
 
     totals: Floats  # (M, metrics)
@@ -125,7 +125,7 @@ class Books(NamedTuple):
     syncs: Ints  # (P,)
 
 
-class Trail(NamedTuple):
+class TraceArrays(NamedTuple):
     """Every round, where it was asked for; arrays of no rounds otherwise."""
 
     actions: Ints  # (T, M)

@@ -1,4 +1,4 @@
-"""One algorithm at play in one trial: its state, its scene, its books; one seat per loop."""
+"""One algorithm in one trial: its state, its environment, its metrics; one runner per loop."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ from guardband.algorithms import GuardPlan, Plan
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Traffic, packed
 from guardband.kernels.asynchronous import Upload, simulate_asynchronous
-from guardband.kernels.guarded import DESK_ROWS
+from guardband.kernels.environment import (
+    Clock,
+    Draws,
+    EnvironmentArrays,
+    Metric,
+    Metrics,
+    TaskTable,
+    TraceArrays,
+    new_clock,
+)
+from guardband.kernels.guard_ucb import SCRATCH_ROWS
 from guardband.kernels.guarded_loop import new_reports, simulate_guarded
 from guardband.kernels.loop import simulate
 from guardband.kernels.phased import simulate_phase
-from guardband.kernels.scene import Books, Clock, Draws, Metric, Scene, Squad, Trail, new_clock
-from guardband.kernels.solo import Solo, new_purse, simulate_solo
+from guardband.kernels.solo import Solo, new_budget, simulate_solo
 from guardband.kernels.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
 from guardband.problems import Forecast, Fresh, World
-from guardband.sim.scenery import draws_of, features_of, scene_of, squad_of, world_of
+from guardband.sim.arrays import draws_of, environment_of, features_of, task_table, world_of
 
-__all__ = ["GuardSeat", "PaperSeat", "Record", "Seat", "Trace", "open_seat"]
+__all__ = ["CommonRunner", "GuardRunner", "Record", "Runner", "Trace", "make_runner"]
 
 
 class Record(NamedTuple):
@@ -42,8 +51,8 @@ class Trace(NamedTuple):
     sync_rounds: Ints  # counted from 1
 
 
-class Seat:
-    """What all seats have: agents, scene and books.
+class Runner:
+    """What all runners have: agents, env and metrics.
 
     Parameters
     ----------
@@ -72,16 +81,16 @@ class Seat:
     def __init__(self, world: World, plan: Any, judged: Floats, marks: Ints, rounds: int) -> None:
         agents, dim = len(world.tasks), world.dim
         self.terms = plan.terms
-        self.scene, self.squad = scene_of(world, plan), squad_of(world, plan, judged)
+        self.env, self.tasks = environment_of(world, plan), task_table(world, plan, judged)
         self.fleet, self.pooled = new_fleet(agents, dim, plan.terms.ridge), new_statistic(dim)
         self.clock = new_clock()
-        self.books = Books(
+        self.metrics = Metrics(
             totals=np.zeros((agents, len(Metric))),
             checkpoints=marks,
             curves=np.zeros((marks.size, agents, len(Metric))),
             syncs=np.zeros(marks.size, np.int64),
         )
-        self.trail = Trail(
+        self.trace = TraceArrays(
             actions=np.zeros((rounds, agents), np.int64),
             conservative=np.zeros((rounds, agents), np.bool_),
             rewards=np.zeros((rounds, agents)),
@@ -89,31 +98,30 @@ class Seat:
         )
 
     @property
-    def stage(self) -> tuple[Any, Squad, Scene]:
+    def inputs(self) -> tuple[Any, TaskTable, EnvironmentArrays]:
         """What every loop reads beside its agents and the draws."""
-        return self.terms, self.squad, self.scene
+        return self.terms, self.tasks, self.env
 
     @property
-    def ledger(self) -> tuple[Clock, Books, Trail]:
+    def outputs(self) -> tuple[Clock, Metrics, TraceArrays]:
         """Where every loop writes."""
-        return self.clock, self.books, self.trail
+        return self.clock, self.metrics, self.trace
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds."""
+        """Play a chunk of rounds."""
         raise NotImplementedError
 
     def record(self) -> Record:
         """Return what was written down."""
-        trail = self.trail
-        trace = None
-        if trail.synced.size:
-            rounds = np.flatnonzero(trail.synced) + 1
-            trace = Trace(trail.actions, trail.conservative, trail.rewards, rounds)
-        books = self.books
-        return Record(books.totals, books.curves, books.syncs, trace, self.traffic)
+        arrays, trace = self.trace, None
+        if arrays.synced.size:
+            rounds = np.flatnonzero(arrays.synced) + 1
+            trace = Trace(arrays.actions, arrays.conservative, arrays.rewards, rounds)
+        metrics = self.metrics
+        return Record(metrics.totals, metrics.curves, metrics.syncs, trace, self.traffic)
 
 
-class PaperSeat(Seat):
+class CommonRunner(Runner):
     """The paper's algorithms and their unconstrained kin."""
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
@@ -121,11 +129,11 @@ class PaperSeat(Seat):
         self.needs, self.traffic = plan.streams, plan.traffic
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds."""
-        simulate(self.fleet, self.pooled, *self.stage, draws, *self.ledger)
+        """Play a chunk of rounds."""
+        simulate(self.fleet, self.pooled, *self.inputs, draws, *self.outputs)
 
 
-class GuardSeat(Seat):
+class GuardRunner(Runner):
     """Guard-UCB."""
 
     needs = frozenset({"coin"})
@@ -152,15 +160,15 @@ class GuardSeat(Seat):
             numbers += packed(world.dim) + 2
         self.traffic = Traffic(2 * agents, 2 * agents * numbers)
         self.reports = new_reports(agents, world.dim)
-        self.desk = np.zeros((DESK_ROWS, max(world.psi.shape[1], support, world.dim)))
+        self.scratch = np.zeros((SCRATCH_ROWS, max(world.psi.shape[1], support, world.dim)))
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds."""
+        """Play a chunk of rounds."""
         agents = (self.fleet, self.pooled, self.reports)
-        simulate_guarded(*agents, *self.stage, draws, *self.ledger, self.desk, self.covariance)
+        simulate_guarded(*agents, *self.inputs, draws, *self.outputs, self.scratch, self.covariance)
 
 
-class AsynchronousSeat(PaperSeat):
+class AsynchronousRunner(CommonRunner):
     """Agents that talk to the server one by one."""
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
@@ -169,13 +177,13 @@ class AsynchronousSeat(PaperSeat):
         self.held = new_fleet(len(world.tasks), world.dim, plan.terms.ridge).estimate
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds."""
+        """Play a chunk of rounds."""
         agents = (self.fleet, self.held, self.pooled, self.upload)
-        simulate_asynchronous(*agents, *self.stage, draws, *self.ledger)
+        simulate_asynchronous(*agents, *self.inputs, draws, *self.outputs)
 
 
-class PhasedSeat(PaperSeat):
-    """Agents that follow a sheet until the end of a phase, and then pool."""
+class PhasedRunner(CommonRunner):
+    """Agents that follow a phase until the end of a phase, and then pool."""
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
         super().__init__(world, plan, judged, marks, rounds)
@@ -184,12 +192,12 @@ class PhasedSeat(PaperSeat):
         self.done = 0
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds; phases end within it as they may."""
+        """Play a chunk of rounds; phases end within it as they may."""
         start, end = 0, draws.contexts.size
         while start < end:
             length = self.phases.length
             stop = min(end, start + length - self.done)
-            simulate_phase(self.phases.sheet, *self.stage, draws, *self.ledger, start, stop)
+            simulate_phase(self.phases.phase, *self.inputs, draws, *self.outputs, start, stop)
             self.done += stop - start
             start = stop
             if self.done == length:
@@ -200,45 +208,45 @@ class PhasedSeat(PaperSeat):
         self.done = 0
         now, _, _, passed = (int(i) for i in self.clock.ints)
         self.clock.ints[2] += 1
-        if self.trail.synced.size:
-            self.trail.synced[now - 1] = True
-        if passed and self.books.checkpoints[passed - 1] == now:
-            self.books.syncs[passed - 1] = self.clock.ints[2]
+        if self.trace.synced.size:
+            self.trace.synced[now - 1] = True
+        if passed and self.metrics.checkpoints[passed - 1] == now:
+            self.metrics.syncs[passed - 1] = self.clock.ints[2]
 
 
-class Booth(PaperSeat):
+class LoneRunner(CommonRunner):
     """One agent by itself: its world has no more features than its task."""
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
         super().__init__(world, plan, judged, marks, rounds)
-        self.solo, self.purse = plan.method, new_purse(world.dim)
+        self.solo, self.budget = plan.method, new_budget(world.dim)
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds."""
-        agent = (state_of(self.fleet, 0), self.pooled, self.purse, self.solo)
-        simulate_solo(*agent, *self.stage, draws, *self.ledger)
+        """Play a chunk of rounds."""
+        agent = (state_of(self.fleet, 0), self.pooled, self.budget, self.solo)
+        simulate_solo(*agent, *self.inputs, draws, *self.outputs)
 
 
-class SoloSeat:
+class SoloRunner:
     """M independent copies of a single-task method."""
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
         self.needs, self.tasks = plan.streams, world.tasks
-        self.booths = []
+        self.agents = []
         for m in range(len(world.tasks)):
             own = slice(m, m + 1)
             gap = None if plan.gap is None else plan.gap[own]
             mine = plan._replace(alpha=plan.alpha[own], rho=plan.rho[own], gap=gap)
-            self.booths.append(Booth(world_of(world, m), mine, judged[own], marks, rounds))
+            self.agents.append(LoneRunner(world_of(world, m), mine, judged[own], marks, rounds))
 
     def play(self, draws: Draws) -> None:
-        """Play one stretch of rounds."""
-        for m, booth in enumerate(self.booths):
-            booth.play(draws_of(draws, m, self.tasks[m]))
+        """Play a chunk of rounds."""
+        for m, lone in enumerate(self.agents):
+            lone.play(draws_of(draws, m, self.tasks[m]))
 
     def record(self) -> Record:
         """Return what was written down, of all agents side by side."""
-        records = [booth.record() for booth in self.booths]
+        records = [lone.record() for lone in self.agents]
         traces = [record.trace for record in records if record.trace is not None]
         trace = None
         if traces:
@@ -255,16 +263,18 @@ class SoloSeat:
         )
 
 
-SEATS: dict[type, type[Seat | SoloSeat]] = {
-    Plan: PaperSeat,
-    GuardPlan: GuardSeat,
-    Solo: SoloSeat,
-    Upload: AsynchronousSeat,
-    Phasing: PhasedSeat,
+RUNNERS: dict[type, type[Runner | SoloRunner]] = {
+    Plan: CommonRunner,
+    GuardPlan: GuardRunner,
+    Solo: SoloRunner,
+    Upload: AsynchronousRunner,
+    Phasing: PhasedRunner,
 }
 
 
-def open_seat(world: World, plan: Any, judged: Floats, marks: Ints, rounds: int) -> Seat | SoloSeat:
-    """Return the seat for a plan: by its method, if that has a loop of its own."""
+def make_runner(
+    world: World, plan: Any, judged: Floats, marks: Ints, rounds: int
+) -> Runner | SoloRunner:
+    """Return the runner for a plan: by its method, if that has a loop of its own."""
     kind = type(getattr(plan, "method", None) or plan)
-    return SEATS[kind](world, plan, judged, marks, rounds)
+    return RUNNERS[kind](world, plan, judged, marks, rounds)

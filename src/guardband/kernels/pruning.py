@@ -14,13 +14,13 @@ from guardband.kernels.types import Gate, Reason, Rule
 
 __all__ = [
     "best_clear",
-    "best_kept",
+    "best_pruned",
     "eigenvalue_bounds",
     "floor_of",
     "gate_need",
     "gate_open",
-    "is_kept",
-    "mark_kept",
+    "in_pruned_set",
+    "mark_pruned",
 ]
 
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
@@ -41,7 +41,7 @@ def eigenvalue_bounds(estimate):
 
 
 @kernel
-def gate_need(terms, alpha, offer, beta):
+def gate_need(terms, alpha, given, beta):
     """Return what lambda_min(V) must reach; infinity where nothing would do.
 
     Known baseline: (2 L beta / (alpha r_b))^2, or with the gap (2 L beta / (gap + alpha r_b))^2;
@@ -52,13 +52,13 @@ def gate_need(terms, alpha, offer, beta):
     if terms.gate == SHUT:
         return math.inf
     if terms.rule == KNOWN:
-        margin = alpha * offer.baseline_reward
+        margin = alpha * given.baseline_reward
         reach = 2.0 * terms.feature_bound * beta
     else:
         margin = alpha * terms.reward_floor
         reach = 2.0 * (2.0 - alpha) * terms.feature_bound * beta
     if terms.gate == GAP:
-        margin += offer.gap
+        margin += given.gap
     if not margin > 0.0:
         return math.inf
     return (reach / margin) ** 2
@@ -76,33 +76,33 @@ def gate_open(state, pooled, ridge, need):
 
 
 @kernel
-def floor_of(terms, alpha, offer, upper):
+def floor_of(terms, alpha, given, upper):
     """Return (1 - alpha) times the baseline's reward, or times its upper bound where unknown."""
     if terms.rule == UNKNOWN:
-        return (1.0 - alpha) * upper[offer.baseline]
-    return (1.0 - alpha) * offer.baseline_reward
+        return (1.0 - alpha) * upper[given.baseline]
+    return (1.0 - alpha) * given.baseline_reward
 
 
 @kernel
-def best_kept(state, pooled, terms, beta, floor, desk):
+def best_pruned(state, pooled, terms, beta, floor, scratch):
     """Return the action of the pruned set with the largest upper bound, or -1 if it is empty.
 
-    Kept are the actions with psi'theta-hat >= L beta / sqrt(lambda_min(V)) + floor (eq. prun2 and,
+    In it are the actions with psi'theta-hat >= L beta / sqrt(lambda_min(V)) + floor (eq. prun2 and,
     with the unknown baseline's floor, UBR_1); ties go to the lowest index.
     """
-    mean, upper = desk[0], desk[1]
+    mean, upper = scratch[0], scratch[1]
     reach = terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     surely = reach / math.sqrt(low) + floor if low > 0.0 else math.inf
     hardly = reach / math.sqrt(high) + floor
     best = _best_above(mean, upper, -math.inf)
     if best >= 0 and mean[best] >= surely:
-        return best  # the most promising action of all is kept
+        return best  # the most promising action of all is in it
     best = _best_above(mean, upper, surely)
     doubt = False
     for k in range(mean.size):
         if hardly <= mean[k] < surely and (best < 0 or upper[k] >= upper[best]):
-            doubt = True  # whether k is kept would change the choice
+            doubt = True  # whether k is in it would change the choice
             break
     if doubt:
         least = exact_eigenvalue(state, pooled, terms.ridge)
@@ -122,9 +122,9 @@ def _best_above(mean, upper, threshold):
 
 
 @kernel
-def is_kept(state, pooled, terms, beta, floor, desk, k):
+def in_pruned_set(state, pooled, terms, beta, floor, scratch, k):
     """Tell whether action k is in the pruned set."""
-    mean, reach = desk[0, k], terms.feature_bound * beta
+    mean, reach = scratch[0, k], terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     if low > 0.0 and mean >= reach / math.sqrt(low) + floor:
         return True
@@ -134,13 +134,13 @@ def is_kept(state, pooled, terms, beta, floor, desk, k):
 
 
 @kernel
-def best_clear(score, desk, floor):
+def best_clear(score, scratch, floor):
     """Return the action of the largest score whose lower bound clears the floor, or -1.
 
     The lower bound is that of the whole ellipsoid, psi'theta-hat - beta norm(psi)_{V^-1}, as far
-    below the mean desk[0] as the upper bound desk[1] is above; ties go to the lowest index.
+    below the mean scratch[0] as the upper bound scratch[1] is above; ties go to the lowest index.
     """
-    mean, upper = desk[0], desk[1]
+    mean, upper = scratch[0], scratch[1]
     best = -1
     top = -math.inf
     for k in range(mean.size):
@@ -150,9 +150,9 @@ def best_clear(score, desk, floor):
 
 
 @kernel
-def mark_kept(state, pooled, terms, beta, floor, desk, kept):
-    """Set kept[k] for every action of the pruned set; returns how many there are."""
-    mean = desk[0]
+def mark_pruned(state, pooled, terms, beta, floor, scratch, allowed):
+    """Set allowed[k] for every action of the pruned set; returns how many there are."""
+    mean = scratch[0]
     reach = terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     surely = reach / math.sqrt(low) + floor if low > 0.0 else math.inf
@@ -164,6 +164,6 @@ def mark_kept(state, pooled, terms, beta, floor, desk, kept):
             break
     count = 0
     for k in range(mean.size):
-        kept[k] = mean[k] >= surely
-        count += kept[k]
+        allowed[k] = mean[k] >= surely
+        count += allowed[k]
     return count

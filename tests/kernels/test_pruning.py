@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from guardband.kernels.choose import decide
-from guardband.kernels.guard import eigenvalue_bounds, gate_need, mark_kept
+from guardband.kernels.disc_ucb import decide
+from guardband.kernels.pruning import eigenvalue_bounds, gate_need, mark_pruned
 from guardband.kernels.ridge import absorb, exact_eigenvalue, radius
 from guardband.kernels.scan import scan
 from guardband.kernels.sync import pool
 from guardband.kernels.types import (
     Gate,
     Mix,
-    Offer,
+    RoundInput,
     Rule,
     Task,
     Terms,
@@ -57,12 +57,12 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
     menus *= rng.uniform(0.3, 1.0, (20, 1, actions)) / np.linalg.norm(menus, axis=1, keepdims=True)
     fleets = [new_fleet(agents, d, terms.ridge) for _ in range(2)]
     pools = [new_statistic(d) for _ in range(2)]
-    desk, task = np.empty((3, actions)), Task(np.arange(d), 0.5, 0.4)
+    scratch, task = np.empty((3, actions)), Task(np.arange(d), 0.5, 0.4)
     lazy_work, reasons = 0, set()
     for t in range(rounds):
         c = rng.integers(20)
         baseline = int(np.argsort(menus[c].T @ theta)[actions // 2])
-        offer = Offer(menus[c], baseline, float(menus[c, :, baseline] @ theta), 0.0)
+        given = RoundInput(menus[c], baseline, float(menus[c, :, baseline] @ theta), 0.0)
         for m in range(agents):
             coin, noise = rng.random(), rng.normal(0, 0.02)
             played = []
@@ -71,7 +71,7 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
                 if eager:
                     exact_eigenvalue(state, pooled, terms.ridge)
                 before = state.estimate.scalars[3]
-                outcome = decide(state, pooled, terms, task, offer, desk, coin)
+                outcome = decide(state, pooled, terms, task, given, scratch, coin)
                 lazy_work += (not eager) and state.estimate.scalars[3] != before
                 low, high = eigenvalue_bounds(state.estimate)
                 V = terms.ridge * np.eye(d) + pooled.gram + state.own.gram
@@ -99,10 +99,10 @@ def test_mark_kept_is_the_definition(rng: np.random.Generator) -> None:
         x = rng.normal(size=d) / 4
         absorb(state, x, x @ theta + rng.normal(0, 0.02), 1.0, 0.0)
         menu = np.abs(rng.normal(size=(d, actions))) / 3
-        desk, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
+        scratch, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
         beta, floor = radius(state.estimate, terms), 0.3
-        scan(state.estimate, beta, np.arange(d), menu, desk)
-        mark_kept(state, pooled, terms, beta, floor, desk, kept)
+        scan(state.estimate, beta, np.arange(d), menu, scratch)
+        mark_pruned(state, pooled, terms, beta, floor, scratch, kept)
         V = terms.ridge * np.eye(d) + state.own.gram
         threshold = beta / math.sqrt(np.linalg.eigvalsh(V)[0]) + floor
         assert_array_equal(kept, menu.T @ state.estimate.theta >= threshold)
@@ -114,17 +114,17 @@ def test_mark_kept_is_the_definition(rng: np.random.Generator) -> None:
 def test_a_gate_without_margin_never_opens(value: float) -> None:
     menu = np.zeros((2, 1))
     terms = make_terms(Rule.KNOWN, Gate.PRINTED, 2, 0.1)
-    assert gate_need(terms, 0.5, Offer(menu, 0, value, 0.0), 1.0) == math.inf
+    assert gate_need(terms, 0.5, RoundInput(menu, 0, value, 0.0), 1.0) == math.inf
 
 
 def test_gate_needs() -> None:
     menu = np.zeros((2, 1))
-    offer = Offer(menu, 0, 0.5, 0.25)
+    given = RoundInput(menu, 0, 0.5, 0.25)
     known = make_terms(Rule.KNOWN, Gate.PRINTED, 2, 0.1)._replace(feature_bound=2.0)
-    assert gate_need(known, 0.2, offer, 3.0) == pytest.approx((2 * 2 * 3 / (0.2 * 0.5)) ** 2)
+    assert gate_need(known, 0.2, given, 3.0) == pytest.approx((2 * 2 * 3 / (0.2 * 0.5)) ** 2)
     gap = known._replace(gate=int(Gate.GAP))
-    assert gate_need(gap, 0.2, offer, 3.0) == pytest.approx((12 / (0.25 + 0.1)) ** 2)
+    assert gate_need(gap, 0.2, given, 3.0) == pytest.approx((12 / (0.25 + 0.1)) ** 2)
     unknown = known._replace(rule=int(Rule.UNKNOWN))
     need = (2 * (2 - 0.2) * 2 * 3 / (0.2 * 0.3)) ** 2
-    assert gate_need(unknown, 0.2, offer, 3.0) == pytest.approx(need)
-    assert gate_need(known._replace(gate=int(Gate.NONE)), 0.2, offer, 3.0) == 0.0
+    assert gate_need(unknown, 0.2, given, 3.0) == pytest.approx(need)
+    assert gate_need(known._replace(gate=int(Gate.NONE)), 0.2, given, 3.0) == 0.0

@@ -8,24 +8,26 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.certify import anchor, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import scan_forms
-from guardband.kernels.types import GuardOffer, GuardOutcome
+from guardband.kernels.types import GuardOutcome, GuardRoundInput
 
-__all__ = ["DESK_ROWS", "guard_decide", "write_image"]
+__all__ = ["SCRATCH_ROWS", "guard_decide", "write_image"]
 
-DESK_ROWS = 6  # means, upper bounds, scratch, forms, slacks, values over the support
+SCRATCH_ROWS = 6  # means, upper bounds, scratch, forms, slacks, values over the support
 HALVINGS = 60
 
 
 @kernel
-def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, offer, desk, turn):
+def guard_decide(
+    state, pooled, reports, pooled_reports, anchored, terms, task, given, scratch, turn
+):
     """Choose for one agent and one round.
 
-    `turn` is (epoch, round, coin). Changes the scratch `desk` and `anchored`; the latter's first
+    `turn` is (epoch, round, coin). Changes the scratch `scratch` and `anchored`; the latter's first
     scalar remembers that the reports contradicted the observations.
     """
     epoch, _, coin = turn
     plain = guard_radius(state, pooled, terms, epoch)
-    b = offer.baseline
+    b = given.baseline
     if not plain < math.inf:  # numbers that broke down certify nothing
         return GuardOutcome(b, b, b, 1.0, 1.0, True, False, 0.0, plain, plain)
     estimate, beta = state.estimate, plain
@@ -36,32 +38,34 @@ def guard_decide(state, pooled, reports, pooled_reports, anchored, terms, task, 
         else:
             estimate, beta = anchored, math.sqrt(2.0) * plain
     # Reports that were wrong once are not believed again.
-    offer = GuardOffer(
-        offer.menu,
-        offer.baseline,
-        offer.known and anchored.scalars[0] == 0.0,
-        offer.baseline_reward,
-        offer.pages,
-        offer.ids,
-        offer.weights,
-        offer.covariance,
+    given = GuardRoundInput(
+        given.menu,
+        given.baseline,
+        given.known and anchored.scalars[0] == 0.0,
+        given.baseline_reward,
+        given.contexts,
+        given.ids,
+        given.weights,
+        given.covariance,
     )
-    mean, upper, form = desk[0], desk[1], desk[3]
-    scan_forms(estimate, task.coords, offer.menu, mean, form, desk[2])
+    mean, upper, form = scratch[0], scratch[1], scratch[3]
+    scan_forms(estimate, task.coords, given.menu, mean, form, scratch[2])
     target = 0
-    for k in range(offer.menu.shape[1]):
+    for k in range(given.menu.shape[1]):
         upper[k] = mean[k] + terms.optimism * beta * math.sqrt(form[k])
         if upper[k] > upper[target]:
             target = k
     image = state.work[1]
-    write_image(estimate, offer.menu, offer.baseline, task.coords, image)
-    slack = slack_of(estimate, beta, terms, task, offer, desk, image, target)
-    if slack >= 0.0 or target == offer.baseline:
+    write_image(estimate, given.menu, given.baseline, task.coords, image)
+    slack = slack_of(estimate, beta, terms, task, given, scratch, image, target)
+    if slack >= 0.0 or target == given.baseline:
         return GuardOutcome(target, target, target, 1.0, 1.0, False, False, slack, beta, plain)
-    slacks(estimate, beta, terms, task, offer, desk, image)
+    slacks(estimate, beta, terms, task, given, scratch, image)
     if terms.strict:
-        return _strict(estimate, beta, plain, terms, task, offer, desk, state.work[2], turn, target)
-    return _policy(estimate, beta, plain, terms, task, offer, desk, image, coin, target)
+        return _strict(
+            estimate, beta, plain, terms, task, given, scratch, state.work[2], turn, target
+        )
+    return _policy(estimate, beta, plain, terms, task, given, scratch, image, coin, target)
 
 
 @kernel
@@ -84,23 +88,23 @@ def _product(image, menu, k, coords):
 
 
 @kernel
-def _strict(estimate, beta, plain, terms, task, offer, desk, image, turn, target):
+def _strict(estimate, beta, plain, terms, task, given, scratch, image, turn, target):
     """Play a certified action: by a fair coin the most promising, or the most informative one."""
     _, round_number, coin = turn
-    upper, form, slack = desk[1], desk[3], desk[4]
-    b = offer.baseline
-    write_image(estimate, offer.menu, target, task.coords, image)
+    upper, form, slack = scratch[1], scratch[3], scratch[4]
+    b = given.baseline
+    write_image(estimate, given.menu, target, task.coords, image)
     best, top, teacher, gain = b, -math.inf, b, -math.inf
-    for k in range(offer.menu.shape[1]):
+    for k in range(given.menu.shape[1]):
         if k != b and not slack[k] >= 0.0:
             continue
         value = upper[k]
-        if k == b and offer.known:
-            value = min(value, offer.baseline_reward + terms.tolerance)
+        if k == b and given.known:
+            value = min(value, given.baseline_reward + terms.tolerance)
         if value > top:
             best, top = k, value
-        cross = _product(image, offer.menu, k, task.coords)
-        learned = cross * cross * terms.nominal / (1.0 + terms.nominal * form[k])
+        cross = _product(image, given.menu, k, task.coords)
+        learned = cross * cross * terms.planned_weight / (1.0 + terms.planned_weight * form[k])
         if learned > gain:
             teacher, gain = k, learned
     stuck = gain < form[target] / (terms.agents * round_number + 1.0)
@@ -111,34 +115,34 @@ def _strict(estimate, beta, plain, terms, task, offer, desk, image, turn, target
 
 
 @kernel
-def _policy(estimate, beta, plain, terms, task, offer, desk, image, coin, target):
+def _policy(estimate, beta, plain, terms, task, given, scratch, image, coin, target):
     """Mix the target with a partner so that the mixture clears the floor."""
-    mean, form, slack = desk[0], desk[3], desk[4]
-    keep, b = 1.0 - task.alpha, offer.baseline
+    mean, form, slack = scratch[0], scratch[3], scratch[4]
+    keep, b = 1.0 - task.alpha, given.baseline
     partner, rho = b, task.alpha
-    if offer.known:
+    if given.known:
         partner = 0
-        for k in range(offer.menu.shape[1]):
+        for k in range(given.menu.shape[1]):
             if slack[k] > slack[partner]:
                 partner = k
-        least = -keep * (offer.baseline_reward + terms.tolerance)  # rewards are not negative
+        least = -keep * (given.baseline_reward + terms.tolerance)  # rewards are not negative
         rho = slack[partner] / (slack[partner] - max(slack[target], least))
         if not (slack[partner] >= 0.0 and rho >= task.alpha):
             partner, rho = b, task.alpha
     elif form[target] > form[b]:
         lead, better = 0.0, b
-        for k in range(offer.menu.shape[1]):
-            cross = _product(image, offer.menu, k, task.coords)
+        for k in range(given.menu.shape[1]):
+            cross = _product(image, given.menu, k, task.coords)
             square = form[k] - 2.0 * cross + form[b]
             sure = mean[k] - mean[b] - beta * root(square)
             if sure > lead:
                 better, lead = k, sure
         partner = better
     # Along (1 - r) psi_p + r psi_x - (1 - alpha) psi_b the lower bound is a + r b - beta sqrt(.).
-    write_image(estimate, offer.menu, partner, task.coords, desk[5])
-    pp, px = form[partner], _product(desk[5], offer.menu, target, task.coords)
-    pb = _product(desk[5], offer.menu, b, task.coords)
-    xb = _product(image, offer.menu, target, task.coords)
+    write_image(estimate, given.menu, partner, task.coords, scratch[5])
+    pp, px = form[partner], _product(scratch[5], given.menu, target, task.coords)
+    pb = _product(scratch[5], given.menu, b, task.coords)
+    xb = _product(image, given.menu, target, task.coords)
     constant = pp - 2.0 * keep * pb + keep * keep * form[b]
     linear = 2.0 * (px - keep * xb - pp + keep * pb)
     square = pp - 2.0 * px + form[target]

@@ -1,0 +1,103 @@
+"""Nature's move: the slot of the env that belongs to this round."""
+
+from __future__ import annotations
+
+import math
+
+from guardband.kernels._jit import kernel
+from guardband.kernels.disc_ucb import argmax
+from guardband.kernels.environment import Nature
+from guardband.kernels.linalg import dot
+
+__all__ = ["draw_round"]
+
+TABLE, FRESH = int(Nature.TABLE), int(Nature.FRESH)
+
+
+@kernel
+def draw_round(env, draws, s):
+    """Return the slot of round s; writes it first where every round has its own."""
+    c = draws.contexts[s]
+    if env.nature == TABLE:
+        return c
+    last = env.menu.shape[0] - 1
+    if env.nature == FRESH:
+        _write_fresh(env, c, last, draws.fresh[s])
+    else:
+        _write_forecast(env, c, last, draws.support[s], draws.weights[s])
+    return last
+
+
+@kernel
+def _write_fresh(env, c, last, noise):
+    """Write true features around the context's expected ones."""
+    d, actions = env.menu.shape[1], env.menu.shape[2]
+    menu, truth = env.menu[last], env.truth[last]
+    for i in range(d):
+        for k in range(actions):
+            menu[i, k] = env.menu[c, i, k]
+            truth[i, k] = menu[i, k] + env.context_std * noise[k, i]
+    for g in range(env.masked.shape[0]):
+        env.best[last, g] = env.best[c, g]
+        for k in range(actions):
+            shift = env.context_std * dot(noise[k], env.masked[g])
+            env.expected[last, g, k] = env.expected[c, g, k]
+            env.realised[last, g, k] = env.expected[c, g, k] + shift
+    for m in range(env.group.size):
+        env.baseline[last, m] = env.baseline[c, m]
+        env.baseline_reward[last, m] = env.baseline_reward[c, m]
+        env.gap[last, m] = env.gap[c, m]
+
+
+@kernel
+def _write_forecast(env, c, last, support, weights):
+    """Write expected features under the announced distribution, true ones under the context."""
+    d, actions = env.menu.shape[1], env.menu.shape[2]
+    menu, truth = env.menu[last], env.truth[last]
+    for i in range(d):
+        for k in range(actions):
+            menu[i, k] = 0.0
+            truth[i, k] = env.truth[c, i, k]
+    for j in range(support.size):
+        weight = weights[j]
+        slot = env.truth[support[j]]
+        for i in range(d):
+            for k in range(actions):
+                menu[i, k] += weight * slot[i, k]
+    for g in range(env.masked.shape[0]):
+        expected, realised = env.expected[last, g], env.realised[last, g]
+        for k in range(actions):
+            expected[k] = 0.0
+            realised[k] = env.realised[c, g, k]
+        for i in range(d):
+            for k in range(actions):
+                expected[k] += env.masked[g, i] * menu[i, k]
+        env.best[last, g] = argmax(expected)
+    for m in range(env.group.size):
+        g = env.group[m]
+        expected = env.expected[last, g]
+        b = -1
+        for other in range(m):  # agents of one task have one baseline
+            if env.group[other] == g:
+                b = env.baseline[last, other]
+                break
+        if b < 0:
+            b = _ranked(expected, env.rank)
+        env.baseline[last, m] = b
+        env.baseline_reward[last, m] = expected[b]
+        env.gap[last, m] = expected[env.best[last, g]] - env.high
+
+
+@kernel
+def _ranked(values, rank):
+    """Return the index of the rank-th largest value (1 = largest; ties by lowest index)."""
+    # Walk down the order, one value at a time: K * rank steps, and no scratch.
+    bound, last = math.inf, -1
+    for _ in range(rank):
+        best = -1
+        for k in range(values.size):
+            below = values[k] < bound or (values[k] == bound and k > last)
+            if below and (best < 0 or values[k] > values[best]):
+                best = k
+        bound, last = values[best], best
+    return last
