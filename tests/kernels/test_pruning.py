@@ -89,7 +89,7 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
     assert lazy_work < 0.5 * rounds * agents  # and the eigenvalue was seldom needed
 
 
-def test_mark_kept_is_the_definition(rng: np.random.Generator) -> None:
+def test_mark_pruned_is_the_definition(rng: np.random.Generator) -> None:
     d, actions = 4, 30
     terms = make_terms(Rule.KNOWN, Gate.NONE, d, 0.05)
     fleet, pooled = new_fleet(1, d, terms.ridge), new_statistic(d)
