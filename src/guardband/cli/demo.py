@@ -21,21 +21,21 @@ def demo(
         float | None, typer.Option(help="How long; until Ctrl-C if left out.", min=0.0)
     ] = None,
     rate: Annotated[
-        float, typer.Option(help="Users per second of each surface.", min=0.1, max=500.0)
+        float, typer.Option(help="Users per second of each client.", min=0.1, max=500.0)
     ] = 30.0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the dashboard.")
     ] = False,
     data: Annotated[
-        Path | None, typer.Option(help="Keep everything in this folder; else it is thrown away.")
+        Path | None, typer.Option(help="Keep the data in this folder; without it, a temporary one.")
     ] = None,
 ) -> None:
     """Watch it learn: a coordinator, three agents on MovieLens, and a dashboard.
 
-    Three surfaces of a film site recommend films to simulated users and learn together. The first
+    Three parts of a film site recommend films to simulated users and learn together. The first
     line printed is the dashboard's address; Ctrl-C stops everything.
     """
     with plainly():
-        from guardband.demo.stage import run_demo  # noqa: PLC0415 - needs an extra
+        from guardband.demo.scenario import run_demo  # noqa: PLC0415 - needs an extra
 
         run_demo(port=port, minutes=minutes, rate=rate, browser=not no_browser, data=data)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guardband.data.catalogue import CATALOGUE, DataError, Dataset
 
-__all__ = ["LARGEST", "Column", "Entries", "read_lastfm", "read_movielens"]
+__all__ = ["LARGEST", "Entries", "TableColumn", "read_lastfm", "read_movielens"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Entries(NamedTuple):
         return cls(rows, columns, matrix.ravel().astype(np.float64), (users, items))
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of whole numbers and their range."""
 
     name: str
@@ -70,7 +70,12 @@ def read_movielens(path: str | PathLike[str]) -> Entries:
     DataError
         If the file is not of that format.
     """
-    columns = (Column("user"), Column("movie"), Column("rating", 1, 5), Column("time", 0))
+    columns = (
+        TableColumn("user"),
+        TableColumn("movie"),
+        TableColumn("rating", 1, 5),
+        TableColumn("time", 0),
+    )
     table = _read(Path(path), columns, CATALOGUE["movielens"], header=False)
     users, movies = table[:, 0] - 1, table[:, 1] - 1
     shape = (int(users.max()) + 1, int(movies.max()) + 1)
@@ -98,7 +103,7 @@ def read_lastfm(path: str | PathLike[str], *, least: int = 30) -> NDArray[np.uin
     DataError
         If the file is not of that format, or the filter leaves nothing.
     """
-    columns = (Column("userID"), Column("artistID"), Column("weight"))
+    columns = (TableColumn("userID"), TableColumn("artistID"), TableColumn("weight"))
     entry = CATALOGUE["lastfm"]
     table = _read(Path(path), columns, entry, header=True)
     pairs = _frequent(_frequent(table[:, :2], column=1, least=least), column=0, least=least)
@@ -123,7 +128,9 @@ def _frequent(pairs: IntArray, *, column: int, least: int) -> IntArray:
     return kept
 
 
-def _read(path: Path, columns: tuple[Column, ...], entry: Dataset, *, header: bool) -> IntArray:
+def _read(
+    path: Path, columns: tuple[TableColumn, ...], entry: Dataset, *, header: bool
+) -> IntArray:
     """Read a table of whole numbers separated by tabs; no two rows begin with the same pair."""
     names = [column.name for column in columns]
     lines = _lines(path, entry)
@@ -161,7 +168,7 @@ def _lines(path: Path, entry: Dataset) -> Iterator[str]:
 
 
 def _row(
-    path: Path, number: int, line: str, columns: tuple[Column, ...], entry: Dataset
+    path: Path, number: int, line: str, columns: tuple[TableColumn, ...], entry: Dataset
 ) -> list[int]:
     fields = line.split("\t")
     if len(fields) != len(columns):
@@ -174,7 +181,7 @@ def _row(
     ]
 
 
-def _whole(path: Path, number: int, field: str, column: Column, entry: Dataset) -> int:
+def _whole(path: Path, number: int, field: str, column: TableColumn, entry: Dataset) -> int:
     digits = field.strip(" ")  # a few lines of the Last.fm file pad their numbers
     if digits.isascii() and digits.isdigit() and column.low <= int(digits[:20]) <= column.high:
         return int(digits)

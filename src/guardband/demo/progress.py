@@ -1,4 +1,4 @@
-"""How the demo fares, in a line."""
+"""One line that says how the demo is doing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated users: what they ask for, and how they like what they get."""
+"""Simulated users of the demo: their requests and their ratings."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSet
 from guardband.problems import MovieLens
 from guardband.seeds import stream
 
-__all__ = ["SURFACES", "Request", "Users", "film_space"]
+__all__ = ["CLIENTS", "FilmRequest", "Users", "film_space"]
 
-SURFACES = ("home", "search", "mail")  # where films are recommended: a task each
+CLIENTS = ("home", "search", "mail")  # the parts of the site that recommend films: a task each
 SPACE = "films"
-ALPHA = 0.1  # every surface keeps at least 90 % of what its baseline earns
-NOISE = 0.3  # people's ratings vary by that much, on a scale where the best film is worth 1
+ALPHA = 0.1  # each client keeps at least 90 % of what its baseline earns
+NOISE = 0.3  # the standard deviation of a rating, on a scale where the best film is worth 1
 THINKING_S = (0.2, 0.8)
 SEED = 0
 
 
-class Request(NamedTuple):
-    """Somebody wants a film."""
+class FilmRequest(NamedTuple):
+    """A user who asks for a film, and the films on offer."""
 
     user: int
     films: Floats  # (K, d): the expected features of the films on offer
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 def problem() -> MovieLens:
     """Return MovieLens with noisy ratings; true features vary around the expected ones."""
-    return MovieLens(agents=len(SURFACES), reward_std=NOISE, nature="fresh", seed=SEED)
+    return MovieLens(agents=len(CLIENTS), reward_std=NOISE, nature="fresh", seed=SEED)
 
 
 def film_space(name: str = SPACE) -> SpaceSettings:
@@ -44,7 +44,7 @@ def film_space(name: str = SPACE) -> SpaceSettings:
     return SpaceSettings(
         name=name,
         features=tuple(f"taste {u} × film {f}" for u in "123" for f in "123"),
-        agents=len(SURFACES),
+        agents=len(CLIENTS),
         contexts="per-request",
         alpha=ALPHA,
         noise=stated["noise"],
@@ -59,33 +59,33 @@ def film_space(name: str = SPACE) -> SpaceSettings:
 
 
 class Users:
-    """The users of one surface.
+    """The users of one client.
 
     Parameters
     ----------
-    surface
-        One of `SURFACES`.
+    client
+        One of `CLIENTS`.
     seed
-        For who comes, and what they think of it.
+        Decides which users come and how they rate.
     """
 
-    def __init__(self, surface: str, seed: int = SEED) -> None:
-        self._number = SURFACES.index(surface)
+    def __init__(self, client: str, seed: int = SEED) -> None:
+        self._number = CLIENTS.index(client)
         films = problem()
         self._world = films.build(SEED)
-        self._spread = films.psi_noise
+        self._psi_noise = films.psi_noise
         self._theta = self._world.masked_theta[self._world.groups[1][self._number]]
-        self._rng = stream(seed, "users", surface)
+        self._rng = stream(seed, "users", client)
 
     @property
     def uses(self) -> tuple[int, ...]:
-        """The features that the surface's task uses."""
+        """The features that the client's task uses."""
         return self._world.tasks[self._number]
 
-    def request(self) -> Request:
+    def request(self) -> FilmRequest:
         """Return the next user's request."""
         user = int(self._rng.integers(self._world.psi.shape[0]))
-        return Request(
+        return FilmRequest(
             user,
             self._world.psi[user],
             int(self._world.baseline[self._number, user]),
@@ -95,7 +95,7 @@ class Users:
     def rating(self, user: int, film: int) -> float:
         """Return how much a user likes a film: true features around the expected, and noise."""
         expected = self._world.psi[user, film]
-        true = expected + self._spread * self._rng.standard_normal(expected.size)
+        true = expected + self._psi_noise * self._rng.standard_normal(expected.size)
         return float(true @ self._theta + self._world.reward_noise.draw(self._rng, (1,))[0])
 
     def until_next(self, rate: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from guardband.checks import nearest
-from guardband.problems.base import Assumptions, NamedProblem, Sizes
+from guardband.problems.base import NamedProblem, ProblemAssumptions, Sizes
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
 from guardband.problems.noise import (
@@ -27,7 +27,6 @@ from guardband.problems.world import Forecast, Fresh, Problem, World
 __all__ = [
     "NOISES",
     "PROBLEMS",
-    "Assumptions",
     "Forecast",
     "ForecastFormal",
     "ForecastFormal2",
@@ -38,6 +37,7 @@ __all__ = [
     "MovieLens",
     "NamedProblem",
     "Problem",
+    "ProblemAssumptions",
     "RewardNoise",
     "Round",
     "SafeSets",

@@ -16,7 +16,7 @@ from guardband.problems.noise import RewardNoise, as_noise
 from guardband.problems.world import Fresh, World, rank_baseline
 from guardband.seeds import stream
 
-__all__ = ["Assumptions", "NamedProblem", "NoisyFeatures", "Panel", "Sizes"]
+__all__ = ["FigureSettings", "NamedProblem", "NoisyFeatures", "ProblemAssumptions", "Sizes"]
 __all__ += ["check_rank", "cycled", "tail"]
 
 
@@ -29,7 +29,7 @@ class Sizes(TypedDict):
     features: int
 
 
-class Assumptions(TypedDict):
+class ProblemAssumptions(TypedDict):
     """Settings of algorithms, and of a comparison, that suit a problem."""
 
     ridge: float
@@ -41,7 +41,7 @@ class Assumptions(TypedDict):
     rounds: int
 
 
-class Panel(NamedTuple):
+class FigureSettings(NamedTuple):
     """What the paper's figure assumes of a problem."""
 
     ridge: float
@@ -70,7 +70,7 @@ class NamedProblem(ABC):
 
     name: ClassVar[str]
     about: ClassVar[str]
-    panel: ClassVar[Panel]
+    figure: ClassVar[FigureSettings]
     theta_length: ClassVar[float] = 1.0
     feature_length: ClassVar[float] = 1.0  # no expected features are longer
 
@@ -111,20 +111,20 @@ class NamedProblem(ABC):
         """Return the world of a trial; the problem's own seed, if it has one, comes first."""
         return self._world(seed if self.seed is None else self.seed)
 
-    def assumptions(self) -> Assumptions:
+    def assumptions(self) -> ProblemAssumptions:
         """Return settings that suit this problem: those of the paper's figure, and honest bounds.
 
         Bounds are declared, not read off the features that were drawn.
         """
-        panel = self.panel
+        figure = self.figure
         return {
-            "ridge": panel.ridge,
-            "noise": max(panel.noise, self.reward_noise.std),
+            "ridge": figure.ridge,
+            "noise": max(figure.noise, self.reward_noise.std),
             "context_noise": 1.0,
             "theta_bound": max(1.0, self.theta_length),
             "feature_bound": self._feature_bound(),
-            "alpha": panel.alpha,
-            "rounds": panel.rounds,
+            "alpha": figure.alpha,
+            "rounds": figure.rounds,
         }
 
     def _feature_bound(self) -> float:

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from guardband.checks import check_whole
 from guardband.kernels.types import Floats
-from guardband.problems.base import NamedProblem, Panel, check_rank
+from guardband.problems.base import FigureSettings, NamedProblem, check_rank
 from guardband.problems.noise import RewardNoise
 from guardband.problems.world import Forecast, World, rank_baseline
 from guardband.seeds import stream
@@ -55,7 +55,7 @@ class ForecastFormal(NamedProblem):
 
     name: ClassVar[str] = "forecast"
     about: ClassVar[str] = "the formal model: a distribution is announced, the context hidden"
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.2, rounds=20_000)
+    figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.2, rounds=20_000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,7 +113,7 @@ class ForecastFormal2(ForecastFormal):
 
     name: ClassVar[str] = "forecast-formal2"
     about: ClassVar[str] = "the formal model, contexts that act differently on each action"
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.1, rounds=20_000)
+    figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.1, rounds=20_000)
 
     def _features(self, rng: Generator) -> Floats:
         heads = _directions(rng, self.actions, self.features)
@@ -138,7 +138,7 @@ class ForecastLarge(ForecastFormal):
 
     name: ClassVar[str] = "forecast-large"
     about: ClassVar[str] = "the formal model with more agents, actions and features"
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.2, rounds=10_000)
+    figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.2, rounds=10_000)
 
 
 def _directions(rng: Generator, count: int, dim: int) -> Floats:

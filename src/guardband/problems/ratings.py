@@ -12,7 +12,7 @@ import numpy as np
 from guardband.checks import check_whole
 from guardband.data import Factors, factors
 from guardband.kernels.types import Floats
-from guardband.problems.base import NoisyFeatures, Panel
+from guardband.problems.base import FigureSettings, NoisyFeatures
 from guardband.seeds import stream
 
 __all__ = ["LastFm", "MovieLens"]
@@ -120,7 +120,7 @@ class MovieLens(Ratings):
     about: ClassVar[str] = "users rate movies, MovieLens-100K (Figs. 2d, 2e, 2f, 3b)"
     users: ClassVar[int] = 943
     items: ClassVar[int] = 1682
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.5, rounds=600_000)
+    figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.5, rounds=600_000)
     feature_length: ClassVar[float] = 2.3  # 2.2 was the longest in 3,000 worlds
 
 
@@ -149,7 +149,7 @@ class LastFm(Ratings):
     about: ClassVar[str] = "users listen to artists, HetRec 2011 Last.fm (Figs. 2g, 2h, 2i)"
     users: ClassVar[int] = 741
     items: ClassVar[int] = 538
-    panel: ClassVar[Panel] = Panel(ridge=0.05, noise=0.05, alpha=0.7, rounds=10_000_000)
+    figure = FigureSettings(ridge=0.05, noise=0.05, alpha=0.7, rounds=10_000_000)
     feature_length: ClassVar[float] = 2.3  # 1.82 with all artists, 2.15 in 300 draws of 50
 
 

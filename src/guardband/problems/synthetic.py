@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.kernels.types import Floats
-from guardband.problems.base import NoisyFeatures, Panel
+from guardband.problems.base import FigureSettings, NoisyFeatures
 from guardband.seeds import stream
 
 __all__ = ["Bands", "SyntheticA", "SyntheticB", "SyntheticC"]
@@ -98,7 +98,7 @@ class SyntheticA(Banded):
     about: ClassVar[str] = "unit vectors in the plane, one per reward band of .025 (Figs. 1a, 2a)"
     theta: ClassVar[tuple[float, ...]] = (0.9, 0.4)
     bands: ClassVar[Bands] = Bands(number=40, each=1, width=0.025, step=0.025)
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=1.0, alpha=0.3, rounds=20_000)
+    figure = FigureSettings(ridge=1.0, noise=1.0, alpha=0.3, rounds=20_000)
 
     def _draw(self, rng: Generator, lows: Floats, highs: Floats) -> Floats:
         """Draw a uniform direction among those whose reward lies in the action's band."""
@@ -145,7 +145,7 @@ class SyntheticB(NonNegative):
     about: ClassVar[str] = "non-negative vectors, ten bands of reward, strong noise (Figs. 1c, 1d)"
     theta: ClassVar[tuple[float, ...]] = (0.9, 0.4)
     bands: ClassVar[Bands] = Bands(number=10, each=1, width=0.1, step=0.09)
-    panel: ClassVar[Panel] = Panel(ridge=0.1, noise=0.1, alpha=0.25, rounds=20_000)
+    figure = FigureSettings(ridge=0.1, noise=0.1, alpha=0.25, rounds=20_000)
     feature_length: ClassVar[float] = 2.5  # (0, 2.5) has reward 1
 
 
@@ -169,7 +169,7 @@ class SyntheticC(NonNegative):
     about: ClassVar[str] = "non-negative vectors, ten per band of reward (Figs. 2b, 2c, 3a)"
     theta: ClassVar[tuple[float, ...]] = (1.0, 1.0)
     bands: ClassVar[Bands] = Bands(number=9, each=10, width=0.2, step=0.1)
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.3, rounds=55_000)
+    figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.3, rounds=55_000)
     theta_length: ClassVar[float] = math.sqrt(2.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from guardband.checks import as_array, as_index_set
 from guardband.kernels.types import Ints
-from guardband.problems.base import Assumptions, Sizes, check_rank
+from guardband.problems.base import ProblemAssumptions, Sizes, check_rank
 from guardband.problems.noise import RewardNoise, as_noise
 from guardband.problems.world import World, rank_baseline
 
@@ -101,7 +101,7 @@ class Tabular:
         """A bound on what the hidden context adds to a reward: tables do not tell."""
         return None
 
-    def assumptions(self) -> Assumptions:
+    def assumptions(self) -> ProblemAssumptions:
         """Return settings to start from: plain ones, and bounds that the given tables keep."""
         world = self._world
         return {

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from guardband.checks import as_alpha
-from guardband.problems.base import NamedProblem, Panel, check_rank, cycled
+from guardband.problems.base import FigureSettings, NamedProblem, check_rank, cycled
 from guardband.problems.world import World, rank_baseline
 
 __all__ = ["SafeSets", "Toy", "toy_safe_sets"]
@@ -44,7 +44,7 @@ class Toy(NamedProblem):
 
     name: ClassVar[str] = "toy"
     about: ClassVar[str] = "three actions: an unsafe one looks safe, and the best unsafe (App. A)"
-    panel: ClassVar[Panel] = Panel(ridge=1.0, noise=0.1, alpha=0.03, rounds=10_000)
+    figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.03, rounds=10_000)
     theta_length: ClassVar[float] = math.hypot(*THETA)
     feature_length: ClassVar[float] = math.hypot(*EXPECTED[1])
     masks: ClassVar[tuple[tuple[int, ...], ...]] = ((0, 1), (0,), (1,))

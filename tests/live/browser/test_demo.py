@@ -18,7 +18,7 @@ import pytest
 from live.browser.chromium import opened, overflow
 
 from guardband.demo.progress import progress
-from guardband.demo.users import SURFACES, Users, film_space
+from guardband.demo.users import CLIENTS, Users, film_space
 
 PATIENCE_S = 240.0  # machines that do other things, too
 
@@ -68,8 +68,8 @@ class Demo:
         """A counter, over all agents."""
         return sum(agent["counters"].get(name, 0) for agent in self.summary()["agents"])
 
-    def surfaces(self) -> dict[str, int]:
-        """The process ids of the surfaces."""
+    def clients(self) -> dict[str, int]:
+        """The process ids of the clients."""
         found = {}
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -77,8 +77,8 @@ class Demo:
                 parent = int((place / "stat").read_text().rsplit(")", 1)[1].split()[1])
             except (OSError, IndexError, ValueError):
                 continue
-            if b"guardband.demo.surface" in words and parent == self.process.pid:
-                found[words[words.index(b"guardband.demo.surface") + 1].decode()] = int(place.name)
+            if b"guardband.demo.client" in words and parent == self.process.pid:
+                found[words[words.index(b"guardband.demo.client") + 1].decode()] = int(place.name)
         return found
 
     def stop(self, number: int = signal.SIGINT) -> int:
@@ -110,7 +110,7 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
 
             # It shows a live space, and the numbers move.
             page.wait_for_selector("#agents tbody tr")
-            live.wait(lambda: page.locator("#agents tbody tr").count() == len(SURFACES))
+            live.wait(lambda: page.locator("#agents tbody tr").count() == len(CLIENTS))
             row = page.locator("#agents tbody tr").first
             before = row.inner_text()
             live.wait(lambda: row.inner_text() != before)
@@ -143,8 +143,8 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
             live.wait(lambda: live.counted("learned") > held)
 
             # An agent dies: its row goes stale, and an alert says what to do.
-            pids = live.surfaces()
-            assert set(pids) == set(SURFACES)
+            pids = live.clients()
+            assert set(pids) == set(CLIENTS)
             os.kill(pids["mail"], signal.SIGKILL)
             live.wait(lambda: page.locator("[data-alert=stale]").count() == 1)
             assert "mail" in page.locator("[data-alert=stale]").inner_text()
@@ -153,7 +153,7 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
             page.set_viewport_size({"width": 390, "height": 844})
             page.wait_for_timeout(500)
             assert overflow(page) == 0
-        rest = list(live.surfaces().values())
+        rest = list(live.clients().values())
         assert live.stop() == 0
         assert gone(rest)
         assert "Traceback" not in live.text()
@@ -177,17 +177,17 @@ def test_a_taken_port_and_an_end_of_its_own(tmp_path: Path) -> None:
 def test_ctrl_c_at_any_time_is_clean(after_s: float, tmp_path: Path) -> None:
     with demo(tmp_path, "--port", "0") as live:
         time.sleep(after_s)
-        pids = list(live.surfaces().values())
+        pids = list(live.clients().values())
         assert live.stop() == 0
         assert gone(pids)
         assert "Traceback" not in live.text()
 
 
 @pytest.mark.slow
-def test_surfaces_do_not_outlive_a_killed_demo(tmp_path: Path) -> None:
+def test_clients_do_not_outlive_a_killed_demo(tmp_path: Path) -> None:
     with demo(tmp_path, "--port", "0") as live:
-        live.wait(lambda: len(live.surfaces()) == len(SURFACES))
-        pids = list(live.surfaces().values())
+        live.wait(lambda: len(live.clients()) == len(CLIENTS))
+        pids = list(live.clients().values())
         live.process.kill()
         live.process.wait()
         until = time.monotonic() + 120
@@ -198,8 +198,8 @@ def test_surfaces_do_not_outlive_a_killed_demo(tmp_path: Path) -> None:
 
 def test_the_stated_bounds_hold_for_the_simulated_users() -> None:
     space = film_space()
-    for surface in SURFACES:
-        users = Users(surface)
+    for client in CLIENTS:
+        users = Users(client)
         uses = list(users.uses)
         ratings = []
         for _ in range(300):

@@ -19,7 +19,7 @@ from live.server.driver import SPACE, Served, Stream, certificate, served, servi
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.demo.stage import run_demo
+from guardband.demo.scenario import run_demo
 from guardband.live.protocol.space import SyncSettings
 from guardband.live.server import logs
 from guardband.live.server.first_start import only_server

@@ -1,4 +1,4 @@
-"""The demo as a whole: a coordinator, three surfaces with simulated users, and a status line."""
+"""The demo's scenario: a coordinator, three clients with simulated users, and a status line."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import httpx
 from rich.console import Console
 
 from guardband.agent import Fleet
+from guardband.demo.client import TOKEN
 from guardband.demo.progress import progress
-from guardband.demo.surface import TOKEN
-from guardband.demo.users import SPACE, SURFACES, Users, film_space
+from guardband.demo.users import CLIENTS, SPACE, Users, film_space
 from guardband.live.server import Settings, make_app
 from guardband.live.server.first_start import DATABASE, first_tokens, only_server, read_token
 from guardband.live.server.logs import set_up
@@ -32,9 +32,9 @@ from guardband.live.store.sqlite import SqliteStore
 __all__ = ["run_demo"]
 
 HOST = "127.0.0.1"
-GRACE_S = 15.0  # for a surface to send what it has and end
+GRACE_S = 15.0  # for a client to upload what it has and end
 LATELY = 15  # seconds, about: reports come every five
-LINE_EVERY_S = 10.0  # where nobody watches: a file, or a pipe
+LINE_EVERY_S = 10.0  # where output goes to a file or a pipe
 
 
 def run_demo(
@@ -50,11 +50,11 @@ def run_demo(
     Parameters
     ----------
     port
-        Where the dashboard is; if it is taken, another one is.
+        The dashboard's port; if it is taken, a free one.
     minutes
         How long; None: until Ctrl-C.
     rate
-        Users per second of each surface.
+        Users per second of each client.
     browser
         Whether to open the dashboard, where there is a desktop.
     data
@@ -70,7 +70,7 @@ def run_demo(
         address = f"{url}/#token={token}&space={SPACE}"
         console.print(f"dashboard  {address}")
         console.print(
-            f"{len(SURFACES)} surfaces of a film site recommend films to simulated users and learn "
+            f"{len(CLIENTS)} parts of a film site recommend films to simulated users and learn "
             f"together; each keeps at least {1 - film_space().alpha:.0%} of what its old "
             "recommender earns. Stop with Ctrl-C."
         )
@@ -83,7 +83,7 @@ def run_demo(
             raise KeyboardInterrupt
         headers = {"Authorization": f"Bearer {token}"}
         http = stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=10.0))
-        running = stack.enter_context(_surfaces(http, data, rate))
+        running = stack.enter_context(_clients(http, data, rate))
         started = time.monotonic()
         with suppress(KeyboardInterrupt):
             _watch(console, http, running, started, minutes, asked)
@@ -92,14 +92,14 @@ def run_demo(
 
 
 class _Asked:
-    """Whether somebody asked the demo to stop; no lock, for signals come at any time."""
+    """Whether a signal asked the demo to stop; without a lock, since signals come at any time."""
 
     to_stop = False
 
 
 @contextmanager
 def _interruptible() -> Iterator[_Asked]:
-    """Let SIGTERM end the demo as Ctrl-C does, and a second one not cut the cleaning up short."""
+    """Let SIGTERM end the demo as Ctrl-C does; a second signal does not interrupt the cleaning up."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     asked = _Asked()
 
@@ -119,7 +119,7 @@ def _interruptible() -> Iterator[_Asked]:
 
 @contextmanager
 def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
-    """Run what `guardband serve` runs, in a thread: it cannot outlive us; yield URL and token."""
+    """Run what `guardband serve` runs, in a thread that ends with us; yield its URL and token."""
     try:
         sock = bind(HOST, port)
     except OSError:
@@ -150,45 +150,45 @@ def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
 def _load_kernels() -> None:
     """Let the kernels be compiled once, before three processes ask for them at the same time."""
     space = film_space()
-    users = {surface: Users(surface) for surface in SURFACES}
+    users = {client: Users(client) for client in CLIENTS}
     fleet = Fleet(
-        {surface: each.uses for surface, each in users.items()},
+        {client: each.uses for client, each in users.items()},
         dim=space.dim,
         algorithm=space.learner(),
         feature_bound=space.feature_bound,
     )
     while fleet.poolings < 2:
-        for surface, agent in fleet.items():
-            ask = users[surface].request()
+        for client, agent in fleet.items():
+            ask = users[client].request()
             made = agent.decide(ask.films, ask.baseline, ask.baseline_reward)
-            agent.observe(made.id, users[surface].rating(ask.user, made.action))
+            agent.observe(made.id, users[client].rating(ask.user, made.action))
 
 
 @contextmanager
-def _surfaces(
+def _clients(
     http: httpx.Client, data: Path, rate: float
 ) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Create the space, start a process for every surface; end them all, whatever happens."""
+    """Create the space, start a process for every client; end them all, whatever happens."""
     made = http.post("/v1/spaces", json=film_space().as_json())
     if made.status_code != httpx.codes.CONFLICT:  # there already: the folder is an old one
         made.raise_for_status()
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        for surface in SURFACES:
-            asked = {"role": "agent", "space": SPACE, "task": surface}
+        for client in CLIENTS:
+            asked = {"role": "agent", "space": SPACE, "task": client}
             answer = http.post("/v1/tokens", json=asked)
             answer.raise_for_status()
-            place = data / "agents" / surface
+            place = data / "agents" / client
             place.mkdir(parents=True, exist_ok=True)
-            words = [surface, str(http.base_url).rstrip("/"), str(place), str(rate)]
+            words = [client, str(http.base_url).rstrip("/"), str(place), str(rate)]
             with (place / "output.log").open("ab") as output:
-                running[surface] = subprocess.Popen(
-                    [sys.executable, "-m", "guardband.demo.surface", *words],
+                running[client] = subprocess.Popen(
+                    [sys.executable, "-m", "guardband.demo.client", *words],
                     env={**os.environ, TOKEN: answer.json()["token"]},
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    start_new_session=True,  # Ctrl-C is for us; we tell them
+                    start_new_session=True,  # Ctrl-C reaches this process only, which then ends them
                 )
         yield running
     finally:
@@ -215,11 +215,11 @@ def _watch(
     minutes: float | None,
     asked: _Asked,
 ) -> None:
-    """Show how it goes, about once a second, until somebody asks to stop or the time is up."""
+    """Show the progress, about once a second, until the time is up or a signal asks to stop."""
     gone: set[str] = set()
     seen: deque[dict[str, Any]] = deque(maxlen=LATELY)
     printed = -LINE_EVERY_S
-    with console.status("the surfaces are starting") as status:
+    with console.status("the clients are starting") as status:
         while True:
             seconds = time.monotonic() - started
             seen.append(_summary(http))
@@ -229,12 +229,12 @@ def _watch(
                 console.print(line)
                 sys.stdout.flush()
                 printed = seconds
-            for surface, process in running.items():
-                if process.poll() is not None and surface not in gone:
-                    gone.add(surface)
-                    console.print(f"{surface} has ended ({process.returncode}); the others go on.")
+            for client, process in running.items():
+                if process.poll() is not None and client not in gone:
+                    gone.add(client)
+                    console.print(f"{client} has ended ({process.returncode}); the others go on.")
             if len(gone) == len(running):
-                raise ChildProcessError("all surfaces have ended; --data FOLDER keeps their logs.")
+                raise ChildProcessError("all clients have ended; --data FOLDER keeps their logs.")
             left = 1.0 if minutes is None else 60.0 * minutes - seconds
             if left <= 0.0 or asked.to_stop:
                 return
@@ -249,7 +249,7 @@ def _summary(http: httpx.Client) -> dict[str, Any]:
 
 
 def _has_desktop() -> bool:
-    """Tell whether somebody sits in front of this machine."""
+    """Tell whether a browser window would be seen."""
     if not sys.stdout.isatty() or "SSH_CONNECTION" in os.environ:
         return False
     if sys.platform in ("darwin", "win32"):

@@ -1,6 +1,6 @@
-"""One surface of the demo, in a process of its own: decide for users, hear what they think.
+"""One client of the demo, in a process of its own: it decides for users and observes ratings.
 
-Run by `guardband demo` as `python -m guardband.demo.surface`; it ends when its standard input does,
+Run by `guardband demo` as `python -m guardband.demo.client`; it ends when its standard input does,
 so it cannot outlive the process that started it.
 """
 
@@ -18,27 +18,27 @@ from guardband.live import LiveAgent
 
 __all__ = ["TOKEN", "serve_users"]
 
-TOKEN = "GUARDBAND_TOKEN"  # the variable that has it: arguments are for everybody to see
-BEHIND_S = 1.0  # who falls back by more does not catch up
+TOKEN = "GUARDBAND_TOKEN"  # passed in the environment: every user of a host can read arguments
+BEHIND_S = 1.0  # requests that are later than this are skipped
 
 
-def serve_users(surface: str, url: str, token: str, state: Path, rate: float) -> None:
+def serve_users(client: str, url: str, token: str, state: Path, rate: float) -> None:
     """Serve users until standard input ends.
 
     Parameters
     ----------
-    surface
+    client
         The task.
     url, token
-        Where the coordinator is, and what it lets the surface in by.
+        The coordinator's address, and the agent's token for it.
     state
         The directory for the agent's journal.
     rate
         Users per second, on average.
     """
-    users = Users(surface)
+    users = Users(client)
     with LiveAgent(
-        coordinator=url, token=token, space=SPACE, task=surface, uses=users.uses, state_dir=state
+        coordinator=url, token=token, space=SPACE, task=client, uses=users.uses, state_dir=state
     ) as agent:
         coming: list[tuple[float, str, float]] = []  # ratings on their way: when, of what, how much
         arrival = time.monotonic()
