@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guardband.data.catalogue import CATALOGUE, DataError, Dataset
 
-__all__ = ["LARGEST", "Entries", "TableColumn", "read_lastfm", "read_movielens"]
+__all__ = ["LARGEST", "Entries", "Field", "read_lastfm", "read_movielens"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Entries(NamedTuple):
         return cls(rows, columns, matrix.ravel().astype(np.float64), (users, items))
 
 
-class TableColumn(NamedTuple):
+class Field(NamedTuple):
     """A column of whole numbers and their range."""
 
     name: str
@@ -71,10 +71,10 @@ def read_movielens(path: str | PathLike[str]) -> Entries:
         If the file is not of that format.
     """
     columns = (
-        TableColumn("user"),
-        TableColumn("movie"),
-        TableColumn("rating", 1, 5),
-        TableColumn("time", 0),
+        Field("user"),
+        Field("movie"),
+        Field("rating", 1, 5),
+        Field("time", 0),
     )
     table = _read(Path(path), columns, CATALOGUE["movielens"], header=False)
     users, movies = table[:, 0] - 1, table[:, 1] - 1
@@ -103,7 +103,7 @@ def read_lastfm(path: str | PathLike[str], *, least: int = 30) -> NDArray[np.uin
     DataError
         If the file is not of that format, or the filter leaves nothing.
     """
-    columns = (TableColumn("userID"), TableColumn("artistID"), TableColumn("weight"))
+    columns = (Field("userID"), Field("artistID"), Field("weight"))
     entry = CATALOGUE["lastfm"]
     table = _read(Path(path), columns, entry, header=True)
     pairs = _frequent(_frequent(table[:, :2], column=1, least=least), column=0, least=least)
@@ -128,9 +128,7 @@ def _frequent(pairs: IntArray, *, column: int, least: int) -> IntArray:
     return kept
 
 
-def _read(
-    path: Path, columns: tuple[TableColumn, ...], entry: Dataset, *, header: bool
-) -> IntArray:
+def _read(path: Path, columns: tuple[Field, ...], entry: Dataset, *, header: bool) -> IntArray:
     """Read a table of whole numbers separated by tabs; no two rows begin with the same pair."""
     names = [column.name for column in columns]
     lines = _lines(path, entry)
@@ -168,7 +166,7 @@ def _lines(path: Path, entry: Dataset) -> Iterator[str]:
 
 
 def _row(
-    path: Path, number: int, line: str, columns: tuple[TableColumn, ...], entry: Dataset
+    path: Path, number: int, line: str, columns: tuple[Field, ...], entry: Dataset
 ) -> list[int]:
     fields = line.split("\t")
     if len(fields) != len(columns):
@@ -181,7 +179,7 @@ def _row(
     ]
 
 
-def _whole(path: Path, number: int, field: str, column: TableColumn, entry: Dataset) -> int:
+def _whole(path: Path, number: int, field: str, column: Field, entry: Dataset) -> int:
     digits = field.strip(" ")  # a few lines of the Last.fm file pad their numbers
     if digits.isascii() and digits.isdigit() and column.low <= int(digits[:20]) <= column.high:
         return int(digits)

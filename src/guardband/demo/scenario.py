@@ -99,7 +99,7 @@ class _Asked:
 
 @contextmanager
 def _interruptible() -> Iterator[_Asked]:
-    """Let SIGTERM end the demo as Ctrl-C does; a second signal does not interrupt the cleaning up."""
+    """Let SIGTERM end the demo as Ctrl-C does; a second signal changes nothing."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     asked = _Asked()
 
@@ -188,7 +188,7 @@ def _clients(
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    start_new_session=True,  # Ctrl-C reaches this process only, which then ends them
+                    start_new_session=True,  # Ctrl-C ends us, and we end them
                 )
         yield running
     finally:
