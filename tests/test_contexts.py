@@ -15,12 +15,12 @@ from guardband.contexts import (
     Discrete,
     Gaussian,
     Samples,
+    difference_covariance,
     expected_features,
     expected_table,
     feature_support,
     half_range,
 )
-from guardband.spreads import difference_covariance
 
 # Rounded: squares of numbers near the smallest float vanish, which is not what is tested here.
 NUMBERS = st.floats(-10, 10).map(lambda number: round(number, 6))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Discrete,
         Gaussian,
         Samples,
+        difference_covariance,
         expected_features,
         feature_support,
     )
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         problem,
     )
     from guardband.sim import BoundWarning, Replay, Results, simulate
-    from guardband.spreads import difference_covariance
 
     __version__: str
 
@@ -110,6 +110,7 @@ _HOMES = {
         "Discrete",
         "Gaussian",
         "Samples",
+        "difference_covariance",
         "expected_features",
         "feature_support",
     ),
@@ -123,11 +124,10 @@ _HOMES = {
         "problem",
     ),
     "guardband.sim": ("BoundWarning", "Replay", "Results", "simulate"),
-    "guardband.spreads": ("difference_covariance",),
 }
 _WHERE = {_name: _home for _home, _names in _HOMES.items() for _name in _names}
 _ROOMS = ("envs", "theory")  # what is used as gb.theory.X; `envs` needs the extra `gym`
-_INNER = ("algorithms", "agent", "contexts", "live", "problems", "seeds", "sim", "spreads")
+_INNER = ("algorithms", "agent", "contexts", "live", "problems", "seeds", "sim")
 
 
 def __getattr__(name: str) -> _Any:
