@@ -21,7 +21,7 @@ from guardband.live.protocol.messages import Refused
 from guardband.live.store import SpaceRow, StoreError, StreamRow, postgres, postgres_connections
 from guardband.live.store.postgres import PostgresStore
 
-pytestmark = pytest.revision.slow
+pytestmark = pytest.mark.slow
 
 LEVELS = ("repeatable read", "serializable")
 HOME = SpaceRow("home", "{}", 1, 1, 0, 0, 0, None, None, 1.0, None)
@@ -71,7 +71,7 @@ def refuse(store: PostgresStore) -> None:
         raise Refused("no", 409, "no.")
 
 
-@pytest.revision.parametrize("before", range(7))  # statements are prepared when used so often
+@pytest.mark.parametrize("before", range(7))  # statements are prepared when used so often
 def test_a_lock_timeout_after_refused_requests_spoils_nothing(
     connect, database, monkeypatch, before
 ) -> None:
@@ -136,14 +136,14 @@ def test_a_database_that_lost_its_tables_is_no_500(store, database) -> None:
     assert write(store) == "stored"
 
 
-@pytest.revision.usefixtures("strict")
+@pytest.mark.usefixtures("strict")
 def test_stores_that_start_together_wait_for_each_other(connect) -> None:
     with ThreadPoolExecutor(6) as pool:
         stores = list(pool.map(lambda _: connect(), range(6)))
     assert [write(store) for store in stores] == ["stored"] * 6
 
 
-@pytest.revision.usefixtures("strict")
+@pytest.mark.usefixtures("strict")
 def test_writers_take_turns_whatever_the_databases_default_is(connect) -> None:
     """Each must see what the one before it committed, and none may be told to try again."""
     stores = [connect() for _ in range(3)]

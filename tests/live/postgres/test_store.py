@@ -25,7 +25,7 @@ from guardband.live.store import (
 from guardband.live.store.postgres import MIGRATIONS, PostgresStore
 from guardband.live.store.rows import KEYS, TABLES
 
-pytestmark = pytest.revision.slow
+pytestmark = pytest.mark.slow
 
 HOME = SpaceRow("home", "{}", 1, 1, 0, 0, 0, None, None, 1.0, None)
 BLANK = (0, "", 0, b"")
@@ -106,7 +106,7 @@ def test_somebody_elses_schema_is_left_alone(database) -> None:
         PostgresStore(database)
 
 
-@pytest.revision.parametrize(
+@pytest.mark.parametrize(
     ("address", "said"),
     [
         ("postgresql://u@127.0.0.1:1/x", "refused"),

@@ -19,7 +19,7 @@ from guardband.live.store import Store
 from guardband.live.store.postgres import MIGRATIONS, PostgresStore
 from guardband.live.store.sqlite import SqliteStore
 
-pytestmark = pytest.revision.slow
+pytestmark = pytest.mark.slow
 
 FIRST = Path(__file__).parents[1] / "fixtures" / "v1"
 # All that makes a table what it is, in an order that does not depend on how it was made.
@@ -86,7 +86,7 @@ def test_its_tables_are_those_of_a_new_database(old, cluster: Cluster, connect) 
     assert ask(old, *SHAPES) == ask(fresh, *SHAPES)
 
 
-@pytest.revision.usefixtures("old")
+@pytest.mark.usefixtures("old")
 def test_its_streams_go_on(connect) -> None:
     """Both upload more on top of what is stored, and the next epoch is the sum."""
     store = connect()
