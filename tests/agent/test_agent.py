@@ -302,5 +302,5 @@ def test_an_unconstrained_agent_and_a_baseline_agent() -> None:
     decision = free.decide(MENU, 0)
     assert decision.kind == "learned"
     assert math.isnan(decision.floor)
-    held = gb.Agent(dim=3, algorithm=gb.Baseline())
+    held = gb.Agent(dim=3, algorithm=gb.algorithms.Baseline())
     assert held.decide(MENU, 1).kind == "baseline"

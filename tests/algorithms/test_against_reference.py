@@ -46,7 +46,7 @@ def sigma_of(context: str, noise: float, spread: float) -> float:
 @pytest.mark.parametrize("d", [2, 4])
 def test_scl(name: str, context: str, d: int) -> None:
     case, alpha = small(d=d, T=250), 0.6
-    kind = {"sclts": gb.SCLTS, "scl-ucb": gb.SCLUCB}[name]
+    kind = {"sclts": gb.algorithms.SCLTS, "scl-ucb": gb.algorithms.SCLUCB}[name]
     made = kind(
         alpha, noise=0.01, context_noise=0.01, ridge=0.01, constant="paper", context=context
     )
@@ -69,7 +69,7 @@ def test_scl(name: str, context: str, d: int) -> None:
 @pytest.mark.parametrize("name", ["sclts", "scl-ucb"])
 def test_scl_as_its_authors_wrote_it_ignores_the_hidden_context(name: str) -> None:
     case = small()
-    kind = {"sclts": gb.SCLTS, "scl-ucb": gb.SCLUCB}[name]
+    kind = {"sclts": gb.algorithms.SCLTS, "scl-ucb": gb.algorithms.SCLUCB}[name]
     made = kind(0.6, noise=0.02, ridge=0.01, theta_bound=0.96, feature_bound=0.99)
     level = 1e-3 / (4 * 250) if name == "sclts" else 1e-3
     common = {"sigma": 0.02, "level": level, "ridge": 0.01, "S": 0.96, "L": 0.99}
@@ -83,7 +83,7 @@ def test_scl_as_its_authors_wrote_it_ignores_the_hidden_context(name: str) -> No
 def test_scl_ucb_gates_and_unknown_baseline(gate: str, known: bool) -> None:
     case = small(3, K=8)
     kappa = np.random.default_rng(0).uniform(0.0, 0.3, case.baseline.shape)
-    made = gb.SCLUCB(
+    made = gb.algorithms.SCLUCB(
         0.5,
         noise=0.01,
         ridge=0.01,
@@ -112,7 +112,7 @@ def test_scl_ucb_gates_and_unknown_baseline(gate: str, known: bool) -> None:
 @pytest.mark.parametrize("context", SIGHTS)
 def test_sege(context: str) -> None:
     case = small(2, d=3, rho=(0.5, 0.8))
-    made = gb.SEGE(0.4, noise=0.02, ridge=0.02, pace=0.3, context=context)
+    made = gb.algorithms.SEGE(0.4, noise=0.02, ridge=0.02, pace=0.3, context=context)
     ref = alone(
         case,
         rivals.stage_wise,
@@ -132,7 +132,7 @@ def test_sege(context: str) -> None:
 @pytest.mark.parametrize("known", [True, False], ids=["CLUCB", "CLUCB2"])
 def test_cl_ucb(known: bool, context: str) -> None:
     case = small(4, d=3)
-    made = gb.CLUCB(
+    made = gb.algorithms.CLUCB(
         0.1, noise=0.05, ridge=0.1, known_baseline=known, reward_floor=0.2, context=context
     )
     ref = alone(
@@ -154,7 +154,7 @@ def test_cl_ucb(known: bool, context: str) -> None:
 @pytest.mark.parametrize("growth", [None, 1.0])
 def test_fed_lin_ucb(growth: float | None, context: str) -> None:
     case = small(5, d=3, T=150)
-    made = gb.FedLinUCB(
+    made = gb.algorithms.FedLinUCB(
         noise=0.02, context_noise=0.02, ridge=0.5, growth=growth, context=context, delta=0.01
     )
     ref = rivals.fed_lin_ucb(
@@ -177,7 +177,7 @@ def test_fed_lin_ucb(growth: float | None, context: str) -> None:
 @pytest.mark.parametrize("context", SIGHTS)
 def test_dis_lin_ucb_and_lin_ucb(context: str, share: bool) -> None:
     case = small(6, d=3, T=150)
-    kind = gb.DisLinUCB if share else gb.LinUCB
+    kind = gb.DisLinUCB if share else gb.algorithms.LinUCB
     made = kind(noise=0.1, context_noise=0.1, ridge=0.2, context=context, constant="paper")
     ref = rivals.dis_lin_ucb(
         *case.tables(context),
@@ -196,7 +196,7 @@ def test_dis_lin_ucb_and_lin_ucb(context: str, share: bool) -> None:
 
 def test_a_guarded_dis_lin_ucb() -> None:
     case = small(7, T=200)
-    made = gb.Guarded(gb.DisLinUCB(noise=0.03, ridge=0.1, constant="source"), 0.3)
+    made = gb.algorithms.Guarded(gb.DisLinUCB(noise=0.03, ridge=0.1, constant="source"), 0.3)
     ref = rivals.dis_lin_ucb(
         *case.tables("hidden"),
         case.theta,
@@ -215,8 +215,9 @@ def test_a_guarded_dis_lin_ucb() -> None:
 
 def test_a_guarded_fed_lin_ucb() -> None:
     case = small(8, T=150)
-    made = gb.Guarded(
-        gb.FedLinUCB(noise=0.01, ridge=0.1, constant="source", growth=0.5, radius=0.4), 0.4
+    made = gb.algorithms.Guarded(
+        gb.algorithms.FedLinUCB(noise=0.01, ridge=0.1, constant="source", growth=0.5, radius=0.4),
+        0.4,
     )
     ref = rivals.fed_lin_ucb(
         *case.tables("hidden"),
@@ -240,7 +241,7 @@ def test_a_guarded_fed_lin_ucb() -> None:
 @pytest.mark.parametrize("d", [2, 4])
 def test_dis_lsb(option: str, context: str, d: int) -> None:
     case = small(9, d=d, T=300)
-    made = gb.DisLSB(option=option, pulls=0.4 / d**2, context=context)
+    made = gb.algorithms.DisLSB(option=option, pulls=0.4 / d**2, context=context)
 
     def lengths(phase: int) -> int:
         return math.ceil(0.4 * 4**phase * math.log(3 * 300) / 3)
@@ -255,7 +256,7 @@ def test_dis_lsb(option: str, context: str, d: int) -> None:
 
 def test_dis_lsb_with_the_rule_for_finitely_many_arms() -> None:
     case = small(10, T=400)
-    made = gb.DisLSB(pulls=None, noise=0.2, context_noise=0.1)
+    made = gb.algorithms.DisLSB(pulls=None, noise=0.2, context_noise=0.1)
     sigma = math.hypot(0.2, 0.1)
 
     def lengths(phase: int) -> int:
@@ -273,7 +274,7 @@ def test_dis_lsb_with_the_rule_for_finitely_many_arms() -> None:
 @pytest.mark.parametrize("d", [2, 4])
 def test_fed_pe(context: str, d: int) -> None:
     case = small(11, d=d, T=300)
-    made = gb.FedPECD(noise=0.01, context_noise=0.01, context=context)
+    made = gb.algorithms.FedPECD(noise=0.01, context_noise=0.01, context=context)
     ref = rivals.fed_pe(
         *case.tables(context),
         case.theta,
@@ -292,7 +293,7 @@ def test_fed_pe_as_its_authors_wrote_it_ignores_the_hidden_context() -> None:
     ref = rivals.fed_pe(
         *case.tables("hidden"), case.theta, case.tasks, case.draws, sigma=0.03, delta=0.05
     )
-    agree(case.run(gb.FedPE(noise=0.03, delta=0.05)), ref.trace)
+    agree(case.run(gb.algorithms.FedPE(noise=0.03, delta=0.05)), ref.trace)
 
 
 def test_the_width_factor() -> None:

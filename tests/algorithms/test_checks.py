@@ -26,19 +26,19 @@ from guardband.sim.draws import TrialDraws
 from guardband.sim.runners import PhasedRunner
 
 STAGED = [
-    gb.SCLTS(0.3, noise=0.1, ridge=0.1),
-    gb.SCLUCB(0.3, noise=0.1, ridge=0.1),
-    gb.SCLUCB(0.3, noise=0.1, ridge=0.1, known_baseline=False),
-    gb.SEGE(0.3, noise=0.1, ridge=0.1),
-    gb.Guarded(gb.DisLinUCB(noise=0.1, ridge=0.1), 0.3),
-    gb.Guarded(gb.FedLinUCB(noise=0.1, ridge=0.1), 0.3),
+    gb.algorithms.SCLTS(0.3, noise=0.1, ridge=0.1),
+    gb.algorithms.SCLUCB(0.3, noise=0.1, ridge=0.1),
+    gb.algorithms.SCLUCB(0.3, noise=0.1, ridge=0.1, known_baseline=False),
+    gb.algorithms.SEGE(0.3, noise=0.1, ridge=0.1),
+    gb.algorithms.Guarded(gb.DisLinUCB(noise=0.1, ridge=0.1), 0.3),
+    gb.algorithms.Guarded(gb.algorithms.FedLinUCB(noise=0.1, ridge=0.1), 0.3),
 ]
 
 
 def test_one_agent_with_dis_lin_ucb_is_lin_ucb() -> None:
     case = small(20, d=3, tasks=[[0, 1, 2]], T=2000)
     settings: dict[str, Any] = {"noise": 0.2, "ridge": 0.5}
-    one, other = (case.run(kind(**settings)) for kind in (gb.DisLinUCB, gb.LinUCB))
+    one, other = (case.run(kind(**settings)) for kind in (gb.DisLinUCB, gb.algorithms.LinUCB))
     assert one.trace.sync_rounds.size > 0 == other.trace.sync_rounds.size
     assert_array_equal(one.trace.actions, other.trace.actions)
 
@@ -55,9 +55,9 @@ def test_alone_in_its_own_coordinates_is_alone_among_all() -> None:
         draws=draws._replace(zeta=draws.zeta[:, [1, 3]], normal=draws.normal[:, :, [1, 3]]),
     )
     algorithms = [
-        gb.LinUCB(noise=0.1),
-        gb.SCLTS(0.6, noise=0.01, ridge=0.01),
-        gb.CLUCB(0.2, noise=0.1),
+        gb.algorithms.LinUCB(noise=0.1),
+        gb.algorithms.SCLTS(0.6, noise=0.01, ridge=0.01),
+        gb.algorithms.CLUCB(0.2, noise=0.1),
     ]
     for algorithm in algorithms:
         assert_array_equal(case.run(algorithm).trace.actions, narrow.run(algorithm).trace.actions)
@@ -170,9 +170,9 @@ def fresh_world(seed: int) -> World:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        gb.DisLSB(pulls=None, noise=0.1, constant="tight"),
-        gb.DisLSB(pulls=1.0, noise=0.1),
-        gb.FedPECD(noise=0.1, constant="tight"),
+        gb.algorithms.DisLSB(pulls=None, noise=0.1, constant="tight"),
+        gb.algorithms.DisLSB(pulls=1.0, noise=0.1),
+        gb.algorithms.FedPECD(noise=0.1, constant="tight"),
     ],
     ids=["dis-lsb, finite arms", "dis-lsb, C = 1", "fed-pe-cd"],
 )
@@ -196,7 +196,7 @@ def test_elimination_keeps_the_best(algorithm: Any) -> None:
 def test_fed_lin_ucb_decides_by_what_it_downloaded() -> None:
     """Between two downloads the same context gets the same action."""
     case = small(23, d=3, tasks=[[0, 1, 2]], T=600, K=12)
-    trace = case.run(gb.FedLinUCB(noise=0.05, ridge=0.1, growth=1.0, radius=0.5)).trace
+    trace = case.run(gb.algorithms.FedLinUCB(noise=0.05, ridge=0.1, growth=1.0, radius=0.5)).trace
     assert trace.sync_rounds.size > 3
     starts = [0, *trace.sync_rounds]
     played = []

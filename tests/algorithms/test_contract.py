@@ -15,17 +15,21 @@ from guardband.algorithms import ALGORITHMS
 from guardband.problems import PROBLEMS, SyntheticB
 
 NAMES = list(ALGORITHMS)
-WRAPPED = [gb.Guarded(gb.DisLinUCB()), gb.Guarded(gb.LinUCB()), gb.Guarded(gb.FedLinUCB())]
+WRAPPED = [
+    gb.algorithms.Guarded(gb.DisLinUCB()),
+    gb.algorithms.Guarded(gb.algorithms.LinUCB()),
+    gb.algorithms.Guarded(gb.algorithms.FedLinUCB()),
+]
 OPTIONS = [
-    gb.DisLSB(option="B", pulls=0.1),
-    gb.DisLSB(pulls=None, noise=0.1),
-    gb.CLUCB(known_baseline=False),
-    gb.SCLTS(known_baseline=False),
-    gb.SCLTS(mix="action"),
-    gb.SEGE(mix="action"),
-    gb.SCLUCB(gate="gap"),
-    gb.LinUCB(context="observed-after"),
-    gb.FedPECD(context="observed"),
+    gb.algorithms.DisLSB(option="B", pulls=0.1),
+    gb.algorithms.DisLSB(pulls=None, noise=0.1),
+    gb.algorithms.CLUCB(known_baseline=False),
+    gb.algorithms.SCLTS(known_baseline=False),
+    gb.algorithms.SCLTS(mix="action"),
+    gb.algorithms.SEGE(mix="action"),
+    gb.algorithms.SCLUCB(gate="gap"),
+    gb.algorithms.LinUCB(context="observed-after"),
+    gb.algorithms.FedPECD(context="observed"),
 ]
 EVERYTHING = [*(entry.make() for entry in ALGORITHMS.values()), *WRAPPED, *OPTIONS]
 
@@ -40,7 +44,7 @@ def tiny() -> SyntheticB:
 
 def told(algorithm: Any, given: Mapping[str, Any]) -> Any:
     """Return the algorithm with those of the given settings that it has; context_noise stays."""
-    if isinstance(algorithm, gb.Guarded):
+    if isinstance(algorithm, gb.algorithms.Guarded):
         return replace(algorithm, rival=told(algorithm.rival, given))
     own = {f.name for f in fields(algorithm)} - {"context_noise"}
     return replace(algorithm, **{k: v for k, v in given.items() if k in own})
@@ -104,7 +108,13 @@ def test_the_books_are_consistent(algorithm: Any) -> None:
 def test_company_changes_nothing(algorithm: Any) -> None:
     """Draws that only some algorithms need come from streams of their own."""
     alone = run(algorithm)
-    together = run(algorithm, gb.SCLTS(), gb.FedLinUCB(), gb.SEGE(mix="action"), gb.Oracle())
+    together = run(
+        algorithm,
+        gb.algorithms.SCLTS(),
+        gb.algorithms.FedLinUCB(),
+        gb.algorithms.SEGE(mix="action"),
+        gb.algorithms.Oracle(),
+    )
     for metric, values in alone.series[0].totals.items():
         assert_array_equal(values, together.series[0].totals[metric], metric)
 
@@ -123,11 +133,13 @@ def test_all_run_on_every_problem(problem: str) -> None:
         results = gb.simulate(task, settled, rounds=40, alpha=0.5)
         assert np.isfinite(results.series[0].regret).all()
     if problem.startswith("forecast"):
-        assert gb.simulate(task, gb.DisLSB(option="B"), rounds=40).series[0].regret.size
+        assert gb.simulate(task, gb.algorithms.DisLSB(option="B"), rounds=40).series[0].regret.size
 
 
 def test_the_oracle_and_the_baseline_are_the_yardsticks() -> None:
-    oracle, baseline, learner = run(gb.Oracle(), gb.Baseline(), gb.LinUCB()).series
+    oracle, baseline, learner = run(
+        gb.algorithms.Oracle(), gb.algorithms.Baseline(), gb.algorithms.LinUCB()
+    ).series
     assert (oracle.regret == 0.0).all()
     assert (oracle.conservative == 0).all()
     assert (baseline.conservative == 120).all()

@@ -28,11 +28,11 @@ def entrants() -> dict[str, Any]:
         for name, entry in ALGORITHMS.items()
         if name not in YARDSTICKS
     }
-    made["dis-lsb"] = gb.DisLSB(pulls=None, noise=0.1, constant="tight")
-    made["dis-lsb B"] = gb.DisLSB(pulls=None, noise=0.1, constant="tight", option="B")
-    made["cl-ucb unknown"] = told(gb.CLUCB(known_baseline=False), given)
-    for rival in (gb.DisLinUCB(), gb.LinUCB(), gb.FedLinUCB()):
-        guarded = gb.Guarded(told(rival, given), 0.25)
+    made["dis-lsb"] = gb.algorithms.DisLSB(pulls=None, noise=0.1, constant="tight")
+    made["dis-lsb B"] = gb.algorithms.DisLSB(pulls=None, noise=0.1, constant="tight", option="B")
+    made["cl-ucb unknown"] = told(gb.algorithms.CLUCB(known_baseline=False), given)
+    for rival in (gb.DisLinUCB(), gb.algorithms.LinUCB(), gb.algorithms.FedLinUCB()):
+        guarded = gb.algorithms.Guarded(told(rival, given), 0.25)
         made[guarded.name] = guarded
     return made
 

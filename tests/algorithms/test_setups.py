@@ -138,13 +138,13 @@ P_ROWS: dict[str, tuple[Callable[[Any], Any], float, bool, tuple[float, ...]]] =
         (494, 2468, 4270, 17314, 16122),
     ),
     "sclts, gap gate": (
-        lambda gap: gb.SCLTS(0.3, gate="gap", gap=gap, parts=10),
+        lambda gap: gb.algorithms.SCLTS(0.3, gate="gap", gap=gap, parts=10),
         0.3,
         False,
         (582, 1313, 1506, 4034, 3856),
     ),
     "sclts, printed gate": (
-        lambda _: gb.SCLTS(0.3, parts=10),
+        lambda _: gb.algorithms.SCLTS(0.3, parts=10),
         0.3,
         False,
         (582, 2917, 4677, 15889, 14982),
@@ -191,22 +191,22 @@ Q_ROWS: dict[str, tuple[Any, int, dict[str, float]]] = {
         {"regret at 6000": 35.6, "violations": 8, "conservative": 598, "first": 390, "syncs": 2},
     ),
     "scl-ucb, paper": (
-        gb.SCLUCB(0.25, **PAPER),
+        gb.algorithms.SCLUCB(0.25, **PAPER),
         1,
         {"regret at 6000": 947, "violations": 0, "conservative": 6000, "first": 6001},
     ),
     "scl-ucb, tight": (
-        gb.SCLUCB(0.25, **TIGHT),
+        gb.algorithms.SCLUCB(0.25, **TIGHT),
         1,
         {"regret at 6000": 92.6, "violations": 24, "conservative": 510, "first": 456},
     ),
     "sclts, tight": (
-        gb.SCLTS(0.25, parts=10, **TIGHT),
+        gb.algorithms.SCLTS(0.25, parts=10, **TIGHT),
         1,
         {"regret at 6000": 131, "violations": 20, "conservative": 746, "first": 676},
     ),
     "sclts, source": (
-        gb.SCLTS(0.25, parts=10, **SOURCE),
+        gb.algorithms.SCLTS(0.25, parts=10, **SOURCE),
         1,
         {"regret at 6000": 82, "violations": 22, "conservative": 458, "first": 406},
     ),
@@ -238,15 +238,15 @@ class Q:
 
 
 ELIMINATION = {
-    gb.DisLSB(pulls=600.0, noise=0.1): (2410, 0),
-    gb.DisLSB(pulls=10.0, noise=0.1): (1469, 3),
-    gb.DisLSB(pulls=1.0, noise=0.1): (583, 4),
-    gb.DisLSB(pulls=0.1, noise=0.1): (135, 6),
-    gb.DisLSB(pulls=None, noise=0.1): (858, 4),
-    gb.DisLSB(pulls=None, noise=0.1, constant="tight"): (89, 7),
-    gb.DisLSB(pulls=None, noise=0.1, constant="tight", option="B"): (102, 7),
-    gb.FedPECD(noise=0.1): (638, 6),
-    gb.FedPECD(noise=0.1, constant="tight"): (89, 6),
+    gb.algorithms.DisLSB(pulls=600.0, noise=0.1): (2410, 0),
+    gb.algorithms.DisLSB(pulls=10.0, noise=0.1): (1469, 3),
+    gb.algorithms.DisLSB(pulls=1.0, noise=0.1): (583, 4),
+    gb.algorithms.DisLSB(pulls=0.1, noise=0.1): (135, 6),
+    gb.algorithms.DisLSB(pulls=None, noise=0.1): (858, 4),
+    gb.algorithms.DisLSB(pulls=None, noise=0.1, constant="tight"): (89, 7),
+    gb.algorithms.DisLSB(pulls=None, noise=0.1, constant="tight", option="B"): (102, 7),
+    gb.algorithms.FedPECD(noise=0.1): (638, 6),
+    gb.algorithms.FedPECD(noise=0.1, constant="tight"): (89, 6),
 }
 
 
@@ -264,7 +264,7 @@ def test_elimination_on_setup_q() -> None:
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_fed_lin_ucb_sends_as_many_messages() -> None:
     """289 messages with a = 1 / M^2 and 64 with a = 1, within T = 6,000."""
-    algorithms = [gb.FedLinUCB(**TIGHT, growth=growth) for growth in (None, 1.0)]
+    algorithms = [gb.algorithms.FedLinUCB(**TIGHT, growth=growth) for growth in (None, 1.0)]
     results = gb.simulate(Q("frozen"), algorithms, rounds=6_000, trials=4, alpha=0.25)
     often, seldom = (series.messages_sent.mean() for series in results.series)
     assert often == pytest.approx(289, rel=0.03)

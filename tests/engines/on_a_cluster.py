@@ -63,7 +63,7 @@ def check_equal() -> dict[str, Any]:
         broken = Run(
             label="x",
             problem=gb.problem("forecast"),
-            algorithm=gb.FedPE(),
+            algorithm=gb.algorithms.FedPE(),
             rounds=10,
             trials=1,
         )

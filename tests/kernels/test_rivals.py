@@ -61,7 +61,7 @@ def test_all_problems_share_one_compiled_loop() -> None:
     for dim, tasks in ((2, [[0, 1], [0]]), (3, [[0, 2], [1]])):
         phi = rng.uniform(0.1, 0.5, (3, 4, dim))
         problem = gb.Tabular(phi, phi, np.full(dim, 0.4), tasks=tasks, baseline=2)
-        gb.simulate(problem, [gb.DisLinUCB(), gb.SCLTS(), gb.FedPE(), gb.SEGE(mix="action")],
-                    rounds=20)  # fmt: skip
+        rivals = [gb.algorithms.SCLTS(), gb.algorithms.FedPE(), gb.algorithms.SEGE(mix="action")]
+        gb.simulate(problem, [gb.DisLinUCB(), *rivals], rounds=20)
     for kernel in (simulate, simulate_solo, simulate_phase):
         assert len(kernel.signatures) <= 1

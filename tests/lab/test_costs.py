@@ -46,14 +46,14 @@ def test_more_of_anything_costs_more() -> None:
     assert seconds_of(gb.problem("movielens", agents=5), algorithm, 1_000) > small
     assert seconds_of(gb.problem("movielens", actions=60), algorithm, 1_000) > small
     assert seconds_of(gb.problem("movielens", nature="fresh"), algorithm, 1_000) > small
-    assert seconds_of(gb.problem("movielens"), gb.Baseline(), 1_000) < small
+    assert seconds_of(gb.problem("movielens"), gb.algorithms.Baseline(), 1_000) < small
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["synthetic-a", "movielens", "forecast"])
 def test_estimates_are_of_the_right_size(name: str) -> None:
     """Within a factor of three where they were measured; of six here, on a machine that is busy."""
-    for algorithm in (gb.GuardUCB(alpha=0.1), gb.DisLinUCB(), gb.LinUCB()):
+    for algorithm in (gb.GuardUCB(alpha=0.1), gb.DisLinUCB(), gb.algorithms.LinUCB()):
         problem = gb.problem(name)
         run = Run(label="x", problem=problem, algorithm=algorithm, rounds=30_000, trials=1)
         (job,) = jobs_of(run)

@@ -41,7 +41,7 @@ class Mine:
     constrained: bool = False
 
     def plan(self, facts: Any) -> Any:
-        return gb.LinUCB().plan(facts)
+        return gb.algorithms.LinUCB().plan(facts)
 
 
 def keys_of(run: Run) -> set[str]:
@@ -57,10 +57,10 @@ def test_whatever_changes_numbers_changes_the_key() -> None:
         replace(base, alpha=0.3),
         replace(base, alpha=None),
         replace(base, algorithm=gb.DisLinUCB(ridge=2.0)),
-        replace(base, algorithm=gb.LinUCB()),
+        replace(base, algorithm=gb.algorithms.LinUCB()),
         replace(base, algorithm=gb.GuardUCB(alpha=(0.1, 0.2, 0.3))),
-        replace(base, algorithm=gb.Guarded(gb.LinUCB(), 0.1)),
-        replace(base, algorithm=gb.Guarded(gb.LinUCB(ridge=2.0), 0.1)),
+        replace(base, algorithm=gb.algorithms.Guarded(gb.algorithms.LinUCB(), 0.1)),
+        replace(base, algorithm=gb.algorithms.Guarded(gb.algorithms.LinUCB(ridge=2.0), 0.1)),
         replace(base, algorithm=Mine()),
         replace(base, problem=gb.problem("synthetic-b", baseline=3)),
         replace(base, problem=gb.problem("synthetic-b", reward_std=gb.problems.StudentNoise(1e-3))),

@@ -126,7 +126,11 @@ def test_realised_and_expected_violations_differ() -> None:
     settings = dict(made.assumptions())
     rounds, alpha = int(settings.pop("rounds")), settings.pop("alpha")
     results = gb.simulate(
-        made, [gb.DisLinUCB(**settings), gb.Baseline()], rounds=rounds, alpha=alpha, progress=False
+        made,
+        [gb.DisLinUCB(**settings), gb.algorithms.Baseline()],
+        rounds=rounds,
+        alpha=alpha,
+        progress=False,
     )
     free, safe = results.series
     # An action that is best in expectation still breaks the promise under some hidden contexts.

@@ -144,9 +144,13 @@ def test_chunks_do_not_change_what_is_drawn(
 
 
 def test_algorithms_of_a_comparison_meet_the_same_rounds(made: NamedProblem) -> None:
-    alone = gb.simulate(made, gb.Baseline(), rounds=ROUNDS, alpha=ALPHA, progress=False)
+    alone = gb.simulate(made, gb.algorithms.Baseline(), rounds=ROUNDS, alpha=ALPHA, progress=False)
     both = gb.simulate(
-        made, [gb.DisLinUCB(**BOUNDS), gb.Baseline()], rounds=ROUNDS, alpha=ALPHA, progress=False
+        made,
+        [gb.DisLinUCB(**BOUNDS), gb.algorithms.Baseline()],
+        rounds=ROUNDS,
+        alpha=ALPHA,
+        progress=False,
     )
     assert_array_equal(alone["baseline"].totals["reward"], both["baseline"].totals["reward"])
 

@@ -177,7 +177,7 @@ class TestAgain:
             gb.DiscUCB(0.3, gate="gap", feature_bound=1.1),
             gb.DiscUCBUnknown((0.2, 0.3), feature_bound=1.1),
             gb.DisLinUCB(share=False, feature_bound=1.1),
-            gb.Baseline(),
+            gb.algorithms.Baseline(),
         ]
         problem = SyntheticA(agents=2, reward_std=0.2)
         first = gb.simulate(problem, algorithms, rounds=50, trials=2, seed=3, alpha=[0.1, 0.2])

@@ -29,7 +29,7 @@ def run(algorithms, *, rounds=30, trials=3, name="tiny", **options):
 
 @pytest.fixture(scope="module")
 def results():
-    return run([gb.DiscUCB(0.3), gb.DisLinUCB(), gb.Baseline()])
+    return run([gb.DiscUCB(0.3), gb.DisLinUCB(), gb.algorithms.Baseline()])
 
 
 def texts(figure):
@@ -87,13 +87,13 @@ def test_curves_differ_in_dash_as_well_as_in_colour(results):
 
 
 def test_thousands_are_separated():
-    figure = draw_curves(run(gb.Baseline(), rounds=5000, trials=1))
+    figure = draw_curves(run(gb.algorithms.Baseline(), rounds=5000, trials=1))
     figure.draw_without_rendering()
     assert "4,000" in [text.get_text() for text in figure.axes[0].get_xticklabels()]
 
 
 def test_no_violations_are_said_in_words():
-    figure = draw_curves(run([gb.DiscUCB(0.3), gb.Baseline()]), "violations_expected")
+    figure = draw_curves(run([gb.DiscUCB(0.3), gb.algorithms.Baseline()]), "violations_expected")
     assert "not once, in any trial" in texts(figure)
     assert figure.axes[0].get_ylim() == (0, 1)
 
@@ -112,7 +112,7 @@ def test_the_references_of_rewards_follow_from_what_is_there():
     labels = " ".join(texts(draw_curves(run([gb.DiscUCB((0.3, 0.4))]), "reward")))
     assert "the baseline" in labels
     assert "floor: (1 − alpha) of" in labels.replace("\n", " ")
-    assert "floor" not in " ".join(texts(draw_curves(run(gb.Baseline()), "reward")))
+    assert "floor" not in " ".join(texts(draw_curves(run(gb.algorithms.Baseline()), "reward")))
 
 
 def test_an_unknown_metric_names_the_nearest(results):

@@ -76,7 +76,9 @@ def test_draws_have_the_laws_they_should() -> None:
 
 
 def test_always_the_baseline_is_the_yardstick(problem: gb.Tabular) -> None:
-    (series,) = gb.simulate(problem, gb.Baseline(), rounds=400, trials=2, alpha=0.1).series
+    (series,) = gb.simulate(
+        problem, gb.algorithms.Baseline(), rounds=400, trials=2, alpha=0.1
+    ).series
     assert_array_equal(series.totals["reward"], series.totals["baseline_reward"])
     assert_array_equal(series.conservative, np.full((2, 2), 400))
     assert series.violations_realised.sum() == series.sync_rounds.sum() == 0
@@ -259,13 +261,13 @@ def test_memory_is_flat_in_the_horizon() -> None:
 
 
 def test_names_do_as_on_the_command_line() -> None:
-    named = gb.simulate("forecast", ["guard-ucb", gb.Baseline()], rounds=2e1, alpha=0.3)
+    named = gb.simulate("forecast", ["guard-ucb", gb.algorithms.Baseline()], rounds=2e1, alpha=0.3)
     problem = gb.problem("forecast")
     told = {k: v for k, v in problem.assumptions().items() if k != "rounds"}
     own = ALGORITHMS["guard-ucb"].informed(
         {**told, "context_noise": problem.context_noise}, alpha=0.3
     )
-    made = gb.simulate(problem, [own, gb.Baseline()], rounds=20)
+    made = gb.simulate(problem, [own, gb.algorithms.Baseline()], rounds=20)
     assert named.settings["rounds"] == 20
     assert [s.settings for s in named.series] == [s.settings for s in made.series]
     np.testing.assert_array_equal(named.series[0].regret, made.series[0].regret)

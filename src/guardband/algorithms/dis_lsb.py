@@ -117,7 +117,7 @@ class DisLSB(Assumptions):
         require_simulation(facts, self.name)
         by_context = self.option == "A"
         if by_context:
-            require_contexts(facts, self.name, self.context, "use gb.DisLSB(option='B')")
+            require_contexts(facts, self.name, self.context, "use gb.algorithms.DisLSB(option='B')")
         kind = Survivors if by_context else PastTests
         sigma = self._sigma(facts)[0]
         return Plan(

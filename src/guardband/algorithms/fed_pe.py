@@ -103,7 +103,9 @@ class FedPE(Assumptions):
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         require_simulation(facts, self.name)
-        contexts = require_contexts(facts, self.name, self.context, "use gb.DisLSB(option='B')")
+        contexts = require_contexts(
+            facts, self.name, self.context, "use gb.algorithms.DisLSB(option='B')"
+        )
         actions, phases = facts.actions or 1, math.ceil(math.log2(max(facts.horizon or 2, 2)))
         pairs = facts.agents * contexts * actions
         alpha = width_factor(pairs, contexts * actions, phases, self.delta, facts.dim)

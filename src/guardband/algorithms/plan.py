@@ -78,5 +78,5 @@ def require_simulation(facts: Facts, what: str) -> None:
     if facts.actions is None or facts.horizon is None:
         raise ValueError(
             f"{what} runs in gb.simulate only; live agents run gb.DiscUCB, gb.DiscUCBUnknown, "
-            "gb.DisLinUCB, gb.LinUCB or gb.Baseline."
+            "gb.DisLinUCB, gb.algorithms.LinUCB or gb.algorithms.Baseline."
         )

@@ -53,8 +53,8 @@ class Guarded:
         if not isinstance(given, DisLinUCB | LinUCB | FedLinUCB):
             named = getattr(given, "name", repr(given))
             raise TypeError(
-                f"{named} has no confidence set to guard by; give gb.DisLinUCB(), gb.LinUCB() or "
-                "gb.FedLinUCB()."
+                f"{named} has no confidence set to guard by; give gb.DisLinUCB(), "
+                "gb.algorithms.LinUCB() or gb.algorithms.FedLinUCB()."
             )
         numbers = as_alpha(self.alpha)
         object.__setattr__(self, "alpha", numbers[0] if np.ndim(self.alpha) == 0 else numbers)

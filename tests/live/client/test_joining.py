@@ -65,7 +65,7 @@ def test_unknown_settings_are_named(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"unknown setting 'nose'.*noise"):
         agent(tmp_path, nose=0.1)
     with pytest.raises(TypeError, match="live agents run guard-ucb"):
-        agent(tmp_path, algorithm=gb.LinUCB())
+        agent(tmp_path, algorithm=gb.algorithms.LinUCB())
     with pytest.raises(ValueError, match=r"anchors=True is not available.*not sent to others"):
         agent(tmp_path, algorithm=gb.GuardUCB(anchors=True, baseline_tolerance=0.1))
     with pytest.raises(ValueError, match=r"optimism=0.5 is not available"):
