@@ -130,7 +130,7 @@ def deciding(actions: int, dim: int, folder: Path) -> list[Row]:
     rules: dict[str, Any] = {"noise": 0.1, "delta": 1e-3}
     kinds = {"": True, ", without background": False}
     agents: list[Any] = [
-        gb.Agent(
+        gb.LiveAgent(
             dim,
             alpha=0.5,
             coordinator=f"local:{folder / f'gb-{background}'}",

@@ -36,7 +36,14 @@ PROMISED = {
     "problem",
     "simulate",
 }
-ERRORS = {"BoundWarning", "Refused", "UnknownDecisionError", "Unreachable"}
+ERRORS = {
+    "BoundWarning",
+    "GuardbandError",
+    "InputError",
+    "Refused",
+    "UnknownDecisionError",
+    "Unreachable",
+}
 MODULES = sorted(
     found.name
     for found in pkgutil.walk_packages(gb.__path__, "guardband.")

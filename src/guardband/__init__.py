@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from guardband.agent import Agent as Agent
     from guardband.agent import Decision as Decision
     from guardband.agent import Fleet as Fleet
-    from guardband.agent import UnknownDecisionError as UnknownDecisionError
     from guardband.algorithms import DiscUCB as DiscUCB
     from guardband.algorithms import DiscUCBUnknown as DiscUCBUnknown
     from guardband.algorithms import DisLinUCB as DisLinUCB
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from guardband.contexts import difference_covariance as difference_covariance
     from guardband.contexts import expected_features as expected_features
     from guardband.contexts import feature_support as feature_support
+    from guardband.errors import GuardbandError as GuardbandError
+    from guardband.errors import InputError as InputError
+    from guardband.errors import UnknownDecisionError as UnknownDecisionError
     from guardband.live import LiveAgent as LiveAgent
     from guardband.live import Refused as Refused
     from guardband.live import SpaceSettings as SpaceSettings
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 # Names are loaded when they are asked for: numba and pandas take seconds to import, and
 # `guardband --help` needs neither.
 _HOMES = {
-    "guardband.agent": ("Agent", "Decision", "Fleet", "UnknownDecisionError"),
+    "guardband.agent": ("Agent", "Decision", "Fleet"),
     "guardband.algorithms": ("DisLinUCB", "DiscUCB", "DiscUCBUnknown", "GuardUCB"),
     "guardband.contexts": (
         "Discrete",
@@ -49,6 +51,7 @@ _HOMES = {
         "expected_features",
         "feature_support",
     ),
+    "guardband.errors": ("GuardbandError", "InputError", "UnknownDecisionError"),
     "guardband.live": ("LiveAgent", "Refused", "SpaceSettings", "Unreachable"),
     "guardband.problems": ("Tabular", "problem"),
     "guardband.sim": ("BoundWarning", "Replay", "Results", "simulate"),
@@ -70,8 +73,6 @@ def __getattr__(name: str) -> _Any:
         return version("guardband")
     if name not in _WHERE:
         raise AttributeError(f"module 'guardband' has no attribute {name!r}")
-    if name == "Agent":
-        _import_module("guardband.live")  # tells Agent what a coordinator makes of it
     found = getattr(_import_module(_WHERE[name]), name)
     globals()[name] = found
     return found

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Floats
 
 __all__ = [
@@ -29,9 +30,9 @@ def check_positive(name: str, value: float, why: str = "") -> float:
     """Return `value` as a float if it is finite and above zero."""
     number = _as_float(name, value)
     if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be a positive number, not {value!r}.{_because(why)}")
+        raise InvalidValueError(f"{name} must be a positive number, not {value!r}.{_because(why)}")
     if not 1e-100 < number < 1e100:  # its square must be a number, too
-        raise ValueError(f"{name} is {value!r}: use units in which it is not so extreme.")
+        raise InvalidValueError(f"{name} is {value!r}: use units in which it is not so extreme.")
     return number
 
 
@@ -39,7 +40,7 @@ def check_not_negative(name: str, value: float) -> float:
     """Return `value` as a float if it is finite and not below zero."""
     number = _as_float(name, value)
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{name} must be zero or a positive number, not {value!r}.")
+        raise InvalidValueError(f"{name} must be zero or a positive number, not {value!r}.")
     return number
 
 
@@ -47,7 +48,7 @@ def check_fraction(name: str, value: float) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1."""
     number = _as_float(name, value)
     if not 0 < number < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, not {value!r}.")
+        raise InvalidValueError(f"{name} must lie strictly between 0 and 1, not {value!r}.")
     return number
 
 
@@ -56,9 +57,9 @@ def check_whole(name: str, value: int, least: int = 1) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, not {value!r}.") from None
+        raise InvalidTypeError(f"{name} must be a whole number, not {value!r}.") from None
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}.")
+        raise InvalidValueError(f"{name} must be at least {least}, not {value!r}.")
     return number
 
 
@@ -66,7 +67,7 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:
         offered = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be one of {offered}, not {value!r}.{nearest(value, choices)}"
         )
     return value
@@ -83,15 +84,17 @@ def as_alpha(value: Any, agents: int | None = None) -> tuple[float, ...]:
     many = np.ndim(value) > 0
     numbers = tuple(_as_float("alpha", v) for v in (value if many else (value,)))
     if not numbers:
-        raise ValueError("alpha is empty: give one number, or one per task.")
+        raise InvalidValueError("alpha is empty: give one number, or one per task.")
     for number in numbers:
         if not 0 < number <= 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"alpha must lie in (0, 1], not {number!r}: it is the share of the baseline's "
                 "reward that may be lost (0.1 keeps at least 90 %)."
             )
     if agents is not None and len(numbers) not in (1, agents):
-        raise ValueError(f"alpha has {len(numbers)} values for {agents} tasks; give 1 or {agents}.")
+        raise InvalidValueError(
+            f"alpha has {len(numbers)} values for {agents} tasks; give 1 or {agents}."
+        )
     return numbers if agents is None or len(numbers) == agents else numbers * agents
 
 
@@ -100,7 +103,7 @@ def as_array(name: str, value: Any, shape: tuple[int | None, ...]) -> Floats:
     try:
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be an array of numbers, not {type(value).__name__}."
         ) from None
     wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
@@ -109,10 +112,12 @@ def as_array(name: str, value: Any, shape: tuple[int | None, ...]) -> Floats:
         for have, want in zip(array.shape, shape, strict=True)
     )
     if not fits:
-        raise ValueError(f"{name} must have shape {wanted}, not {array.shape}.")
+        raise InvalidValueError(f"{name} must have shape {wanted}, not {array.shape}.")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name}{list(where)} is {array[where]}: every number must be finite.")
+        raise InvalidValueError(
+            f"{name}{list(where)} is {array[where]}: every number must be finite."
+        )
     return array
 
 
@@ -121,24 +126,28 @@ def as_index_set(name: str, value: Any, dim: int) -> tuple[int, ...]:
     try:
         indices = [operator.index(i) for i in value]
     except TypeError:
-        raise TypeError(f"{name} must be a list of feature indices, not {value!r}.") from None
+        raise InvalidTypeError(
+            f"{name} must be a list of feature indices, not {value!r}."
+        ) from None
     if not indices:
-        raise ValueError(f"{name} is empty: a task needs at least one feature.")
+        raise InvalidValueError(f"{name} is empty: a task needs at least one feature.")
     for i in indices:
         if not 0 <= i < dim:
-            raise ValueError(f"{name} names feature {i}, but features are numbered 0 to {dim - 1}.")
+            raise InvalidValueError(
+                f"{name} names feature {i}, but features are numbered 0 to {dim - 1}."
+            )
     if len(set(indices)) < len(indices):
-        raise ValueError(f"{name} names a feature twice: {indices}.")
+        raise InvalidValueError(f"{name} names a feature twice: {indices}.")
     return tuple(sorted(indices))
 
 
 def _as_float(name: str, value: Any) -> float:
     if isinstance(value, str | bytes | bool):
-        raise TypeError(f"{name} must be a number, not {value!r}.")
+        raise InvalidTypeError(f"{name} must be a number, not {value!r}.")
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {value!r}.") from None
+        raise InvalidTypeError(f"{name} must be a number, not {value!r}.") from None
 
 
 def _because(why: str) -> str:

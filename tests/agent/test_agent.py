@@ -280,7 +280,7 @@ def test_several_threads_lose_nothing() -> None:
         ({"horizon": 0}, ValueError, "horizon"),
         ({"seed": -1}, ValueError, "seed"),
         ({"reward_floor": -0.1}, ValueError, "reward_floor"),
-        ({"rigde": 1.0}, TypeError, "Did you mean 'ridge'"),
+        ({"rigde": 1.0}, TypeError, "unexpected keyword argument 'rigde'"),
         ({"algorithm": gb.DisLinUCB()}, TypeError, "dis-lin-ucb has no setting 'alpha'"),
         ({"algorithm": gb.DiscUCB(gate="gap")}, ValueError, "only a simulation knows"),
     ],

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from guardband.agent.decision import Decision, UnknownDecisionError
+from guardband.agent.decision import Decision
 from guardband.agent.engine import Awaited, Request
 from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import as_id, as_reward
+from guardband.agent.inputs import as_batch, as_id, as_reward
 from guardband.agent.requests import SLACK, RequestReader
 from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import check_whole
+from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.kernels.types import Floats
 
 __all__ = ["Agent"]
 
 
 class Agent:
-    """One task, learning alone; `gb.Fleet` has several that learn together.
+    """One task, learning alone; `gb.Fleet` has several that learn together in one process.
 
-    With coordinator="local:FOLDER" or "https://..." it learns together with agents in other
-    processes, keeps a journal, and takes more settings: see `guardband.live.LiveAgent`.
+    `gb.connect` makes agents that learn together with agents in other processes.
 
     An agent is safe to use from several threads. Rewards may come late, in any order, or never;
     but whether one is lost must not depend on what it was, or the confidence set fails.
+
+    For every parameter but `dim` and `seed`, None stands for the algorithm's own value.
 
     Parameters
     ----------
@@ -36,8 +38,25 @@ class Agent:
     alpha
         The share of the baseline's reward that may be lost, in (0, 1].
     algorithm
-        The algorithm; None: `gb.GuardUCB`. DiSC-UCB's conservative rounds play real actions
-        (mix="action").
+        The algorithm, or its name on the command line; None: `gb.GuardUCB`. Settings that only one
+        algorithm has are given to it: `algorithm=gb.DiscUCB(gate="none")`. DiSC-UCB's conservative
+        rounds play real actions (mix="action").
+    mode
+        What Guard-UCB promises: "strict" (every play clears the floor) or "policy" (the
+        randomised choice does).
+    noise
+        A bound on the reward noise: rewards are sub-Gaussian around their mean with this
+        parameter. It decides how soon an agent learns.
+    context_noise
+        The same for what the hidden context adds to the reward.
+    theta_bound
+        A bound on the length of theta.
+    feature_bound
+        A bound on the length of expected features; longer ones are refused.
+    ridge
+        lambda, the weight of the ridge penalty.
+    delta
+        The probability with which the promise may fail.
     horizon
         The number of rounds, if it is known; it sets when agents pool what they learned.
     reward_floor
@@ -45,8 +64,6 @@ class Agent:
         reward is not given.
     seed
         For the coins of conservative rounds.
-    ridge, noise, context_noise, delta, theta_bound, feature_bound
-        Bounds, see `gb.DiscUCB`; they override the algorithm's own.
 
     Examples
     --------
@@ -58,32 +75,39 @@ class Agent:
     >>> agent.observe(decision.id, reward=0.52)
     """
 
-    connected: ClassVar[type[Agent] | None] = None  # agents with a coordinator; a room above
-
-    def __new__(cls, *args: Any, **settings: Any) -> Agent:
-        """Return an agent of the kind that the settings ask for."""
-        asked = cls is Agent and settings.get("coordinator") is not None
-        return object.__new__(Agent.connected if asked and Agent.connected else cls)
-
     def __init__(
         self,
         dim: int,
         *,
         alpha: float | None = None,
-        algorithm: Algorithm | None = None,
+        algorithm: Algorithm | str | None = None,
+        mode: str | None = None,
+        noise: float | None = None,
+        context_noise: float | None = None,
+        theta_bound: float | None = None,
+        feature_bound: float | None = None,
+        ridge: float | None = None,
+        delta: float | None = None,
         horizon: int | None = None,
         reward_floor: float | None = None,
         seed: int = 0,
-        **bounds: Any,
     ) -> None:
-        if bounds.get("coordinator", "") is None:
-            del bounds["coordinator"]
-        settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
+        settled, longest = settle_algorithm(
+            algorithm,
+            alpha=alpha,
+            mode=mode,
+            noise=noise,
+            context_noise=context_noise,
+            theta_bound=theta_bound,
+            feature_bound=feature_bound,
+            ridge=ridge,
+            delta=delta,
+        )
         group = AgentGroup(
             {"agent": range(check_whole("dim", dim))},
             dim=dim,
             algorithm=settled,
-            feature_bound=feature_bound,
+            feature_bound=longest,
             horizon=horizon,
             reward_floor=reward_floor,
             seed=seed,
@@ -207,26 +231,43 @@ class Agent:
         with self._group.lock:
             return [self._decide(request) for request in requests]
 
-    def observe(self, decision_id: str | Decision, reward: float) -> None:
+    def observe(self, decision: str | Decision, reward: float) -> None:
         """Learn the reward of a decision; once for each, in any order.
 
         Parameters
         ----------
-        decision_id
+        decision
             `Decision.id`, or the decision itself.
         reward
             The reward that was seen; True and False count as 1 and 0.
         """
         value = as_reward(reward, self._reward_limit)
-        name = as_id(decision_id)
+        name = as_id(decision)
         with self._group.lock:
             awaited = self._awaited(name)
             del self._pending[name]
             self._group.learn(self._number, awaited, value)
 
-    def discard(self, decision_id: str | Decision) -> None:
+    def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
+        """Learn the rewards of a batch of decisions; an error changes nothing.
+
+        Parameters
+        ----------
+        decisions
+            Each `Decision.id`, or the decision itself; each once.
+        rewards
+            The reward of each.
+        """
+        names, values = as_batch(decisions, rewards, self._reward_limit)
+        with self._group.lock:
+            awaited = [self._awaited(name) for name in names]
+            for name, each, value in zip(names, awaited, values, strict=True):
+                del self._pending[name]
+                self._group.learn(self._number, each, value)
+
+    def discard(self, decision: str | Decision) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
-        name = as_id(decision_id)
+        name = as_id(decision)
         with self._group.lock:
             self._awaited(name)
             del self._pending[name]
@@ -240,7 +281,9 @@ class Agent:
         """Return the agent that was saved; its decisions go on as if nothing had happened."""
         group = load_group(path)
         if group.names != ("agent",):
-            raise ValueError(f"{path} holds the tasks {list(group.names)}: use gb.Fleet.load.")
+            raise InvalidValueError(
+                f"{path} holds the tasks {list(group.names)}: use gb.Fleet.load."
+            )
         return cls._of(group, 0)
 
     def _decide(self, request: Request) -> Decision:

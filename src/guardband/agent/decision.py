@@ -7,11 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Decision", "UnknownDecisionError"]
-
-
-class UnknownDecisionError(LookupError):
-    """No reward is awaited for this decision id."""
+__all__ = ["Decision"]
 
 
 class Decision(NamedTuple):

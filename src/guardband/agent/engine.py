@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.agent.decision import Decision
 from guardband.algorithms import DiscUCB, DiscUCBUnknown, GuardUCB
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.guard_ucb import SCRATCH_ROWS
 from guardband.kernels.guarded_loop import Reports, new_reports
@@ -153,7 +154,7 @@ class PaperEngine:
         terms = plans[0].terms
         self.terms, self.ridge, self.coords = terms, terms.ridge, coords
         if getattr(algorithm, "gate", None) == "gap":
-            raise ValueError(
+            raise InvalidValueError(
                 "gate='gap' needs the true optimum, which only a simulation knows; "
                 "use gate='printed' or gate='none'."
             )
@@ -235,7 +236,7 @@ class GuardEngine:
         """Refuse a request that lacks what the promise needs."""
         enough = request.weights.size or (request.covariance.size and self.realised != "worst")
         if self.realised is not None and not enough:
-            raise ValueError(
+            raise InvalidValueError(
                 "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
                 "features and their weights to decide, see gb.feature_support; or, for a chance, "
                 "covariance=..., see gb.difference_covariance."

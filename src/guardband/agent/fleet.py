@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from guardband.agent.agent import Agent
 from guardband.agent.group import AgentGroup
@@ -12,6 +11,7 @@ from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import nearest
+from guardband.errors import InvalidValueError, UnknownTaskError
 
 __all__ = ["Fleet"]
 
@@ -31,11 +31,11 @@ class Fleet(Mapping[str, Agent]):
     alpha
         The share of the baseline's reward that may be lost, in (0, 1]: one number, one per task,
         or a mapping from the tasks' names.
-    algorithm, horizon, reward_floor, seed
+    algorithm, mode, noise, context_noise, theta_bound, feature_bound, ridge, delta
+        As for `gb.Agent`.
+    horizon, reward_floor, seed
         As for `gb.Agent`. Time is counted in each agent's own rounds; without a horizon they pool
         when an agent's det V has doubled.
-    **bounds
-        ridge, noise, context_noise, delta, theta_bound, feature_bound; see `gb.DiscUCB`.
 
     Examples
     --------
@@ -48,26 +48,44 @@ class Fleet(Mapping[str, Agent]):
     def __init__(
         self,
         tasks: Mapping[str, Sequence[int]],
-        *,
         dim: int,
-        alpha: Any = None,
-        algorithm: Algorithm | None = None,
+        *,
+        alpha: float | Sequence[float] | Mapping[str, float] | None = None,
+        algorithm: Algorithm | str | None = None,
+        mode: str | None = None,
+        noise: float | None = None,
+        context_noise: float | None = None,
+        theta_bound: float | None = None,
+        feature_bound: float | None = None,
+        ridge: float | None = None,
+        delta: float | None = None,
         horizon: int | None = None,
         reward_floor: float | None = None,
         seed: int = 0,
-        **bounds: Any,
     ) -> None:
         if isinstance(alpha, Mapping):
             if set(alpha) != set(tasks):
-                raise ValueError(f"alpha names {sorted(alpha)}, but the tasks are {sorted(tasks)}.")
+                raise InvalidValueError(
+                    f"alpha names {sorted(alpha)}, but the tasks are {sorted(tasks)}."
+                )
             alpha = tuple(alpha[name] for name in tasks)
-        settled, feature_bound = settle_algorithm(algorithm, alpha, bounds)
+        settled, longest = settle_algorithm(
+            algorithm,
+            alpha=alpha,
+            mode=mode,
+            noise=noise,
+            context_noise=context_noise,
+            theta_bound=theta_bound,
+            feature_bound=feature_bound,
+            ridge=ridge,
+            delta=delta,
+        )
         self._start(
             AgentGroup(
                 tasks,
                 dim=dim,
                 algorithm=settled,
-                feature_bound=feature_bound,
+                feature_bound=longest,
                 horizon=horizon,
                 reward_floor=reward_floor,
                 seed=seed,
@@ -83,7 +101,7 @@ class Fleet(Mapping[str, Agent]):
             return self._agents[name]
         except KeyError:
             tasks = list(self._agents)
-            raise KeyError(
+            raise UnknownTaskError(
                 f"no task {name!r}; there are {', '.join(tasks)}.{nearest(name, tasks)}"
             ) from None
 

@@ -10,6 +10,7 @@ import numpy as np
 from guardband.agent.engine import Awaited, make_engine
 from guardband.algorithms import Algorithm
 from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic, pool
@@ -46,10 +47,12 @@ class AgentGroup:
     ) -> None:
         self.dim = check_whole("dim", dim)
         if not tasks:
-            raise ValueError("tasks is empty: give at least one, such as {'movies': [0, 1, 2]}.")
+            raise InvalidValueError(
+                "tasks is empty: give at least one, such as {'movies': [0, 1, 2]}."
+            )
         for name in tasks:
             if not isinstance(name, str):
-                raise TypeError(f"a task's name must be a text, not {name!r}.")
+                raise InvalidTypeError(f"a task's name must be a text, not {name!r}.")
         self.names = tuple(tasks)
         self.tasks = tuple(as_index_set(f"task {n!r}", s, dim) for n, s in tasks.items())
         self.algorithm = algorithm

@@ -13,6 +13,7 @@ from guardband.agent.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Request
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_number, as_plain_array
 from guardband.checks import as_array
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.kernels.types import Floats
 
@@ -71,7 +72,7 @@ class RequestReader:
         columns = [[None] * count if column is None else list(column) for column in columns_given]
         lengths = [count, len(baselines), *(len(column) for column in columns)]
         if len(set(lengths)) > 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{count} tables of features, {len(baselines)} baselines and {lengths[2:]} of what "
                 "goes with them do not fit together."
             )
@@ -81,7 +82,7 @@ class RequestReader:
         table = features if type(features) is np.ndarray else as_plain_array(features)
         if table.dtype != np.float64 or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
-                raise ValueError(
+                raise InvalidValueError(
                     f"features must be a table of numbers, one row per action, not {table.dtype}."
                 )
             table = np.ascontiguousarray(table, dtype=np.float64)
@@ -89,7 +90,7 @@ class RequestReader:
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
             wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
             one = "; for one action: features[None, :]" if table.shape in ((dim,), (size,)) else ""
-            raise ValueError(
+            raise InvalidValueError(
                 f"features must have shape {wanted} with K > 0, not {table.shape}: one row per "
                 f"action{one}."
             )
@@ -99,10 +100,10 @@ class RequestReader:
         menu = np.empty((self._dim, table.shape[0]))
         code, k = load_menu(table, self._index, self._feature_bound * SLACK, menu)
         if code == NOT_FINITE:
-            raise ValueError(f"features of action {k} are not finite: {table[k].tolist()}.")
+            raise InvalidValueError(f"features of action {k} are not finite: {table[k].tolist()}.")
         if code == TOO_LONG:
             index = list(self._index) if table.shape[1] == self._dim else slice(None)
-            raise ValueError(
+            raise InvalidValueError(
                 f"features of action {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
                 f"than feature_bound={self._feature_bound:g}: scale the features, or state a "
                 "larger bound."
@@ -111,21 +112,21 @@ class RequestReader:
 
     def _support(self, support: Any, weights: Any, menu: Floats) -> tuple[Floats, Floats]:
         if support is None or weights is None:
-            raise ValueError("support and weights go together: give both, or neither.")
+            raise InvalidValueError("support and weights go together: give both, or neither.")
         chances = as_array("weights", weights, (None,))
         if (chances < 0).any() or abs(chances.sum() - 1.0) > 1e-9:
-            raise ValueError(
+            raise InvalidValueError(
                 f"weights must be probabilities that sum to 1, not to {chances.sum():.12g}."
             )
         pages = np.array([self._menu(self._table(page)) for page in support])
         if pages.shape != (chances.size, *menu.shape):
-            raise ValueError(
+            raise InvalidValueError(
                 f"support has shape {np.shape(support)}, but there are {chances.size} weights and "
                 f"{menu.shape[1]} actions."
             )
         worst = float(np.abs(np.einsum("n,ndk->dk", chances, pages) - menu).max())
         if worst > 1e-6:
-            raise ValueError(
+            raise InvalidValueError(
                 f"features are not the mean of support under weights (off by {worst:.3g}): "
                 "compute both from one distribution."
             )
@@ -134,19 +135,19 @@ class RequestReader:
     def _covariance(self, covariance: Any, actions: int) -> Floats:
         array = as_array("covariance", covariance, (None, self._dim, self._dim))
         if len(array) not in (1, actions):
-            raise ValueError(f"covariance has {len(array)} matrices for {actions} actions.")
+            raise InvalidValueError(f"covariance has {len(array)} matrices for {actions} actions.")
         scale = max(float(np.abs(array).max()), 1e-300)
         if np.abs(array - array.transpose(0, 2, 1)).max() > 1e-9 * scale:
-            raise ValueError("covariance is not symmetric.")
+            raise InvalidValueError("covariance is not symmetric.")
         least = float(np.linalg.eigvalsh(array).min())
         if least < -1e-9 * scale:
-            raise ValueError(f"covariance has a negative eigenvalue, {least:.3g}.")
+            raise InvalidValueError(f"covariance has a negative eigenvalue, {least:.3g}.")
         return array
 
     def _as_baseline_reward(self, value: float) -> float:
         reward, limit = as_number("baseline_reward", value), self._reward_limit
         if not math.isfinite(reward) or abs(reward) > limit:
-            raise ValueError(
+            raise InvalidValueError(
                 f"baseline_reward must be finite and at most theta_bound * feature_bound = "
                 f"{limit:.6g} in size, not {reward:g}: it is an expected reward."
             )
@@ -160,7 +161,7 @@ def _as_row(baseline: Any, actions: int) -> int:
     except TypeError:
         row = None
     if row is None or isinstance(baseline, bool):
-        raise TypeError(f"baseline must be the row of an action, not {baseline!r}.")
+        raise InvalidTypeError(f"baseline must be the row of an action, not {baseline!r}.")
     if not 0 <= row < actions:
-        raise ValueError(f"baseline {row} is not one of the {actions} actions.")
+        raise InvalidValueError(f"baseline {row} is not one of the {actions} actions.")
     return row

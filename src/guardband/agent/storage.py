@@ -20,6 +20,7 @@ from guardband.algorithms import (
     GuardUCB,
     LinUCB,
 )
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.files import write_atomically
 
 __all__ = ["load_group", "save_group"]
@@ -37,7 +38,9 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
     place = Path(path)
     kind = type(group.algorithm).__name__
     if KINDS.get(kind) is not type(group.algorithm):
-        raise TypeError(f"{kind} cannot be saved; the algorithms that can are {', '.join(KINDS)}.")
+        raise InvalidTypeError(
+            f"{kind} cannot be saved; the algorithms that can are {', '.join(KINDS)}."
+        )
     with group.lock:
         about = {
             "format": FORMAT,
@@ -81,7 +84,7 @@ def load_group(path: str | Path) -> AgentGroup:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
         if about["format"] != FORMAT:
-            raise ValueError(f"its format is {about['format']!r}")
+            raise InvalidValueError(f"its format is {about['format']!r}")
         if int(about["version"]) <= VERSION:
             return _restored(about, arrays)
     except FileNotFoundError:
@@ -98,10 +101,10 @@ def load_group(path: str | Path) -> AgentGroup:
     ) as error:
         # What numpy says of a file that is not its own is about pickles, and no help here.
         detail = "" if "pickle" in str(error) else f" ({error})"
-        raise ValueError(
+        raise InvalidValueError(
             f"{place} is not a saved agent or fleet, or it is damaged{detail}."
         ) from error
-    raise ValueError(
+    raise InvalidValueError(
         f"{place} has format version {about['version']}, newer than the {VERSION} this version of "
         "guardband reads: upgrade guardband."
     )
@@ -124,7 +127,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     for name, array in _arrays(group).items():
         saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
         if saved.shape != array.shape or not np.isfinite(saved).all():
-            raise ValueError(f"{name} does not fit")
+            raise InvalidValueError(f"{name} does not fit")
         array[...] = saved
     for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
         setattr(group, name, about[name])
@@ -134,7 +137,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         == len(group.next_coin)
         == len(group.names)
     ):
-        raise ValueError("the counters do not fit")
+        raise InvalidValueError("the counters do not fit")
     for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
     waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)

@@ -16,6 +16,7 @@ from guardband.checks import (
     check_not_negative,
     check_positive,
 )
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.environment import Sight
 from guardband.kernels.types import Floats, Gate, Mix, Rule, Terms, Trigger
@@ -94,7 +95,7 @@ class Assumptions:
         context_noise = self.context_noise
         if self.constant == "tight":
             if facts.context_noise is None:
-                raise ValueError(
+                raise InvalidValueError(
                     "constant='tight' needs the true spread of the hidden context, which only a "
                     "simulation knows; state what you assume by context_noise instead."
                 )

@@ -13,6 +13,7 @@ from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_positive
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.phased import Mode
 from guardband.kernels.types import Floats, Ints
@@ -97,7 +98,9 @@ class FedPE(Assumptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not check_positive("base", self.base) > 1.0:
-            raise ValueError(f"base must be above 1, so that phases grow, not {self.base!r}.")
+            raise InvalidValueError(
+                f"base must be above 1, so that phases grow, not {self.base!r}."
+            )
         object.__setattr__(self, "base", float(self.base))
 
     def plan(self, facts: Facts) -> Plan:

@@ -9,6 +9,7 @@ import numpy as np
 
 from guardband.algorithms.base import Careful
 from guardband.checks import as_array, check_choice, check_not_negative
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Gate
 
@@ -43,7 +44,7 @@ class Gated(Careful):
         if self.gap is None:
             return
         if self.gate != "gap":
-            raise ValueError(f"gap is read by gate='gap' only, not by gate={self.gate!r}.")
+            raise InvalidValueError(f"gap is read by gate='gap' only, not by gate={self.gate!r}.")
         if np.ndim(self.gap) == 0:
             object.__setattr__(self, "gap", check_not_negative("gap", self.gap))
         else:
@@ -54,7 +55,7 @@ class Gated(Careful):
         if self.gate != "gap":
             return None
         if facts.gap is None and self.gap is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "gate='gap' needs the true optimum, which only a simulation knows; "
                 "use gate='printed' or gate='none'."
             )

@@ -15,6 +15,7 @@ from guardband.checks import (
     check_not_negative,
     check_positive,
 )
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, GuardTerms, Radius, Realised, Trigger
 
@@ -123,15 +124,17 @@ class GuardUCB:
         if self.ridge is not None:
             set_(self, "ridge", check_positive("ridge", self.ridge))
         if self.anchors and self.baseline_tolerance is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "anchors=True learns from reported baseline rewards: say how far they may be off "
                 "with baseline_tolerance=..."
             )
         if self.radius == "paper" and self.bias_bound > 0:
-            raise ValueError("bias_bound widens the radii of Guard-UCB, not radius='paper'.")
+            raise InvalidValueError("bias_bound widens the radii of Guard-UCB, not radius='paper'.")
         set_(self, "realised", _as_realised(self.realised))
         if self.realised is not None and self.mode != "strict":
-            raise ValueError("realised=... is a promise about single plays: use mode='strict'.")
+            raise InvalidValueError(
+                "realised=... is a promise about single plays: use mode='strict'."
+            )
 
     def plan(self, facts: Facts) -> GuardPlan:
         """Return the terms for a problem of which `facts` are known."""
@@ -178,4 +181,4 @@ def _as_realised(value: Any) -> Any:
         return value
     if isinstance(value, tuple | list) and len(value) == 2 and value[0] == "chance":
         return ("chance", check_fraction("the chance in realised", value[1]))
-    raise ValueError(f"realised must be None, 'worst' or ('chance', eps), not {value!r}.")
+    raise InvalidValueError(f"realised must be None, 'worst' or ('chance', eps), not {value!r}.")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.algorithms.design import CUT, Design, optimal_design
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.phased import Mode, PhasePlan, new_phase_plan
 from guardband.kernels.types import Floats, Ints
@@ -97,7 +98,7 @@ class Phasing(NamedTuple):
 def require_contexts(facts: Facts, name: str, context: str, remedy: str) -> int:
     """Return the number of contexts, if the features that agents go by are known beforehand."""
     if facts.contexts is None or (context == "observed" and not facts.frozen):
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} designs its plays for contexts whose features are known beforehand, but here "
             f"every round brings its own (context={context!r}): {remedy}."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from guardband.algorithms.phases import Phasing
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.asynchronous import Upload
 from guardband.kernels.environment import Sight
@@ -76,7 +77,7 @@ def pooling_traffic(facts: Facts) -> Traffic:
 def require_simulation(facts: Facts, what: str) -> None:
     """Refuse what only the simulator can play."""
     if facts.actions is None or facts.horizon is None:
-        raise ValueError(
+        raise InvalidValueError(
             f"{what} runs in gb.simulate only; live agents run gb.DiscUCB, gb.DiscUCBUnknown, "
             "gb.DisLinUCB, gb.algorithms.LinUCB or gb.algorithms.Baseline."
         )

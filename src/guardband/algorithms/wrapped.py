@@ -12,6 +12,7 @@ from guardband.algorithms.fed_lin_ucb import FedLinUCB
 from guardband.algorithms.free import DisLinUCB, LinUCB
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.checks import as_alpha, check_choice
+from guardband.errors import InvalidTypeError
 from guardband.facts import Facts
 from guardband.kernels.types import Rule
 
@@ -52,7 +53,7 @@ class Guarded:
         given: object = self.rival
         if not isinstance(given, DisLinUCB | LinUCB | FedLinUCB):
             named = getattr(given, "name", repr(given))
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{named} has no confidence set to guard by; give gb.DisLinUCB(), "
                 "gb.algorithms.LinUCB() or gb.algorithms.FedLinUCB()."
             )

@@ -4,10 +4,12 @@ import difflib
 from dataclasses import dataclass
 from os import PathLike
 
+from guardband.errors import GuardbandError
+
 __all__ = ["CATALOGUE", "NAMES", "DataError", "Dataset", "dataset"]
 
 
-class DataError(ValueError):
+class DataError(GuardbandError, ValueError):
     """Data that is missing, cut short or not what it should be.
 
     Parameters

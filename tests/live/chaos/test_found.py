@@ -43,9 +43,9 @@ def test_an_agent_starts_again_before_anybody_ever_answered(
 ) -> None:
     """Found in seed 2: killed before it was registered, it did not start without a coordinator."""
     given: dict[str, Any] = {"coordinator": NOWHERE, "task": "a", "background": False}
-    with gb.Agent(DIM, agents=3, state_dir=tmp_path, **given) as one:
+    with gb.LiveAgent(DIM, agents=3, state_dir=tmp_path, **given) as one:
         first = one.decide(MENU, 1)
-    with gb.Agent(state_dir=tmp_path, **given, **said) as one:
+    with gb.LiveAgent(state_dir=tmp_path, **given, **said) as one:
         one.observe(first.id, 0.5)
         assert one.decide(MENU, 1).action == 1
         assert one.rounds == 2

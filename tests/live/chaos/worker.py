@@ -61,7 +61,7 @@ class Life:
         self.outside = Outside(path)
         self.stopped = False
         signal.signal(signal.SIGTERM, self._stop)
-        self.agent: Any = gb.Agent(
+        self.agent: Any = gb.LiveAgent(
             DIM,
             coordinator=given["url"],
             token=given["token"],
@@ -147,7 +147,7 @@ def _child(given: dict[str, Any]) -> None:
 def main() -> None:
     """Fork a child for every line of JSON on stdin; answer with its process id."""
     with tempfile.TemporaryDirectory() as folder:  # loads the kernels, once for all children
-        warm: Any = gb.Agent(
+        warm: Any = gb.LiveAgent(
             DIM, coordinator=f"local:{folder}", task="warm", agents=1, background=False
         )
         menu = menu_of(np.random.default_rng(0), TASKS["movies"])

@@ -127,7 +127,7 @@ def test_a_system_that_does_not_name_its_boots(
 def test_a_journal_of_the_first_format_gets_a_base(tmp_path: Path) -> None:
     shutil.copytree(FIRST / "gb", tmp_path / "gb")
     hands = Hands(wall=2e9)
-    with gb.Agent(
+    with gb.LiveAgent(
         coordinator=f"local:{tmp_path / 'gb'}",
         space="home",
         task="movies",

@@ -12,7 +12,7 @@ MENU = [[0.5, 0.2], [0.1, 0.6]]
 
 
 def agent(folder: Path, **settings: object) -> gb.Agent:
-    return gb.Agent(
+    return gb.LiveAgent(
         2, coordinator=f"local:{folder}", task="tv", agents=2, background=False, **settings
     )
 

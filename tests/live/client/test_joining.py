@@ -21,7 +21,7 @@ MENU = menus(1)[0]
 
 def test_the_first_agent_makes_the_space_and_the_next_joins(tmp_path: Path) -> None:
     one = agent(tmp_path, features=["price", "fresh", "rating"])
-    other = gb.Agent(
+    other = gb.LiveAgent(
         coordinator=f"local:{tmp_path / 'gb'}",
         task="tv",
         uses=["rating", "price"],
@@ -58,7 +58,7 @@ def test_what_differs_is_named(given: dict[str, Any], message: str, tmp_path: Pa
     agent(tmp_path).close()
     whole = {"coordinator": f"local:{tmp_path / 'gb'}", "task": "tv", "background": False, **given}
     with pytest.raises(ValueError, match=message):
-        gb.Agent(**whole)
+        gb.LiveAgent(**whole)
 
 
 def test_unknown_settings_are_named(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_unknown_settings_are_named(tmp_path: Path) -> None:
 
 def test_an_algorithm_says_what_the_space_is(tmp_path: Path) -> None:
     algorithm = gb.GuardUCB(0.2, noise=0.3, mode="policy", shared_context=False)
-    one = gb.Agent(
+    one = gb.LiveAgent(
         3,
         algorithm=algorithm,
         agents=2,
@@ -93,7 +93,7 @@ def test_an_algorithm_says_what_the_space_is(tmp_path: Path) -> None:
 
 def test_a_space_needs_a_size(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"say dim=.*agents="):
-        gb.Agent(coordinator=f"local:{tmp_path}", task="a", background=False)
+        gb.LiveAgent(coordinator=f"local:{tmp_path}", task="a", background=False)
     with pytest.raises(ValueError, match="dim=2 but there are 3 features"):
         agent(tmp_path, dim=2, features=["a", "b", "c"])
 
@@ -124,7 +124,7 @@ def test_links_are_named_by_their_kind(tmp_path: Path) -> None:
 
 
 def test_library_agents_are_what_they_were() -> None:
-    one = gb.Agent(2, alpha=0.3, coordinator=None)
+    one = gb.Agent(2, alpha=0.3)
     assert type(one) is gb.Agent
 
     class Mine(gb.Agent):

@@ -122,7 +122,7 @@ def test_simulator_fleet_and_live_agents_play_the_same(
     results = simulated(tape, mode, shared)
     together, fleet = fleet_actions(tape, mode, shared)
     agents = [
-        gb.Agent(
+        gb.LiveAgent(
             DIM,
             coordinator=f"local:{tmp_path}",
             task=f"task{m}",
@@ -157,7 +157,7 @@ def test_with_a_coordinator_process_too(tmp_path: Path) -> None:
         link.create_space(SpaceSettings.from_json({"name": "home", "features": features, **given}))
         link.close()
         agents = [
-            gb.Agent(
+            gb.LiveAgent(
                 DIM,
                 coordinator=address,
                 token=token,

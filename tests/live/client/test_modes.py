@@ -264,7 +264,7 @@ def test_without_a_coordinator_and_without_a_description_there_is_no_start(
 ) -> None:
     monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
     with pytest.raises(ConnectionError, match="give dim="):
-        gb.Agent(coordinator=f"local:{tmp_path}", task="movies", background=False)
+        gb.LiveAgent(coordinator=f"local:{tmp_path}", task="movies", background=False)
 
 
 def test_learning_goes_on_while_the_coordinator_is_away(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             admin.create_space(SpaceSettings.from_json(space))
         assert refused.value.code == "space_exists"
         with pytest.raises(LookupError, match="no space 'away'"):
-            gb.Agent(
+            gb.LiveAgent(
                 coordinator=address,
                 token=token,
                 space="away",
@@ -74,7 +74,7 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             )
         for task in ("a", "b"):
             agents.append(
-                gb.Agent(
+                gb.LiveAgent(
                     coordinator=address,
                     token=token,
                     space="home",
@@ -104,7 +104,7 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
         one.close()
     with coordinator_process(tmp_path / "gb") as (address, token):
         again = [
-            gb.Agent(
+            gb.LiveAgent(
                 coordinator=address,
                 token=token,
                 space="home",

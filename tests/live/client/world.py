@@ -50,7 +50,7 @@ def agent(folder: Path, task: str = "movies", **settings: Any) -> gb.Agent:
         "seed": 0,
     }
     given |= settings
-    return gb.Agent(coordinator=f"local:{folder / 'gb'}", task=task, **given)
+    return gb.LiveAgent(coordinator=f"local:{folder / 'gb'}", task=task, **given)
 
 
 def menus(count: int, seed: int = 0, actions: int = 5) -> list[np.ndarray]:

@@ -114,7 +114,7 @@ def test_decisions_from_before_a_restore_come_out_again(tmp_path: Path) -> None:
         }
         run("backup", "--data", data, "--out", copy)
         agents = [
-            gb.Agent(
+            gb.LiveAgent(
                 coordinator=server.url,
                 space="home",
                 task=task,

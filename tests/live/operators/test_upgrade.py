@@ -37,7 +37,7 @@ def opened(folder: Path, task: str) -> Any:
     journal = Journal(folder / "agents" / "home" / task / "journal.db")
     at = journal.last()[2]
     journal.close()
-    one = gb.Agent(
+    one = gb.LiveAgent(
         coordinator=f"local:{folder}",
         space="home",
         task=task,

@@ -94,7 +94,7 @@ class Running:
 
     def agent(self, task: str, space: str = "home", **settings: Any) -> gb.Agent:
         token = self.post("/v1/tokens", {"role": "agent", "space": space, "task": task})["token"]
-        one = gb.Agent(
+        one = gb.LiveAgent(
             coordinator=self.url,
             space=space,
             task=task,

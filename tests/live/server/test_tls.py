@@ -34,7 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path,
 
 
 def agent(url: str, token: str, folder: Path) -> Any:
-    return gb.Agent(
+    return gb.LiveAgent(
         coordinator=url,
         space="home",
         task="movies",

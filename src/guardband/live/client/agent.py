@@ -29,7 +29,7 @@ OPEN: weakref.WeakSet[LiveAgent] = weakref.WeakSet()
 
 
 class LiveAgent(Agent):
-    """What `gb.Agent(..., coordinator=...)` returns.
+    """An agent that learns together with agents in other processes.
 
     `decide` and `observe` work on this process's own state and its journal: they never wait for
     the network. Whatever they have returned survives the end of the process.
@@ -407,6 +407,5 @@ def _at_exit() -> None:
         agent.close()
 
 
-Agent.connected = LiveAgent
 survive_forks(OPEN)
 atexit.register(_at_exit)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from guardband.agent.decision import Decision, UnknownDecisionError
+from guardband.agent.decision import Decision
 from guardband.agent.engine import Awaited, Request
+from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.live.client.agent_state import ENDS
 from guardband.live.client.decision_id import DecisionId, make_id, parse_id, stamp
 from guardband.live.client.journal import StoredDecision
@@ -30,7 +31,7 @@ PLACES = {
 HEARD, OBSERVED, DISCARDED = int(End.HEARD), int(End.OBSERVED), int(End.DISCARDED)
 
 
-class OtherRewardError(ValueError):
+class OtherRewardError(InvalidValueError):
     """A decision that has a reward was given another."""
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from platformdirs import user_state_path
 
 from guardband.checks import as_index_set, check_whole, nearest
+from guardband.errors import InvalidValueError
 from guardband.live.client.journal import Journal
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused
@@ -28,7 +29,7 @@ __all__ = ["Joined", "OtherSettingsError", "agree", "as_given", "join"]
 SETTINGS = tuple(f.name for f in fields(SpaceSettings) if f.name not in ("name", "features"))
 
 
-class OtherSettingsError(ValueError):
+class OtherSettingsError(InvalidValueError):
     """The user said something about the space that is not so."""
 
 

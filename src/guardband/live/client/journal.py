@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from guardband.errors import GuardbandError
 from guardband.live.client.journal_schema import COLUMNS, FORMAT, MIGRATIONS
 from guardband.live.sqlite import apsw, connect
 
@@ -54,7 +55,7 @@ ADVICE = {
 }
 
 
-class JournalError(OSError):
+class JournalError(GuardbandError, OSError):
     """The journal cannot be used; the message says why and what to do."""
 
 

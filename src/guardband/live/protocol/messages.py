@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from guardband.errors import GuardbandError
 from guardband.live.protocol.sums import Sums
 
 __all__ = [
@@ -190,7 +191,7 @@ class EpochRecord:
     streams_late: int
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error of the program
+class Refused(GuardbandError):  # noqa: N818 - an answer, not an error of the program
     """The coordinator says no, and why.
 
     Parameters

@@ -21,7 +21,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Scope
 
-from guardband.agent.decision import Decision, UnknownDecisionError
+from guardband.agent.decision import Decision
+from guardband.errors import UnknownDecisionError
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.decisions import OtherRewardError
 from guardband.live.client.journal import JournalError

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from guardband.errors import GuardbandError
 from guardband.live.protocol.sums import Sums
 from guardband.live.store.rows import (
     KEYS,
@@ -29,7 +30,7 @@ __all__ = ["Store", "StoreError", "Transaction", "select", "upsert"]
 Kind = TypeVar("Kind", bound=Row)
 
 
-class StoreError(RuntimeError):
+class StoreError(GuardbandError, RuntimeError):
     """The store cannot be used: damaged, newer than this program, or not a store at all."""
 
 

@@ -1,0 +1,65 @@
+"""What every kind of agent offers, learning alone, in a fleet or with a coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from guardband.agent.decision import Decision
+from guardband.kernels.types import Floats
+
+__all__ = ["BanditAgent"]
+
+
+@runtime_checkable
+class BanditAgent(Protocol):
+    """An agent: `gb.Agent`, an agent of a `gb.Fleet`, or a `gb.LiveAgent`."""
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+
+    @property
+    def pending(self) -> int:
+        """How many decisions still wait for their reward."""
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions this agent has made."""
+
+    @property
+    def theta(self) -> Floats:
+        """(d,): the estimate of the parameter."""
+
+    def decide(
+        self,
+        features: Any,
+        baseline: int,
+        baseline_reward: float | None = None,
+        *,
+        support: Any = None,
+        weights: Any = None,
+        covariance: Any = None,
+    ) -> Decision:
+        """Choose one of this round's actions."""
+
+    def decide_many(
+        self,
+        features: Sequence[Any],
+        baselines: Sequence[int],
+        baseline_rewards: Any = None,
+        *,
+        supports: Any = None,
+        weights: Any = None,
+        covariances: Any = None,
+    ) -> list[Decision]:
+        """Decide for a batch of requests; an error changes nothing."""
+
+    def observe(self, decision: str | Decision, reward: float) -> None:
+        """Learn the reward of a decision."""
+
+    def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
+        """Learn the rewards of a batch of decisions; an error changes nothing."""
+
+    def discard(self, decision: str | Decision) -> None:
+        """Give up waiting for a reward, for a cause that does not depend on it."""

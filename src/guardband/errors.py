@@ -1,0 +1,36 @@
+"""The errors that guardband raises on purpose; all share one base class."""
+
+from __future__ import annotations
+
+__all__ = [
+    "GuardbandError",
+    "InputError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "UnknownDecisionError",
+    "UnknownTaskError",
+]
+
+
+class GuardbandError(Exception):
+    """The base class of all errors that guardband raises on purpose."""
+
+
+class InputError(GuardbandError):
+    """Something that was given cannot be used; the message says what was expected."""
+
+
+class InvalidValueError(InputError, ValueError):
+    """A value that was given is out of range, or does not fit the others."""
+
+
+class InvalidTypeError(InputError, TypeError):
+    """Something of another type was expected."""
+
+
+class UnknownDecisionError(InputError, LookupError):
+    """No reward is awaited for this decision id."""
+
+
+class UnknownTaskError(InputError, KeyError):
+    """A fleet has no task of this name."""
