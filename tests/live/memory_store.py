@@ -19,6 +19,7 @@ from guardband.live.store import (
     SampleRow,
     SpaceRow,
     Store,
+    StreamRecord,
     StreamRow,
     TaskRow,
     TokenRow,
@@ -127,6 +128,21 @@ class MemoryTransaction:
     def stream(self, stream: str) -> StreamRow | None:
         """Return one stream."""
         return self._get(StreamRow, stream)
+
+    def record(self, stream: str, after: int | None = None) -> StreamRecord | None:
+        """Return a stream with its space, task and heartbeat, and an epoch closed after that."""
+        row = self.stream(stream)
+        if row is None:
+            return None
+        space = self.space(row.space)
+        later = after is not None and space.epoch > after
+        return StreamRecord(
+            row,
+            space,
+            self.task(row.space, row.task),
+            self.heartbeat(stream),
+            self.epoch(space.name, space.epoch) if later else None,
+        )
 
     def streams(self, space: str) -> list[StreamRow]:
         """Return a space's streams, in the order of their names."""

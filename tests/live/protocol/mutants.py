@@ -258,12 +258,10 @@ def last_answer_wins(patch: Patch) -> None:
     """A second answer to the same epoch replaces the first."""
     right = Coordinator._apply_upload
 
-    def take(
-        self: Any, t: Any, row: Any, space: Any, held: Any, request: Any, *, now: float
-    ) -> Any:
-        if request.for_epoch == row.open:
-            held = held._replace(answer_epoch=0)
-        return right(self, t, row, space, held, request, now=now)
+    def take(self: Any, t: Any, record: Any, space: Any, request: Any, *, now: float) -> Any:
+        if request.for_epoch == record.space.open:
+            record = record._replace(stream=record.stream._replace(answer_epoch=0))
+        return right(self, t, record, space, request, now=now)
 
     patch.setattr(Coordinator, "_apply_upload", take)
 
@@ -307,12 +305,10 @@ def sealed_streams_hear_news(patch: Patch) -> None:
     """An agent whose stream was sealed adopts sums that may hold its rest."""
     right = Coordinator._news_for
 
-    def news_for(self: Any, t: Any, *rest: Any, now: float) -> Any:
-        def stream(name: str) -> Any:
-            row = t.stream(name)
-            return None if row is None else row._replace(state="open")
-
-        return right(self, Proxy(t, stream=stream), *rest, now=now)  # type: ignore[arg-type]
+    def news_for(self: Any, row: Any, record: Any, *rest: Any, now: float) -> Any:
+        if record is not None:
+            record = record._replace(stream=record.stream._replace(state="open"))
+        return right(self, row, record, *rest, now=now)
 
     patch.setattr(Coordinator, "_news_for", news_for)
 

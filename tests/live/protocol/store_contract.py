@@ -48,6 +48,7 @@ class StoreContract:
         with store.reading() as t:
             assert t.space("home") is None
             assert t.stream("s1") is None
+            assert t.record("s1") is None
             assert t.heartbeat("s1") is None
             assert t.task("home", "movies") is None
             assert t.epoch("home", 1) is None
@@ -71,6 +72,9 @@ class StoreContract:
             assert t.task("home", "movies") == TASK
             assert t.stream("s1") == STREAM
             assert t.streams("home") == [STREAM]
+            assert t.record("s1") == (STREAM, SPACE, TASK, HEARTBEAT, None)
+            assert t.record("s1", after=7) == (STREAM, SPACE, TASK, HEARTBEAT, None)
+            assert t.record("s1", after=6) == (STREAM, SPACE, TASK, HEARTBEAT, CLOSED)
             assert t.heartbeat("s1") == HEARTBEAT
             assert t.heartbeats("home") == [HEARTBEAT]
             assert t.epoch("home", 7) == CLOSED

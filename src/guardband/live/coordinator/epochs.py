@@ -211,17 +211,15 @@ def close_epoch(t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: flo
 
 
 def news_for(
-    t: Transaction,
     row: SpaceRow,
     space: SpaceSettings,
     stream: StreamRow | None,
+    closed: EpochRow | None,
     *,
-    after: int,
     config_version: int,
     opened: OpenEpoch | None,
 ) -> News:
-    """Return what is new for somebody who knows epoch `after` and this config_version."""
-    closed = t.epoch(row.name, row.epoch) if row.epoch > after else None
+    """Return what is new for an agent that knows this config_version and no epoch `closed`."""
     served = closed is not None and closed.tasks >= space.sync.min_streams
     own = None
     if stream is not None and stream.entry_n > 0 and stream.entry_epoch == row.epoch:

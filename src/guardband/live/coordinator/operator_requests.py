@@ -20,7 +20,7 @@ from guardband.live.store import (
     SampleRow,
     SpaceRow,
     Store,
-    StreamRow,
+    StreamRecord,
     Transaction,
 )
 
@@ -35,10 +35,12 @@ class OperatorRequests:
     store
         Where everything is kept. The coordinator itself remembers only since when it has known
         of an open epoch: after a restart, its deadline starts again.
+    keeps_time
+        Look at a space's epochs before each answer, where nobody calls `tick` regularly.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, *, keeps_time: bool = False) -> None:
+        self.store, self._keeps_time = store, keeps_time
         self._spaces: dict[str, tuple[str, SpaceSettings]] = {}  # as read from the text
         self._space_names: dict[str, str] = {}  # the space of a stream, which never changes
         self._open_since: dict[str, tuple[int, float]] = {}
@@ -85,9 +87,8 @@ class OperatorRequests:
     def report(self, stream: str, report: Report, *, now: float) -> None:
         """Keep how an agent fares, for people."""
         with self.store.transaction(self._space_of(stream)) as t:
-            held = self._stream(t, stream)
-            _, space = self._space(t, held.space)
-            keep_report(t, space, held, report, now=now)
+            record = self._record(t, stream)
+            keep_report(t, self._settings(record.space), record, report, now=now)
 
     def epoch(self, name: str, epoch: int) -> EpochRecord:
         """Return a closed epoch."""
@@ -196,25 +197,32 @@ class OperatorRequests:
         row = t.space(name)
         if row is None:
             raise Refused("unknown_space", 404, f"there is no space {name!r}: create it first.")
-        known = self._spaces.get(name)
-        if known is None or known[0] != row.config:
-            known = self._spaces[name] = (
-                row.config,
-                SpaceSettings.from_json(json.loads(row.config)),
-            )
-        return row, known[1]
+        return row, self._settings(row)
 
-    def _stream(self, t: Transaction, stream: str) -> StreamRow:
-        row = t.stream(stream)
-        if row is None:
-            raise Refused(
-                "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
-            )
-        return row
+    def _settings(self, row: SpaceRow) -> SpaceSettings:
+        """Return the settings of a space; their text is parsed once."""
+        text, settings = self._spaces.get(row.name, ("", None))
+        if settings is None or text != row.config:
+            settings = SpaceSettings.from_json(json.loads(row.config))
+            self._spaces[row.name] = (row.config, settings)
+        return settings
+
+    def _record(self, t: Transaction, stream: str) -> StreamRecord:
+        record = t.record(stream)
+        if record is None:
+            raise unknown_stream(stream)
+        return record
 
     def _space_of(self, stream: str) -> str:
         """Return the space of a stream."""
         if stream not in self._space_names:
-            with self.store.reading() as t:
-                self._space_names[stream] = self._stream(t, stream).space
+            with self.store.reading_once() as t:
+                self._space_names[stream] = self._record(t, stream).space.name
         return self._space_names[stream]
+
+
+def unknown_stream(stream: str) -> Refused:
+    """Return the answer to an agent whose stream is not registered."""
+    return Refused(
+        "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
+    )

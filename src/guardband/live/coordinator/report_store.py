@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from guardband.live.protocol.messages import Refused, Report
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.store import SampleRow, StreamRow, Transaction
+from guardband.live.store import SampleRow, StreamRecord, Transaction
 
 __all__ = ["LEVELS", "keep_report", "samples_since"]
 
 MOST_CHARACTERS = 32_768
+EMPTY = Report()
 
 
 class Level(NamedTuple):
@@ -33,7 +34,7 @@ LEVELS = (
 def keep_report(
     t: Transaction,
     space: SpaceSettings,
-    held: StreamRow,
+    record: StreamRecord,
     report: Report,
     *,
     now: float,
@@ -44,12 +45,11 @@ def keep_report(
     Where uploads have a smallest size, figures of any other moment than a cut's are not kept: they
     would tell of single observations. `sent` is the cut that comes with the report.
     """
-    stream = held.stream
-    heartbeat = t.heartbeat(stream)
-    if heartbeat is None or report == Report():
+    if report == EMPTY:
         return
-    if space.sync.min_batch > 1 and report.counted not in (held.n, sent):
-        report = report.with_figures_of(Report())
+    heartbeat, stream = record.heartbeat, record.stream.stream
+    if space.sync.min_batch > 1 and report.counted not in (record.stream.n, sent):
+        report = report.with_figures_of(EMPTY)
     try:
         text = json.dumps(asdict(report), allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -73,23 +73,12 @@ def check_increment(
     single increments may miss must not add up: the whole G is checked as well, and W may not take
     away a part of the ridge that matters.
     """
-    read_sums(space.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
+    limits = _limits_of(space)
+    read_sums(limits.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
     matrix = matrix_of(later)
-    outside = np.setdiff1d(np.arange(space.dim), np.asarray(uses, np.int64))
-    if matrix[outside].any():
-        feature = space.features[int(outside[matrix[outside].any(axis=1)][0])]
-        _refuse("uses", f"gram is not zero at feature {feature!r}, which the task does not use.")
-    top = space.max_weight
-    reach, bound = max(space.feature_bound, space.reward_bound) ** 2, space.reward_bound**2
+    _check_uses(space, uses, matrix)
     largest = float(np.abs(later.gram).max())
-    slack = 1.0 + EPS * (LOOSE + min(later.n, GRANTED_IN_ALL))
-    if largest > min(HUGE, later.n * top * reach * slack):
-        _refuse("magnitude", f"gram holds {largest:g}: too large for n = {later.n} observations.")
-    if not 0.0 <= later.weight <= min(HUGE, later.n * top * slack):
-        _refuse("magnitude", f"weight {later.weight:g} does not fit to n = {later.n} observations.")
-    if abs(later.surprise) > min(HUGE, later.n * _largest_surprise(space)):
-        _refuse("surprise", f"surprise {later.surprise:g} is beyond every possible prediction.")
-
+    _check_size(limits, later, largest)
     more = difference(later, earlier)
     if more.n < max(1, min_batch):
         _refuse(
@@ -98,52 +87,97 @@ def check_increment(
             "must hold: wait for more.",
         )
     # How far dn additions can be off, for sums as large as these.
-    rounding = EPS * (space.dim + 1) * (LOOSE + min(more.n, GRANTED))
-    doubt = rounding * max(largest, later.weight * bound, later.weight * reach)
+    rounding = EPS * (limits.dim + 1) * (LOOSE + min(more.n, GRANTED))
+    doubt = rounding * max(largest, later.weight * limits.reward**2, later.weight * limits.reach)
     heavy = rounding * later.weight
-    if not -heavy <= more.weight <= more.n * top + heavy:
+    if not -heavy <= more.weight <= more.n * limits.weight + heavy:
         _refuse("weight", f"the weights grew by {more.weight:g} over {more.n} observations.")
-    step = matrix - matrix_of(earlier)
-    growth, square = float(np.trace(step[:-1, :-1])), float(step[-1, -1])
-    if growth > space.feature_bound**2 * more.weight + doubt:
+    step = matrix_of(more)
+    growth, square = float(step[:-1, :-1].trace()), float(step[-1, -1])
+    if growth > limits.feature**2 * more.weight + doubt:
         _refuse("trace", f"W grew by {growth:g}, more than its features and weights can explain.")
-    if not -doubt <= square <= bound * more.weight + doubt:
+    if not -doubt <= square <= limits.reward**2 * more.weight + doubt:
         _refuse("rewards", f"the rewards' squares grew by {square:g}, which no rewards explain.")
-    _check_eigenvalues(step, more.n, largest, rounding)
-    in_all = EPS * (space.dim + 1) * (LOOSE + min(later.n, GRANTED_IN_ALL))
-    _check_eigenvalues(matrix, later.n, largest, in_all)
-    least = float(np.linalg.eigvalsh(matrix[:-1, :-1])[0])
-    if least < -space.penalty / (4 * space.agents):
-        _refuse("psd", f"W has the eigenvalue {least:g}, too far below 0 for this space's ridge.")
+    _check_eigenvalues(limits, (step, more.n), (matrix, later.n), largest)
     spare = rounding * (largest + abs(later.surprise))
-    possible = 2.0 * _longest_estimate(space) * math.sqrt(max(0.0, square) * max(0.0, growth))
+    possible = 2.0 * limits.estimate * math.sqrt(max(0.0, square) * max(0.0, growth))
     if more.surprise < -min(square, possible) - spare or later.surprise < -matrix[-1, -1] - spare:
         _refuse("surprise", f"surprise fell by {-more.surprise:g}, more than the rewards allow.")
 
 
-def _check_eigenvalues(step: Floats, dn: int, largest: float, rounding: float) -> None:
-    """Refuse an increment that is not a sum of dn squares."""
+class Limits(NamedTuple):
+    """What the bounds of a space allow."""
+
+    dim: int
+    weight: float  # w_max, the largest weight of an observation
+    feature: float  # L
+    reward: float  # y_max
+    reach: float  # max(L, y_max)^2
+    estimate: float  # T, the largest length that a ridge estimate can have
+    surprise: float  # the largest |w (yhat^2 - 2 y yhat)| of one observation
+    ridge: float  # how far below 0 the eigenvalues of W may be
+
+
+def _limits_of(space: SpaceSettings) -> Limits:
+    """Return the limits of a space, see `check_increment`."""
+    weight, feature, reward = space.max_weight, space.feature_bound, space.reward_bound
+    penalty = space.penalty
+    estimate = reward * math.sqrt(MOST * weight / penalty) / 2.0
+    guess = feature * estimate
+    return Limits(
+        dim=space.dim,
+        weight=weight,
+        feature=feature,
+        reward=reward,
+        reach=max(feature, reward) ** 2,
+        estimate=estimate,
+        surprise=weight * guess * (guess + 2.0 * reward),
+        ridge=penalty / (4 * space.agents),
+    )
+
+
+def _check_uses(space: SpaceSettings, uses: Sequence[int], matrix: Floats) -> None:
+    """Refuse sums of features that the task does not use."""
+    foreign = np.zeros(len(matrix), np.bool_)
+    foreign[:-1] = True
+    foreign[list(uses)] = False
+    if matrix[foreign].any():
+        feature = space.features[int(np.flatnonzero(foreign & matrix.any(axis=1))[0])]
+        _refuse("uses", f"gram is not zero at feature {feature!r}, which the task does not use.")
+
+
+def _check_size(limits: Limits, sums: Sums, largest: float) -> None:
+    """Refuse sums that are too large for their number of observations."""
+    slack = 1.0 + EPS * (LOOSE + min(sums.n, GRANTED_IN_ALL))
+    if largest > min(HUGE, sums.n * limits.weight * limits.reach * slack):
+        _refuse("magnitude", f"gram holds {largest:g}: too large for n = {sums.n} observations.")
+    if not 0.0 <= sums.weight <= min(HUGE, sums.n * limits.weight * slack):
+        _refuse("magnitude", f"weight {sums.weight:g} does not fit to n = {sums.n} observations.")
+    if abs(sums.surprise) > min(HUGE, sums.n * limits.surprise):
+        _refuse("surprise", f"surprise {sums.surprise:g} is beyond every possible prediction.")
+
+
+def _check_eigenvalues(
+    limits: Limits, step: tuple[Floats, int], whole: tuple[Floats, int], largest: float
+) -> None:
+    """Refuse an increment, or sums as a whole, that are not sums of so many squares."""
     if largest == 0.0:
         return
+    features = whole[0].copy()  # W, and zeros: one more eigenvalue 0
+    features[-1], features[:, -1] = 0.0, 0.0
     try:
-        values = np.linalg.eigvalsh(step / largest)
+        values = np.linalg.eigvalsh(np.array([step[0], whole[0], features]) / largest)
     except np.linalg.LinAlgError:
         _refuse("psd", "the increment of gram has no eigenvalues.")
-    if not values[0] >= -rounding:
-        _refuse("psd", f"the increment of gram has the eigenvalue {values[0] * largest:g} < 0.")
-    if dn < values.size and values[values.size - dn - 1] > rounding:
-        _refuse("rank", f"the increment of gram has a rank above its {dn} observations.")
-
-
-def _longest_estimate(space: SpaceSettings) -> float:
-    """Return the largest length that a ridge estimate can have, see `check_increment`."""
-    return space.reward_bound * math.sqrt(MOST * space.max_weight / space.penalty) / 2.0
-
-
-def _largest_surprise(space: SpaceSettings) -> float:
-    """Return the largest |w (yhat^2 - 2 y yhat)| of one observation, see `check_increment`."""
-    guess = space.feature_bound * _longest_estimate(space)
-    return space.max_weight * guess * (guess + 2.0 * space.reward_bound)
+    for (_, n), granted, found in ((step, GRANTED, values[0]), (whole, GRANTED_IN_ALL, values[1])):
+        rounding = EPS * (limits.dim + 1) * (LOOSE + min(n, granted))
+        if not found[0] >= -rounding:
+            _refuse("psd", f"the increment of gram has the eigenvalue {found[0] * largest:g} < 0.")
+        if n < found.size and found[found.size - n - 1] > rounding:
+            _refuse("rank", f"the increment of gram has a rank above its {n} observations.")
+    least = float(values[2][0]) * largest
+    if least < -limits.ridge:
+        _refuse("psd", f"W has the eigenvalue {least:g}, too far below 0 for this space's ridge.")
 
 
 def _is_number(value: Any) -> bool:

@@ -68,10 +68,9 @@ class LocalLink:
                 raise Unreachable("the link was closed.")
             try:
                 if self._coordinator is None:
-                    self._coordinator = Coordinator(SqliteStore(self.folder / LOCAL_FILE))
-                now = self._clock()
-                self._coordinator.tick(now=now)
-                return work(self._coordinator, now)
+                    store = SqliteStore(self.folder / LOCAL_FILE)
+                    self._coordinator = Coordinator(store, keeps_time=True)
+                return work(self._coordinator, self._clock())
             except (OSError, StoreError, apsw.Error) as error:
                 raise Unreachable(f"{self.folder / LOCAL_FILE}: {error}") from error
 

@@ -18,6 +18,7 @@ __all__ = [
     "Row",
     "SampleRow",
     "SpaceRow",
+    "StreamRecord",
     "StreamRow",
     "TaskRow",
     "TokenRow",
@@ -176,6 +177,16 @@ class TokenRow(NamedTuple):
     note: str
     created_at: float
     revoked_at: float | None
+
+
+class StreamRecord(NamedTuple):
+    """A stream with all that a request of its agent needs, read by one query."""
+
+    stream: StreamRow
+    space: SpaceRow
+    task: TaskRow
+    heartbeat: HeartbeatRow
+    closed: EpochRow | None  # the newest closed epoch, where it is later than the one given
 
 
 Row = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,6 +21,7 @@ from guardband.live.store.rows import (
     Row,
     SampleRow,
     SpaceRow,
+    StreamRecord,
     StreamRow,
     TaskRow,
     TokenRow,
@@ -54,6 +56,15 @@ FIND: dict[type[Any], str] = {
     kind: select(kind, " and ".join(f"{k} = ?" for k in key)) for kind, key in KEYS.items()
 }
 UPSERT: dict[type[Any], str] = {kind: upsert(kind) for kind in KEYS}
+JOINED: tuple[type[Any], ...] = (StreamRow, SpaceRow, TaskRow, HeartbeatRow, EpochRow)
+RECORD = (
+    f"select {', '.join(f'{TABLES[kind]}.{field}' for kind in JOINED for field in kind._fields)} "
+    "from stream join space on space.name = stream.space "
+    "join task on task.space = stream.space and task.task = stream.task "
+    "join pulse on pulse.stream = stream.stream "
+    "left join epoch on epoch.space = space.name and epoch.epoch = space.epoch "
+    "and epoch.epoch > ? where stream.stream = ?"
+)
 
 
 class Transaction:
@@ -103,6 +114,17 @@ class Transaction:
     def stream(self, stream: str) -> StreamRow | None:
         """Return one stream."""
         return self._find(StreamRow, stream)
+
+    def record(self, stream: str, after: int | None = None) -> StreamRecord | None:
+        """Return a stream with its space, task and heartbeat, and an epoch closed after that."""
+        found = self.ask(RECORD, after, stream)
+        if not found:
+            return None
+        values = iter(found[0])
+        rows = [kind(*islice(values, len(kind._fields))) for kind in JOINED]
+        stream_, space, task, heartbeat, epoch = rows
+        closed = None if epoch.epoch is None else epoch  # where the join found none
+        return StreamRecord(stream_, space, task, heartbeat, closed)
 
     def streams(self, space: str) -> list[StreamRow]:
         """Return a space's streams, in the order of their names."""
@@ -237,6 +259,10 @@ class Store:
     def reading(self) -> Transaction:
         """Begin reading; everything read belongs to one moment."""
         raise NotImplementedError
+
+    def reading_once(self) -> Transaction:
+        """Begin reading by one query only, which a database may do without a transaction."""
+        return self.reading()
 
     def listen(self, heard: Callable[[str], object]) -> Callable[[], None]:
         """Call `heard` with the name of every space that others change; return what ends it.

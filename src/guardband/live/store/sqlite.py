@@ -85,6 +85,10 @@ class SqliteStore(Store):
         """Begin reading; everything read belongs to one moment."""
         return SqliteTransaction(self, "begin")
 
+    def reading_once(self) -> SqliteTransaction:
+        """Begin reading by one query only."""
+        return SqliteTransaction(self, None)
+
     def check(self) -> list[str]:
         """Return what is wrong with the file and the stored data; usually nothing."""
         try:
@@ -116,10 +120,10 @@ class SqliteTransaction(Transaction):
     store
         The store, with its lock and its connection.
     begin
-        The statement that begins it.
+        The statement that begins it; None for one query, which is a transaction by itself.
     """
 
-    def __init__(self, store: SqliteStore, begin: str) -> None:
+    def __init__(self, store: SqliteStore, begin: str | None) -> None:
         self._connection, self._lock = store.connection, store.lock
         self._begin = begin
 
@@ -128,7 +132,8 @@ class SqliteTransaction(Transaction):
         try:
             if self._connection.in_transaction:
                 raise RuntimeError("a transaction is already open: end it before the next.")
-            self._connection.execute(self._begin)
+            if self._begin is not None:
+                self._connection.execute(self._begin)
         except BaseException:
             self._lock.release()
             raise
@@ -138,7 +143,7 @@ class SqliteTransaction(Transaction):
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
+            if kind is None and self._begin is not None:
                 self._connection.execute("commit")
         finally:
             try:
