@@ -44,7 +44,7 @@ def simulated(tape: TrialDraws, mode: str, shared: bool) -> gb.Results:
         tape.theta,
         tasks=TASKS,
         baseline=np.full((AGENTS, CONTEXTS), 2),
-        reward_noise=gb.problems.GaussianNoise(NOISE),
+        reward_std=gb.problems.GaussianNoise(NOISE),
     )
     replay = gb.Replay(
         tape.contexts,
