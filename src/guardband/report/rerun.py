@@ -55,7 +55,7 @@ def _algorithm(series: Series) -> str:
     if entry is None:
         return f"...,  # {series.label!r}"
     kind = type(entry.make())
-    return f"gb.{kind.__name__}({_arguments(_changed(series.settings, kind))}),"
+    return f"gb.algorithms.{kind.__name__}({_arguments(_changed(series.settings, kind))}),"
 
 
 def _changed(settings: dict[str, Any], kind: Any) -> dict[str, Any]:
