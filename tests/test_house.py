@@ -1,16 +1,24 @@
-"""Rules that hold for all of the source: one class of each name, files that are not too long."""
+"""Rules that hold for all of the source: names, lengths, and what an import costs."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import guardband
 
 SOURCE = Path(guardband.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 400
+ROOMS = ("algorithms", "envs", "problems", "theory")  # public as gb.theory and so on
 
 # What other parts of the code still have to rename or split; both sets shrink to nothing.
 STILL_TWICE = {
@@ -37,3 +45,53 @@ def test_files_are_short() -> None:
 
 def lines(path: Path) -> int:
     return len(path.read_text().splitlines())
+
+
+def packages() -> Iterator[tuple[str, ModuleType]]:
+    """Every package of the source that can be imported without an extra."""
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        name = ".".join(("guardband", *path.parent.relative_to(SOURCE).parts))
+        if "vendor" not in name and name != "guardband.envs":
+            yield name, import_module(name)
+
+
+def test_packages_have_what_their_all_names() -> None:
+    for name, package in packages():
+        for export in getattr(package, "__all__", []):
+            value = getattr(package, export)
+            # A file of the same name would hide what is imported lazily.
+            assert not isinstance(value, ModuleType) or export in ROOMS, f"{name}.{export}"
+
+
+SLOW = ("numba", "pandas", "matplotlib")
+LIGHT = """
+import sys
+from contextlib import suppress
+sys.argv = ["guardband", *{words!r}]
+from guardband.cli import main
+with suppress(SystemExit):
+    main()
+print("", *sorted(set({slow!r}) & set(sys.modules)))
+"""
+
+
+COMMANDS = ("", "run", "reproduce", "bounds", "data", "space create", "serve", "agent")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_needs_nothing_that_is_slow_to_import(command: str) -> None:
+    said = python(LIGHT.format(words=[*command.split(), "--help"], slow=SLOW))
+    assert "Usage" in said
+    assert said.splitlines()[-1].split() == []
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    code = "import sys, guardband; print(*{'numpy', 'numba', 'pandas'} & {*sys.modules})"
+    assert python(code).split() == []
+
+
+def python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return done.stdout

@@ -185,7 +185,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("file").write_text("")
-    monkeypatch.setattr("guardband.cli.run.simulate", None)  # it must not come to that
+    monkeypatch.setattr("guardband.simulate", None)  # it must not come to that
     for words in (("--out", "file/place"), ("--out", "file", "--json")):
         err = refuse(monkeypatch, capsys, "run", *SMALL, *words)
         assert "the report cannot be written to file" in err

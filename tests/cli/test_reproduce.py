@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import guardband as gb
+from guardband import lab
 from guardband.algorithms import ALGORITHMS
 from guardband.cli import reproduce as module
 from guardband.cli.app import app, main
@@ -110,9 +111,9 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, panels: dict[str, Sm
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("GUARDBAND_TRIALS", str(tmp_path / "trials"))
-    monkeypatch.setattr(module, "_panels", lambda: dict(panels))
-    monkeypatch.setattr(module, "_write_panel", shown.write_panel)
-    monkeypatch.setattr(module, "_write_report", shown.write_report)
+    monkeypatch.setattr(lab, "PANELS", dict(panels))
+    monkeypatch.setattr(lab, "write_panel", shown.write_panel)
+    monkeypatch.setattr(lab, "write_report", shown.write_report)
     return shown
 
 
@@ -227,7 +228,7 @@ def test_algorithms_without_a_place_are_told_of(monkeypatch: pytest.MonkeyPatch)
         def runs(self, options: RunOptions) -> Sequence[Run]:
             return super().runs(RunOptions(scale=options.scale))
 
-    monkeypatch.setattr(module, "_panels", lambda: {"1a": Small("1a"), "toy": Closed("toy")})
+    monkeypatch.setattr(lab, "PANELS", {"1a": Small("1a"), "toy": Closed("toy")})
     words = ["reproduce", "all", "--scale", "smoke", "--with", "lin-ucb,oracle"]
     result = CliRunner().invoke(app, words)
     notes = [line for line in result.stderr.splitlines() if line.startswith("note:")]

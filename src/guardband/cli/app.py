@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import guardband as gb
 from guardband.cli import data, lists
 from guardband.cli.agent import EXAMPLE, agent
 from guardband.cli.audit import audit
@@ -24,7 +25,6 @@ from guardband.cli.run import run
 from guardband.cli.serve import serve
 from guardband.cli.spaces import space_app
 from guardband.cli.tokens import token_app
-from guardband.sim import BoundWarning
 
 __all__ = ["app", "main"]
 
@@ -76,7 +76,7 @@ def main() -> None:
     notes = Console(stderr=True, soft_wrap=True)
 
     def note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        if issubclass(category, BoundWarning):
+        if issubclass(category, gb.BoundWarning):
             notes.print(f"[yellow]note:[/yellow] {escape(str(message))}")
         else:
             notes.print(escape(f"{category.__name__}: {message}"))

@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import guardband as gb
+from guardband import lab
 from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, make_problem
-from guardband.theory import L2, Bound, Setting, all_bounds
 
 __all__ = ["bounds"]
 
@@ -44,19 +45,17 @@ def bounds(
     """
     if named is not None:
         raise ValueError(f"a problem is named by an option: guardband bounds --problem {named}")
-    from guardband.lab.bound_inputs import bound_setting  # noqa: PLC0415 - the lab is slow to import
-
     config = RunConfig(problem=problem, algorithms=DEFAULT_ALGORITHMS, agents=agents)
     task = make_problem(config)
     told = task.assumptions()
-    given = bound_setting(
+    given = lab.bound_setting(
         task.build(seed),
         told,
         horizon=told["rounds"] if rounds is None else rounds,
         alpha=told["alpha"] if alpha is None else alpha,
         delta=_as_delta(delta),
     )
-    found = all_bounds(given)
+    found = gb.theory.all_bounds(given)
     if as_json:
         typer.echo(json.dumps(_as_object(problem, given, found)))
         return
@@ -81,7 +80,7 @@ def _as_delta(text: str) -> float | None:
         raise ValueError(f"delta must be a number or 'paper', not {text!r}.") from None
 
 
-def _facts(problem: str, given: Setting) -> str:
+def _facts(problem: str, given: gb.theory.Setting) -> str:
     return (
         f"[bold]{problem}[/bold]: M = {given.agents}, T = {given.horizon:,}, d = {given.dim}, "
         f"alpha = {given.alpha:g}, delta = {given.level:.3g}, lambda = {given.ridge:g}, "
@@ -92,7 +91,7 @@ def _facts(problem: str, given: Setting) -> str:
     )
 
 
-def _table(found: list[Bound], *, wide: bool = True) -> Table:
+def _table(found: list[gb.theory.Bound], *, wide: bool = True) -> Table:
     table = Table(box=None, pad_edge=False)
     numbers = ("bound", "true anyway") if wide else ("bound",)
     heads = ("label", "what is bounded", *numbers, *(("condition",) if wide else ()), "verdict")
@@ -108,9 +107,9 @@ def _table(found: list[Bound], *, wide: bool = True) -> Table:
     return table
 
 
-def _words(given: Setting, found: list[Bound]) -> list[str]:
+def _words(given: gb.theory.Setting, found: list[gb.theory.Bound]) -> list[str]:
     useful = [bound.label for bound in found if bound.holds and not bound.vacuous]
-    gate = L2(given)
+    gate = gb.theory.L2(given)
     first = gate.terms["earliest round"]
     regret = next(bound for bound in found if bound.label == "T1")
     lines = [
@@ -135,7 +134,9 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _as_object(problem: str, given: Setting, found: list[Bound]) -> dict[str, Any]:
+def _as_object(
+    problem: str, given: gb.theory.Setting, found: list[gb.theory.Bound]
+) -> dict[str, Any]:
     known = {name: getattr(given, name) for name in ("agents", "horizon", "dim", "alpha")}
     known["delta"] = given.level
     known |= {

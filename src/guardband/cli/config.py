@@ -8,10 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from guardband.algorithms import ALGORITHMS, Algorithm
+import guardband as gb
 from guardband.checks import check_choice, nearest
-from guardband.problems import NOISES, PROBLEMS, from_file
-from guardband.problems import problem as named_problem
 
 __all__ = [
     "DEFAULT_ALGORITHMS",
@@ -96,11 +94,11 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if self.problem is not None and not _names_file(self.problem):
-            check_choice("problem", self.problem, tuple(PROBLEMS))
+            check_choice("problem", self.problem, tuple(gb.problems.PROBLEMS))
         if not self.algorithms:
             raise ValueError("algorithms is empty; see `guardband algorithms`.")
         for name in self.algorithms:
-            check_choice("algorithm", name, tuple(ALGORITHMS))
+            check_choice("algorithm", name, tuple(gb.algorithms.ALGORITHMS))
         if "alpha" in (self.settings or {}):
             raise ValueError("alpha is a setting of the whole run: write it above [settings].")
 
@@ -140,14 +138,14 @@ def make_problem(config: RunConfig) -> Any:
     if config.agents is not None:
         settings["agents"] = config.agents
     if not _names_file(name):
-        return named_problem(name, **settings)
+        return gb.problem(name, **settings)
     for key in settings:
         if key not in FILE_SETTINGS:
             raise ValueError(
                 f"a problem from a file has no setting {key!r}; it has "
                 f"{', '.join(FILE_SETTINGS)}.{nearest(key, FILE_SETTINGS)}"
             )
-    return from_file(name, **settings)
+    return gb.problems.from_file(name, **settings)
 
 
 def _names_file(problem: str) -> bool:
@@ -156,8 +154,10 @@ def _names_file(problem: str) -> bool:
 
 def _noise_model(table: Mapping[str, Any]) -> Any:
     """Return a noise model from a table such as {model = "student", std = 0.1, df = 3}."""
-    name = check_choice("reward_std.model", table.get("model", "gaussian"), tuple(NOISES))
-    kind, known = NOISES[name], [f.name for f in fields(NOISES[name])]
+    name = check_choice(
+        "reward_std.model", table.get("model", "gaussian"), tuple(gb.problems.NOISES)
+    )
+    kind, known = gb.problems.NOISES[name], [f.name for f in fields(gb.problems.NOISES[name])]
     for key in table:
         if key not in ("model", *known):
             raise ValueError(
@@ -167,12 +167,16 @@ def _noise_model(table: Mapping[str, Any]) -> Any:
     return kind(**{key: value for key, value in table.items() if key != "model"})
 
 
-def make_algorithms(config: RunConfig, assumptions: Mapping[str, Any]) -> list[Algorithm]:
+def make_algorithms(
+    config: RunConfig, assumptions: Mapping[str, Any]
+) -> list[gb.algorithms.Algorithm]:
     """Return the algorithms of a run, told what the problem may be assumed to be."""
     given = dict(config.settings or {})
     if config.alpha is not None:
         given["alpha"] = config.alpha
-    made = [ALGORITHMS[name].informed(assumptions, **given) for name in config.algorithms]
+    made = [
+        gb.algorithms.ALGORITHMS[name].informed(assumptions, **given) for name in config.algorithms
+    ]
     used = {f.name for algorithm in made for f in fields(algorithm)}
     for key in config.settings or {}:
         if key not in used:

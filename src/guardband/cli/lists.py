@@ -5,8 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from guardband.algorithms import ALGORITHMS
-from guardband.problems import PROBLEMS
+import guardband as gb
 
 __all__ = ["algorithms", "problems"]
 
@@ -19,7 +18,7 @@ def problems() -> None:
     for heading in ("problem", *SIZES, "what it is"):
         named = heading == "problem"
         table.add_column(heading, justify="right" if heading in SIZES else "left", no_wrap=named)
-    for name, kind in PROBLEMS.items():
+    for name, kind in gb.problems.PROBLEMS.items():
         sizes = dict(kind().sizes)
         table.add_row(name, *(str(sizes[size]) for size in SIZES), kind.about)
     console = _wide()
@@ -32,7 +31,7 @@ def algorithms() -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("algorithm", "constraint", "communication", "what it is", "source"):
         table.add_column(heading, no_wrap=heading == "algorithm")
-    for name, entry in ALGORITHMS.items():
+    for name, entry in gb.algorithms.ALGORITHMS.items():
         table.add_row(name, entry.constraint, entry.communication, entry.about, entry.source)
     _wide().print(table)
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from guardband.algorithms import ALGORITHMS
+import guardband as gb
+from guardband import lab
 from guardband.checks import check_choice, nearest
 from guardband.cli.place import check_place
 from guardband.cli.verdicts import (
@@ -26,12 +27,6 @@ from guardband.cli.verdicts import (
     verdict_table,
 )
 from guardband.engines import LocalEngine, RayEngine, ResultCache
-from guardband.lab.costs import seconds_of
-from guardband.lab.jobs import run_job
-from guardband.lab.panel import Panel, RunOptions
-from guardband.lab.panel_result import PanelResult
-from guardband.lab.progress import Bar
-from guardband.lab.scheduler import GroupResult, TrialScheduler, cache_folder
 
 if TYPE_CHECKING:
     from guardband.engines import ComputeEngine
@@ -110,11 +105,11 @@ def reproduce(
 
         guardband reproduce 2h --settings notebook --engine ray --address auto
     """
-    options = RunOptions(scale=scale, settings=settings, extra=_extra(extra), seed=seed)
+    options = lab.RunOptions(scale=scale, settings=settings, extra=_extra(extra), seed=seed)
     check_choice("engine", engine, ENGINES)
     if address is not None and engine != "ray":
         raise ValueError(f"an address ({address}) is a Ray cluster's: add --engine ray.")
-    known = _panels()
+    known = dict(lab.PANELS)
     if listed:
         chosen = {name: known[name] for name in _names(panels or [ALL], list(known))}
         _list(chosen, options, LocalEngine(workers).workers, as_json=as_json)
@@ -125,7 +120,7 @@ def reproduce(
     if place is not None:
         check_place(place)
         place.mkdir(parents=True, exist_ok=True)
-    trials = ResultCache(cache_folder()) if cache else None
+    trials = ResultCache(lab.cache_folder()) if cache else None
     if trials is not None:
         trials.prune(days=UNUSED_DAYS)
     names = [ALL] if ALL in (panels or []) else list(chosen)
@@ -143,16 +138,16 @@ class _Session:
 
     def __init__(
         self,
-        chosen: Mapping[str, Panel],
-        options: RunOptions,
+        chosen: Mapping[str, lab.Panel],
+        options: lab.RunOptions,
         cache: ResultCache | None,
         place: Path | None,
         command: str,
     ) -> None:
         self.chosen, self.options, self.cache = chosen, options, cache
         self.place, self.command = place, command
-        self.outcomes: list[PanelResult] = []
-        self.work: TrialScheduler | None = None
+        self.outcomes: list[lab.PanelResult] = []
+        self.work: lab.TrialScheduler | None = None
         self.page: Path | None = None
         self.started = time.perf_counter()
         self.seconds = 0.0
@@ -160,17 +155,17 @@ class _Session:
     def run_trials(self, runner: ComputeEngine, *, warm: bool) -> None:
         """Gather and judge panel after panel; each is written as soon as it is complete."""
         runs = {name: panel.runs(self.options) for name, panel in self.chosen.items()}
-        self.work = work = TrialScheduler(runs)
+        self.work = work = lab.TrialScheduler(runs)
         if warm:
             _compile_first(work, self.cache)
         with (
-            Bar() as bar,
+            lab.Bar() as bar,
             closing(work.results(engine=runner, cache=self.cache, bar=bar)) as results,
         ):
             for name, group in results:
                 outcome = self._judged(name, group)
                 if self.place is not None:
-                    _write_panel(outcome, self.place)
+                    lab.write_panel(outcome, self.place)
                 self.outcomes.append(outcome)
                 bar.say(finished(outcome))
         self.seconds = time.perf_counter() - self.started
@@ -181,13 +176,15 @@ class _Session:
         if self.place is not None and self.outcomes:
             there = {outcome.panel.name for outcome in self.outcomes}
             missing = [name for name in self.chosen if name not in there]
-            self.page = _write_report(self.outcomes, self.place, self.command, missing)
+            self.page = lab.write_report(
+                self.outcomes, self.place, command=self.command, missing=missing
+            )
 
-    def _judged(self, name: str, group: GroupResult) -> PanelResult:
+    def _judged(self, name: str, group: lab.GroupResult) -> lab.PanelResult:
         began = time.thread_time()
         panel = self.chosen[name]
         claims = tuple(panel.claims(self.options, group.results))
-        return PanelResult(
+        return lab.PanelResult(
             panel=panel,
             options=self.options,
             results=group.results,
@@ -245,7 +242,9 @@ def _answer(session: _Session, *, as_json: bool) -> None:
     console.print(page, soft_wrap=True)
 
 
-def _list(chosen: Mapping[str, Panel], options: RunOptions, workers: int, *, as_json: bool) -> None:
+def _list(
+    chosen: Mapping[str, lab.Panel], options: lab.RunOptions, workers: int, *, as_json: bool
+) -> None:
     if as_json:
         typer.echo(json.dumps(listed_panels(options, chosen.values(), workers)))
     else:
@@ -267,13 +266,13 @@ def _how_to_go_on(session: _Session) -> str:
     return text
 
 
-def _compile_first(work: TrialScheduler, cache: ResultCache | None) -> None:
+def _compile_first(work: lab.TrialScheduler, cache: ResultCache | None) -> None:
     """Load the kernels under a notice of their own; the first time they are compiled."""
     cheapest: dict[str, tuple[float, Any]] = {}
     for key, job in work.jobs.items():
         if cache is not None and key in cache:
             continue
-        cost = seconds_of(job.problem, job.algorithm, 2)
+        cost = lab.seconds_of(job.problem, job.algorithm, 2)
         if cost < cheapest.get(job.algorithm.name, (float("inf"),))[0]:
             cheapest[job.algorithm.name] = cost, replace(job, rounds=2)
     if not cheapest:
@@ -281,7 +280,7 @@ def _compile_first(work: TrialScheduler, cache: ResultCache | None) -> None:
     notice = "loading the kernels (compiling them the first time: about half a minute)"
     with Console(stderr=True).status(notice):
         for _, job in cheapest.values():
-            run_job(job, lambda _: None)
+            lab.run_job(job, lambda _: None)
 
 
 @contextmanager
@@ -294,26 +293,6 @@ def _engine(name: str, address: str | None, workers: int | None) -> Iterator[Com
             yield cluster
     except (ImportError, RuntimeError) as error:  # no Ray here, or other packages there
         raise ValueError(str(error)) from error
-
-
-def _panels() -> dict[str, Panel]:
-    from guardband.lab.panels import PANELS  # noqa: PLC0415 - matplotlib is slow to import
-
-    return dict(PANELS)
-
-
-def _write_panel(outcome: PanelResult, place: Path) -> None:
-    from guardband.lab.report import write_panel  # noqa: PLC0415
-
-    write_panel(outcome, place)
-
-
-def _write_report(
-    outcomes: Sequence[PanelResult], place: Path, command: str, missing: Sequence[str]
-) -> Path:
-    from guardband.lab.report import write_report  # noqa: PLC0415
-
-    return Path(write_report(outcomes, place, command=command, missing=missing))
 
 
 def _names(asked: list[str], known: list[str]) -> list[str]:
@@ -335,12 +314,16 @@ def _names(asked: list[str], known: list[str]) -> list[str]:
 def _extra(text: str | None) -> tuple[str, ...]:
     names = [word.strip() for word in (text or "").split(",") if word.strip()]
     for name in names:
-        check_choice("an algorithm after --with", name, tuple(ALGORITHMS))
+        check_choice("an algorithm after --with", name, tuple(gb.algorithms.ALGORITHMS))
     return tuple(dict.fromkeys(names))
 
 
 def _command(
-    names: Sequence[str], options: RunOptions, *, engine: str = "local", address: str | None = None
+    names: Sequence[str],
+    options: lab.RunOptions,
+    *,
+    engine: str = "local",
+    address: str | None = None,
 ) -> str:
     """Return the command line that asks for the same numbers."""
     words = [

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import guardband as gb
 from guardband.cli.config import (
     TEMPLATE,
     RunConfig,
@@ -22,7 +23,6 @@ from guardband.cli.config import (
     read_config,
 )
 from guardband.cli.place import check_place
-from guardband.sim import BoundWarning, Results, simulate
 
 __all__ = ["run"]
 
@@ -86,7 +86,7 @@ def run(
     assumed["context_noise"] = task.context_noise
     entrants = make_algorithms(chosen, assumed)
     _compile_first(task, entrants)
-    results = simulate(
+    results = gb.simulate(
         task,
         entrants,
         rounds=chosen.rounds,
@@ -112,7 +112,7 @@ def run(
     _show(console, results, place, command)
 
 
-def as_object(results: Results) -> dict[str, Any]:
+def as_object(results: gb.Results) -> dict[str, Any]:
     """Return what --json prints."""
     rows = []
     for row in results.summary().to_dict("records"):
@@ -143,7 +143,7 @@ def as_object(results: Results) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, results: Results, place: Path, command: str) -> None:
+def _show(console: Console, results: gb.Results, place: Path, command: str) -> None:
     from guardband.report import table, verdict  # noqa: PLC0415 - matplotlib is slow to import
 
     console.print(table(results))
@@ -156,7 +156,7 @@ def _show(console: Console, results: Results, place: Path, command: str) -> None
     console.print(f"\nThe report, with plots and tables: [bold]{page}[/bold]", soft_wrap=True)
 
 
-def _report(results: Results, place: Path, command: str) -> Path:
+def _report(results: gb.Results, place: Path, command: str) -> Path:
     from guardband.report import write_report  # noqa: PLC0415
 
     return write_report(results, place, command=command)
@@ -177,8 +177,8 @@ def _compile_first(task: Any, entrants: list[Any]) -> None:
         warnings.catch_warnings(),
         notes.status("loading the kernels (compiling them the first time: about half a minute)"),
     ):
-        warnings.simplefilter("ignore", BoundWarning)  # the run itself will say it
-        simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
+        warnings.simplefilter("ignore", gb.BoundWarning)  # the run itself will say it
+        gb.simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
 
 
 def _write_template(path: Path) -> None:

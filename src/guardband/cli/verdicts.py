@@ -8,10 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from guardband.lab.costs import agent_rounds, authors_code, seconds_of
-from guardband.lab.jobs import jobs_of
-from guardband.lab.panel import Panel, Run, RunOptions
-from guardband.lab.panel_result import VERDICTS, PanelResult
+from guardband import lab
 
 __all__ = ["cost_table", "duration", "finished", "list_table", "listed_panels", "speed"]
 __all__ += ["verdict_table"]
@@ -20,7 +17,7 @@ STYLES = {True: "green", False: "red", None: "yellow"}
 FEW = 4  # panels up to which the table has room for numbers
 
 
-def list_table(options: RunOptions, panels: Iterable[Panel], workers: int) -> Table:
+def list_table(options: lab.RunOptions, panels: Iterable[lab.Panel], workers: int) -> Table:
     """Return the panels with their question, size and estimated time."""
     table = Table(box=None, pad_edge=False, title_justify="left")
     table.title = f"scale {options.scale}, settings {options.settings}, {_counted(workers, 'core')}"
@@ -39,7 +36,7 @@ def list_table(options: RunOptions, panels: Iterable[Panel], workers: int) -> Ta
 
 
 def listed_panels(
-    options: RunOptions, panels: Iterable[Panel], workers: int
+    options: lab.RunOptions, panels: Iterable[lab.Panel], workers: int
 ) -> list[dict[str, Any]]:
     """Return the same as plain values; seconds are estimated, for so many workers."""
     listed = []
@@ -50,14 +47,14 @@ def listed_panels(
                 "panel": panel.name,
                 "question": panel.question,
                 "runs": len(runs),
-                "agent_rounds": sum(agent_rounds(run) for run in runs),
+                "agent_rounds": sum(lab.agent_rounds(run) for run in runs),
                 "seconds": sum(_costs(runs).values()) / workers,
             }
         )
     return listed
 
 
-def finished(outcome: PanelResult) -> str:
+def finished(outcome: lab.PanelResult) -> str:
     """Return the line that tells of a finished panel."""
     said = ", ".join(f"{words}: {count}" for words, count in outcome.verdicts().items() if count)
     return (
@@ -66,14 +63,14 @@ def finished(outcome: PanelResult) -> str:
     )
 
 
-def verdict_table(outcomes: Sequence[PanelResult]) -> Table:
+def verdict_table(outcomes: Sequence[lab.PanelResult]) -> Table:
     """Return a row for each claim; with the numbers, where panels are few."""
     table = Table(box=None, pad_edge=False, title="claims", title_justify="left")
     for heading in ("panel", "verdict", "claim"):
         table.add_column(heading, no_wrap=heading != "claim")
     for outcome in outcomes:
         for claim in outcome.claims:
-            style, words = STYLES[claim.holds], VERDICTS[claim.holds]
+            style, words = STYLES[claim.holds], lab.VERDICTS[claim.holds]
             text = escape(claim.text)
             if len(outcomes) < FEW and claim.detail:
                 text += f"\n[dim]{escape(claim.detail)}[/dim]"
@@ -81,10 +78,16 @@ def verdict_table(outcomes: Sequence[PanelResult]) -> Table:
     return table
 
 
-def cost_table(outcomes: Sequence[PanelResult]) -> Table:
+def cost_table(outcomes: Sequence[lab.PanelResult]) -> Table:
     """Return a row for each panel: verdicts, seconds of one core, agent-rounds per second."""
     table = Table(box=None, pad_edge=False, title="\npanels", title_justify="left")
-    for heading in ("panel", *VERDICTS.values(), "core seconds", "agent-rounds", "per core second"):
+    for heading in (
+        "panel",
+        *lab.VERDICTS.values(),
+        "core seconds",
+        "agent-rounds",
+        "per core second",
+    ):
         whole = heading in ("panel", "agent-rounds")  # others have headings to break
         table.add_column(heading, justify="left" if heading == "panel" else "right", no_wrap=whole)
     for outcome in outcomes:
@@ -99,14 +102,14 @@ def cost_table(outcomes: Sequence[PanelResult]) -> Table:
 
 
 def speed(
-    outcomes: Sequence[PanelResult], seconds: float, ran: int, trials: int, rounds: int
+    outcomes: Sequence[lab.PanelResult], seconds: float, ran: int, trials: int, rounds: int
 ) -> str:
     """Return what was done in which time, and what the authors' code would need for it."""
     done = f"{ran:,} of {trials:,} trials were run, judged and drawn in {duration(seconds)}"
     done += f", {_rate(rounds, seconds)}" if ran else ""
     kept = f"; {trials - ran:,} were kept from before" if ran < trials else ""
     result = [each for outcome in outcomes for each in outcome.results.values()]
-    decisions, theirs = authors_code(result)
+    decisions, theirs = lab.authors_code(result)
     text = f"\n{done}{kept}."
     if decisions:
         text += (
@@ -125,12 +128,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _costs(runs: Sequence[Run]) -> dict[str, float]:
+def _costs(runs: Sequence[lab.Run]) -> dict[str, float]:
     """Return the estimated seconds of every trial by its key: what runs share counts once."""
     return {
-        job.key: seconds_of(job.problem, job.algorithm, job.rounds)
+        job.key: lab.seconds_of(job.problem, job.algorithm, job.rounds)
         for run in runs
-        for job in jobs_of(run)
+        for job in lab.jobs_of(run)
     }
 
 
@@ -141,7 +144,7 @@ def _rate(rounds: int, seconds: float) -> str:
     )
 
 
-def _size(runs: Sequence[Run]) -> str:
+def _size(runs: Sequence[lab.Run]) -> str:
     """Return runs x trials x rounds; ranges where they differ."""
     if not runs:
         return "no runs"

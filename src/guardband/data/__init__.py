@@ -4,11 +4,18 @@
 files: to get them, to read them, and to make the factors again.
 """
 
-from guardband.data.cache import find, status
-from guardband.data.catalogue import NAMES, DataError
-from guardband.data.download import fetch, import_file
-from guardband.data.shipped import Factors, build, factors
-from guardband.data.tables import read_lastfm, read_movielens
+from typing import TYPE_CHECKING
+
+from guardband.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from guardband.data.cache import find, status
+    from guardband.data.catalogue import NAMES, DataError
+    from guardband.data.download import fetch, import_file
+    from guardband.data.shipped import Factors, build, factors
+    from guardband.data.tables import read_lastfm, read_movielens
+else:
+    __getattr__ = lazy_imports(__name__)
 
 __all__ = [
     "NAMES",
