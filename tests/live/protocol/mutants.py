@@ -16,6 +16,7 @@ from guardband.live.coordinator import membership, operator_requests
 from guardband.live.coordinator import upload_checks as increments
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.epochs import answer
+from guardband.live.coordinator.restores import RestoreClaims
 
 Patch = pytest.MonkeyPatch
 MUTANTS: dict[str, Callable[[Patch], type[Machine]]] = {}
@@ -282,7 +283,7 @@ def retracted_still_summed(patch: Patch) -> None:
 @mutant
 def numbers_used_again(patch: Patch) -> None:
     """After a restore, epochs get numbers that agents have already seen."""
-    patch.setattr(rules, "note_seen", lambda t, row, seen, **rest: row)
+    patch.setattr(RestoreClaims, "note_epoch", lambda self, t, row, seen, **rest: row)
 
 
 @mutant
@@ -305,10 +306,9 @@ def sealed_streams_hear_news(patch: Patch) -> None:
     """An agent whose stream was sealed adopts sums that may hold its rest."""
     right = Coordinator._news_for
 
-    def news_for(self: Any, row: Any, record: Any, *rest: Any, now: float) -> Any:
-        if record is not None:
-            record = record._replace(stream=record.stream._replace(state="open"))
-        return right(self, row, record, *rest, now=now)
+    def news_for(self: Any, row: Any, stream: Any, *rest: Any, now: float) -> Any:
+        stream = None if stream is None else stream._replace(state="open")
+        return right(self, row, stream, *rest, now=now)
 
     patch.setattr(Coordinator, "_news_for", news_for)
 

@@ -1,7 +1,7 @@
-"""The coordinator: streams by compare-and-set, immutable epochs, switches for people.
+"""The coordinator of a space's agents: uploads by compare-and-set, news, and the turn of epochs.
 
 Pure logic over a store: no clock, no sockets, no threads. `now` is given by the caller, in seconds
-since 1970; it orders nothing, only deadlines, intervals and people's displays depend on it.
+since 1970; it orders nothing, only deadlines, intervals and displays depend on it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from guardband.live.coordinator.delta_shares import delta_share_at
 from guardband.live.coordinator.epochs import (
     answer,
-    check_seen,
     close_epoch,
     news_for,
     next_number,
-    note_restore,
-    note_seen,
     open_epoch,
 )
 from guardband.live.coordinator.membership import (
@@ -27,8 +25,9 @@ from guardband.live.coordinator.membership import (
     retracted,
     seal_stream,
 )
-from guardband.live.coordinator.operator_requests import OperatorRequests, unknown_stream
+from guardband.live.coordinator.operator_requests import OperatorRequests
 from guardband.live.coordinator.report_store import keep_report
+from guardband.live.coordinator.restores import RestoreClaims, note_restore
 from guardband.live.coordinator.upload_checks import check_increment
 from guardband.live.protocol.messages import (
     Checkpoint,
@@ -46,6 +45,7 @@ from guardband.live.store import (
     EpochRow,
     HeartbeatRow,
     SpaceRow,
+    Store,
     StreamRecord,
     StreamRow,
     TaskRow,
@@ -58,14 +58,33 @@ VERSION = re.compile(r"[0-9a-f]{32}")
 NOTHING = Revision(0, "")
 TOUCH_AFTER = 0.1  # of live_s: how exactly it is known when a stream was last heard of
 QUIET_S = 60.0  # between two notes about the same trouble with the same stream
-# How often a task may prove that the coordinator was restored: so often at once, and then again
-# after so many seconds. Each proof may give an open epoch a new number, which voids its answers.
-CLAIMS, CLAIM_S = 10.0, 6.0
-LARGEST_STEP = 10_000  # changes of the rules that one restore can have undone
+
+
+class Known(NamedTuple):
+    """What an agent knows when it asks for news."""
+
+    epoch: int  # the newest closed epoch
+    open: int  # the newest open one
+    config_version: int
 
 
 class Coordinator(OperatorRequests):
-    """All that a coordinator does; several may share one store. `store`: see `OperatorRequests`."""
+    """What agents ask of a coordinator, beside what operators do; several may share one store.
+
+    Parameters
+    ----------
+    store
+        Where everything is kept. The coordinator itself remembers only since when it has known
+        of an open epoch: after a restart, its deadline starts again.
+    keeps_time
+        Look at a space's epochs before each answer, where nobody calls `tick` regularly.
+    """
+
+    def __init__(self, store: Store, *, keeps_time: bool = False) -> None:
+        super().__init__(store)
+        self._keeps_time = keeps_time
+        self._claims = RestoreClaims()
+        self._noted: dict[tuple[str, str], float] = {}  # by stream and problem: when
 
     def register(self, name: str, request: Register, *, now: float) -> Registered:
         """Make a stream known; saying it again changes nothing."""
@@ -92,10 +111,10 @@ class Coordinator(OperatorRequests):
         refusal: Refused | None = None
         with self.store.transaction(self._space_of(stream)) as t:
             record = self._record(t, stream)
-            row, space = record.space, self._settings(record.space)
-            if self._is_due(row):
-                row = self._advance(t, row, space, now=now)
+            before = record.space
+            if self._is_due(before) and self._advance(t, before, now=now) != before:
                 record = self._record(t, stream)
+            space = self._settings(record.space)
             try:
                 row, revision = self._apply_upload(t, record, space, request, now=now)
             except Refused as problem:
@@ -120,25 +139,29 @@ class Coordinator(OperatorRequests):
         config_version: int,
         now: float,
     ) -> News | None:
-        """Return what is new for an agent that knows that much, or None; note its heartbeat."""
-        asked = (after, open_after, config_version)
-        read = self.store.reading if stream is None else self.store.reading_once
-        with read() as t:
-            row, record, closed = self._asked_about(t, name, stream, after)
-        news = self._news_for(row, record, closed, asked, now=now)
-        is_due = self._is_due(row)
-        if not is_due and not self._is_notable(row, record, asked, now=now):
+        """Return what is new for an agent that knows that much, or None; note its heartbeat.
+
+        Without a stream, it is what is new in the space.
+        """
+        known = Known(after, open_after, config_version)
+        if stream is None:
+            return self._news_of_space(name, known, now=now)
+        with self.store.reading_once() as t:
+            record = self._record(t, stream, name, after)
+        news = self._news_for(record.space, record.stream, record.closed, known, now=now)
+        is_due, says_more = self._is_due(record.space), self._says_more(record, known, now=now)
+        if not is_due and not says_more:
             return news
         with self.store.transaction(name) as t:
-            row, record, closed = self._asked_about(t, name, stream, after)
-            before = row
+            record = self._record(t, stream, name, after)
+            row = record.space
             if is_due:
-                row = self._advance(t, row, self._settings(row), now=now)
-            if record is not None and self._is_notable(row, record, asked, now=now):
-                row = self._note_heartbeat(t, row, record.heartbeat, asked, now=now)
-            if row.epoch != before.epoch:
-                row, record, closed = self._asked_about(t, name, stream, after)
-            return self._news_for(row, record, closed, asked, now=now)
+                row = self._advance(t, row, now=now)
+            if row.epoch > record.space.epoch:  # it was closed now, with an entry of the stream
+                record = self._record(t, stream, name, after)
+            if says_more:
+                row = self._note_heartbeat(t, row, record.heartbeat, known, now=now)
+            return self._news_for(row, record.stream, record.closed, known, now=now)
 
     def seal(self, stream: str, revision: Revision, *, now: float) -> None:
         """End a stream at `revision`, which must be what is stored."""
@@ -154,18 +177,17 @@ class Coordinator(OperatorRequests):
             waiting = [row.name for row in t.spaces() if row.open or row.wanted_by]
         for name in waiting:
             with self.store.transaction(name) as t:
-                row, space = self._space(t, name)
-                changed |= self._advance(t, row, space, now=now) != row
+                row, _ = self._space(t, name)
+                changed |= self._advance(t, row, now=now) != row
         return changed
 
     def _is_due(self, row: SpaceRow) -> bool:
         """Tell whether this coordinator must look at a space's epochs before it answers."""
         return self._keeps_time and bool(row.open or row.wanted_by)
 
-    def _advance(
-        self, t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: float
-    ) -> SpaceRow:
+    def _advance(self, t: Transaction, row: SpaceRow, *, now: float) -> SpaceRow:
         """Open the epoch that was asked for too soon; close the open one where it is time."""
+        space = self._settings(row)
         if row.wanted_by and not row.open:
             seen = next_number(row) - 1
             row = open_epoch(t, row, space, by=row.wanted_by, seen=seen, now=now)
@@ -191,7 +213,7 @@ class Coordinator(OperatorRequests):
             raise retracted(task)
         sent = request.checkpoint.total.n
         keep_report(t, space, record, request.report, now=now, sent=sent)
-        row = self._note_seen(t, record.space, seen, who=held.task, now=now)
+        row = self._claims.note_epoch(t, record.space, seen, who=held.task, now=now)
         stored = self._compare_and_set(space, task, held, request)
         if request.trigger and task.status == "active" and stored.n > stored.entry_n:
             t.put(stored)  # it counts among those who have something to give
@@ -203,82 +225,26 @@ class Coordinator(OperatorRequests):
         t.touch(held.stream, now, seen, None)
         return self._close_if_complete(t, row, space, now=now), stored.revision
 
-    def _is_notable(
-        self,
-        row: SpaceRow,
-        record: StreamRecord | None,
-        asked: tuple[int, int, int],
-        *,
-        now: float,
-    ) -> bool:
-        """Tell whether a poll says something that is not yet stored of its stream."""
-        if record is None:
-            return False
-        after, _, config_version = asked
-        heartbeat = record.heartbeat
-        ahead = after >= next_number(row) or config_version > row.config_version
-        exactly = TOUCH_AFTER * self._settings(row).sync.live_s
-        stale = not 0.0 <= now - heartbeat.last_seen < exactly
-        return ahead or stale or heartbeat.config_version < min(config_version, row.config_version)
+    def _says_more(self, record: StreamRecord, known: Known, *, now: float) -> bool:
+        """Tell whether a poll says something about its stream that is not yet stored."""
+        row, heartbeat = record.space, record.heartbeat
+        ahead = known.epoch >= next_number(row) or known.config_version > row.config_version
+        fresh = TOUCH_AFTER * self._settings(row).sync.live_s
+        stale = not 0.0 <= now - heartbeat.last_seen < fresh
+        newer = heartbeat.config_version < min(known.config_version, row.config_version)
+        return ahead or stale or newer
 
     def _note_heartbeat(
-        self,
-        t: Transaction,
-        row: SpaceRow,
-        heartbeat: HeartbeatRow,
-        asked: tuple[int, int, int],
-        *,
-        now: float,
+        self, t: Transaction, row: SpaceRow, heartbeat: HeartbeatRow, known: Known, *, now: float
     ) -> SpaceRow:
         """Write down that a stream asked for news, and what it knows."""
-        after, _, config_version = asked
-        row = self._note_seen(t, row, after, who=heartbeat.task, now=now)
+        who = heartbeat.task
+        row = self._claims.note_epoch(t, row, known.epoch, who=who, now=now)
         # A number from before a restore says nothing about the rules of today; and to ask with 0
         # is to ask for the settings again, not to have forgotten them.
-        known = config_version if config_version <= row.config_version else 0
-        t.touch(heartbeat.stream, now, after, max(known, heartbeat.config_version))
-        return self._note_rules(t, row, config_version, who=heartbeat.task, now=now)
-
-    def _note_seen(
-        self, t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float
-    ) -> SpaceRow:
-        """Take note of the newest epoch that a client knows, not too often.
-
-        A claim beyond that is not heeded until later. That hurts nobody else: who makes it
-        ignores epochs with numbers that it has seen, and asks again.
-        """
-        check_seen(row, seen, now=now)
-        if seen < next_number(row) or not self._claim_allowed(row.name, who, now=now):
-            return row
-        return note_seen(t, row, seen, who=who, now=now)
-
-    def _note_rules(
-        self, t: Transaction, row: SpaceRow, known: int, *, who: str, now: float
-    ) -> SpaceRow:
-        """Take note of the newest config_version that a client knows, not too often.
-
-        A later one than this coordinator's proves that it was restored. Its rules get a number
-        that nobody has: under a number that agents know, they would never hear of a change.
-        """
-        possible = known <= row.config_version + LARGEST_STEP
-        if (
-            known <= row.config_version
-            or not possible
-            or not self._claim_allowed(row.name, who, now=now)
-        ):
-            return row
-        note_restore(t, row.name, {"config": row.config_version, "seen": known}, who=who, now=now)
-        row = row._replace(config_version=known + 1, agents_version=known + 1)
-        t.put(row)
-        return row
-
-    def _claim_allowed(self, space: str, who: str, *, now: float) -> bool:
-        """Tell whether one more claim of a task is heeded now."""
-        left, at = self._claims.get((space, who), (CLAIMS, now))
-        left = min(CLAIMS, left + max(0.0, now - at) / CLAIM_S)
-        if left >= 1.0:
-            self._claims[space, who] = (left - 1.0, now)
-        return left >= 1.0
+        rules = known.config_version if known.config_version <= row.config_version else 0
+        t.touch(heartbeat.stream, now, known.epoch, max(rules, heartbeat.config_version))
+        return self._claims.note_rules(t, row, known.config_version, who=who, now=now)
 
     def _compare_and_set(
         self, space: SpaceSettings, task: TaskRow, held: StreamRow, request: Upload
@@ -306,42 +272,35 @@ class Coordinator(OperatorRequests):
             total=cut.total.as_bytes(),
         )
 
-    def _asked_about(
-        self, t: Transaction, name: str, stream: str | None, after: int
-    ) -> tuple[SpaceRow, StreamRecord | None, EpochRow | None]:
-        """Return a space, the stream that asks, and the newest epoch if it was closed after."""
-        if stream is None:
+    def _news_of_space(self, name: str, known: Known, *, now: float) -> News | None:
+        if self._keeps_time:
+            self.tick(now=now)
+        with self.store.reading() as t:
             row, _ = self._space(t, name)
-            return row, None, t.epoch(name, row.epoch) if row.epoch > after else None
-        record = t.record(stream, after)
-        if record is not None and record.space.name == name:
-            return record.space, record, record.closed
-        self._space(t, name)
-        if record is None:
-            raise unknown_stream(stream)
-        raise Refused("unknown_stream", 404, f"space {name!r} has no such stream.")
+            closed = t.epoch(name, row.epoch) if row.epoch > known.epoch else None
+        return self._news_for(row, None, closed, known, now=now)
 
     def _news_for(
         self,
         row: SpaceRow,
-        record: StreamRecord | None,
+        stream: StreamRow | None,
         closed: EpochRow | None,
-        asked: tuple[int, int, int],
+        known: Known,
         *,
         now: float,
     ) -> News | None:
         """Return the news for an agent that knows so much, or None if there are none."""
-        after, open_after, config_version = asked
-        stream = None if record is None else record.stream
         if stream is not None and stream.state == "sealed":
             # Its rest may be another stream's by now, and in the sum: no view may have both.
             raise _sealed(stream)
         space = self._settings(row)
         opened = self._opened(row, space, now=now)
-        fresh = row.epoch > after or (opened is not None and opened.epoch > open_after)
-        if not fresh and row.config_version == config_version:
+        fresh = row.epoch > known.epoch or (opened is not None and opened.epoch > known.open)
+        if not fresh and row.config_version == known.config_version:
             return None
-        return news_for(row, space, stream, closed, config_version=config_version, opened=opened)
+        return news_for(
+            row, space, stream, closed, config_version=known.config_version, opened=opened
+        )
 
     def _note_refusal(
         self, t: Transaction, held: StreamRow, request: Upload, problem: Refused, *, now: float

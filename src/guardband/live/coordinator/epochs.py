@@ -2,84 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 
-from guardband.live.coordinator.delta_shares import skip_positions
-from guardband.live.protocol.messages import News, OpenEpoch, Refused, Revision
+from guardband.live.protocol.messages import News, OpenEpoch, Revision
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums, statistic_of
 from guardband.live.store import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
 
 __all__ = [
     "answer",
-    "check_seen",
     "close_epoch",
     "news_for",
     "next_number",
-    "note_restore",
-    "note_seen",
     "open_epoch",
 ]
-
-# A client's word about epochs that were lost is believed up to a number that a space may have
-# reached since it was created: so many at once, and one a second. The bound is on the number and
-# not on the step, so that saying it again and again leads nowhere.
-LARGEST_JUMP = 100_000
-EPOCHS_PER_S = 1.0
-RESTORE_QUIET_S = 60.0  # between two notes of a restore: all agents notice the same one
-RESTORE_APART_S = 86_400.0  # more often than that no places are left out: notes are claims, too
-LATEST_EVENTS = 100  # among which the last such note is looked for
 
 
 def next_number(row: SpaceRow) -> int:
     """Return the number of the next epoch to open: one that nobody has ever seen."""
     return max(row.epoch, row.floor) + 1
-
-
-def check_seen(row: SpaceRow, seen: int, *, now: float) -> None:
-    """Refuse a client that says it has seen an epoch which cannot have been."""
-    newest = next_number(row) - 1
-    possible = LARGEST_JUMP + int(EPOCHS_PER_S * max(0.0, now - row.created_at))
-    if not 0 <= seen <= max(newest, possible):
-        raise Refused(
-            "invalid_epoch", 422, f"seen_epoch={seen} is not near this space's epoch {newest}."
-        )
-
-
-def note_seen(t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float) -> SpaceRow:
-    """Take note of the newest epoch that a client knows.
-
-    A client that knows a later one than this coordinator proves that the coordinator was restored
-    from a backup. Numbers go on after it; an open epoch under a number that was used before is
-    opened again under a new one.
-    """
-    newest = next_number(row) - 1
-    if seen <= newest:
-        return row
-    note_restore(t, row.name, {"epoch": newest, "seen": seen}, who=who, now=now)
-    opened = t.epoch(row.name, row.open) if row.open else None
-    row = row._replace(floor=seen)
-    if opened is not None and row.open <= seen:
-        t.delete_epoch(row.name, row.open)
-        row = row._replace(open=seen + 1)
-        t.put(opened._replace(epoch=seen + 1))
-    t.put(row)
-    return row
-
-
-def note_restore(
-    t: Transaction, space: str, detail: dict[str, object], *, who: str, now: float
-) -> None:
-    """Write down that the coordinator was restored, once a minute per space."""
-    events = t.events(space, LATEST_EVENTS)
-    last = next((event.at for event in events if event.what == "server restore"), -math.inf)
-    if not 0.0 <= now - last < RESTORE_QUIET_S:
-        t.add_event(now, space, who, "server restore", json.dumps(detail))
-    if not 0.0 <= now - last < RESTORE_APART_S:
-        skip_positions(t, space)
 
 
 def open_epoch(

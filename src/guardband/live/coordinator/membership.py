@@ -7,7 +7,7 @@ import re
 
 from guardband.checks import as_index_set
 from guardband.live.coordinator.delta_shares import next_position
-from guardband.live.coordinator.epochs import note_restore
+from guardband.live.coordinator.restores import note_restore
 from guardband.live.protocol.messages import Refused, Register, Revision
 from guardband.live.protocol.space import NAME, SpaceSettings
 from guardband.live.protocol.sums import empty_sums

@@ -33,19 +33,14 @@ class OperatorRequests:
     Parameters
     ----------
     store
-        Where everything is kept. The coordinator itself remembers only since when it has known
-        of an open epoch: after a restart, its deadline starts again.
-    keeps_time
-        Look at a space's epochs before each answer, where nobody calls `tick` regularly.
+        Where everything is kept.
     """
 
-    def __init__(self, store: Store, *, keeps_time: bool = False) -> None:
-        self.store, self._keeps_time = store, keeps_time
-        self._spaces: dict[str, tuple[str, SpaceSettings]] = {}  # as read from the text
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._spaces: dict[str, tuple[str, SpaceSettings]] = {}  # as parsed from the text
         self._space_names: dict[str, str] = {}  # the space of a stream, which never changes
-        self._open_since: dict[str, tuple[int, float]] = {}
-        self._noted: dict[tuple[str, str], float] = {}
-        self._claims: dict[tuple[str, str], tuple[float, float]] = {}  # by task: left, at
+        self._open_since: dict[str, tuple[int, float]] = {}  # by space: the open epoch, since when
 
     def create_space(self, space: SpaceSettings, *, who: str, now: float) -> int:
         """Make a space; return its config_version, which is 1."""
@@ -207,22 +202,24 @@ class OperatorRequests:
             self._spaces[row.name] = (row.config, settings)
         return settings
 
-    def _record(self, t: Transaction, stream: str) -> StreamRecord:
-        record = t.record(stream)
-        if record is None:
-            raise unknown_stream(stream)
-        return record
+    def _record(
+        self, t: Transaction, stream: str, space: str | None = None, after: int | None = None
+    ) -> StreamRecord:
+        """Return a stream of a space, or of any, with what `Transaction.record` joins to it."""
+        record = t.record(stream, after)
+        if record is not None and space in (None, record.space.name):
+            return record
+        if space is not None:
+            self._space(t, space)
+        if record is not None:
+            raise Refused("unknown_stream", 404, f"space {space!r} has no such stream.")
+        raise Refused(
+            "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
+        )
 
     def _space_of(self, stream: str) -> str:
-        """Return the space of a stream."""
+        """Return the name of a stream's space."""
         if stream not in self._space_names:
             with self.store.reading_once() as t:
                 self._space_names[stream] = self._record(t, stream).space.name
         return self._space_names[stream]
-
-
-def unknown_stream(stream: str) -> Refused:
-    """Return the answer to an agent whose stream is not registered."""
-    return Refused(
-        "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
-    )

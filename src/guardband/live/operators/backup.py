@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 import apsw
 
 from guardband.files import write_atomically
-from guardband.live.coordinator.epochs import note_restore
+from guardband.live.coordinator.restores import note_restore
 from guardband.live.store import StoreError
 from guardband.live.store.sqlite import APPLICATION, FORMAT, SqliteStore
 
