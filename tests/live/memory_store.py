@@ -154,8 +154,9 @@ class MemoryTransaction:
         return sum(row.state == "open" for row in rows), len(rows)
 
     def contributors(self, space: str) -> set[str]:
-        """Return the tasks that have stored observations, in open streams or in sealed ones."""
-        return {row.task for row in self.streams(space) if row.n > 0}
+        """Return the active tasks that have stored observations, in open or in sealed streams."""
+        active = {row.task for row in self.tasks(space) if row.status == "active"}
+        return active & {row.task for row in self.streams(space) if row.n > 0}
 
     def heartbeat(self, stream: str) -> HeartbeatRow | None:
         """Return when a stream was last heard of."""

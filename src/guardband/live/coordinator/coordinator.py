@@ -35,6 +35,7 @@ from guardband.live.protocol.messages import (
     Refused,
     Register,
     Registered,
+    Report,
     Revision,
     Upload,
     Uploaded,
@@ -90,11 +91,11 @@ class Coordinator(OperatorRequests):
         """Make a stream known; saying it again changes nothing."""
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
-            task, place = add_stream(t, row, space, request, now=now)
+            task, position = add_stream(t, row, space, request, now=now)
         return Registered(
             stream=request.stream,
             task_index=task.place,
-            delta_share=delta_share_at(space, place),
+            delta_share=delta_share_at(space, position),
             agents=space.agents,
             config=space.as_json(),
             config_version=row.config_version,
@@ -163,6 +164,12 @@ class Coordinator(OperatorRequests):
                 row = self._note_heartbeat(t, row, record.heartbeat, known, now=now)
             return self._news_for(row, record.stream, record.closed, known, now=now)
 
+    def report(self, stream: str, report: Report, *, now: float) -> None:
+        """Keep an agent's report, for the dashboard."""
+        with self.store.transaction(self._space_of(stream)) as t:
+            record = self._record(t, stream)
+            keep_report(t, self._settings(record.space), record, report, now=now)
+
     def seal(self, stream: str, revision: Revision, *, now: float) -> None:
         """End a stream at `revision`, which must be what is stored."""
         with self.store.transaction(self._space_of(stream)) as t:
@@ -216,8 +223,8 @@ class Coordinator(OperatorRequests):
         row = self._claims.note_epoch(t, record.space, seen, who=held.task, now=now)
         stored = self._compare_and_set(space, task, held, request)
         if request.trigger and task.status == "active" and stored.n > stored.entry_n:
-            t.put(stored)  # it counts among those who have something to give
-            row = open_epoch(t, row, space, by=held.stream, seen=seen, now=now)
+            by, own = held.stream, {held.task}
+            row = open_epoch(t, row, space, by=by, seen=seen, now=now, contributors=own)
         if row.open and request.for_epoch == row.open and stored.answer_epoch < row.open:
             stored = answer(stored, row.open)
         if stored != held:
@@ -249,27 +256,27 @@ class Coordinator(OperatorRequests):
     def _compare_and_set(
         self, space: SpaceSettings, task: TaskRow, held: StreamRow, request: Upload
     ) -> StreamRow:
-        """Return the stream with the request's cut, or with its own where they are the same."""
-        cut: Checkpoint = request.checkpoint
-        if held.revision == cut.revision:
+        """Return the stream with the request's checkpoint; unchanged where it has that already."""
+        new: Checkpoint = request.checkpoint
+        if held.revision == new.revision:
             return held
         if held.state == "sealed":
             raise _sealed(held)
-        if held.revision not in (request.base, NOTHING) or not cut.total.n > held.n:
+        if held.revision not in (request.base, NOTHING) or not new.total.n > held.n:
             raise chain_conflict(held)
-        if not isinstance(cut.version, str) or not VERSION.fullmatch(cut.version):
+        if not isinstance(new.version, str) or not VERSION.fullmatch(new.version):
             raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
-        if type(cut.round) is not int or not held.round <= cut.round <= 2**53:
+        if type(new.round) is not int or not held.round <= new.round <= 2**53:
             raise _invalid("round", f"round must be whole and at least {held.round}.")
         earlier = Sums.from_bytes(held.total)
         check_increment(
-            space, _uses_of(task.uses), earlier, cut.total, min_batch=space.sync.min_batch
+            space, _uses_of(task.uses), earlier, new.total, min_batch=space.sync.min_batch
         )
         return held._replace(
-            n=cut.total.n,
-            version=cut.version,
-            round=cut.round if space.contexts == "shared" else 0,
-            total=cut.total.as_bytes(),
+            n=new.total.n,
+            version=new.version,
+            round=new.round if space.contexts == "shared" else 0,
+            total=new.total.as_bytes(),
         )
 
     def _news_of_space(self, name: str, known: Known, *, now: float) -> News | None:

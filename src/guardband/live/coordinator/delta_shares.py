@@ -1,4 +1,4 @@
-"""Who may use up which part of delta: places in the order of registration, each given once."""
+"""The part of delta that each stream may use: by its position in the order of registration."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from guardband.live.store import Transaction
 
 __all__ = ["delta_share_at", "next_position", "skip_positions"]
 
-SKIPPED = 64  # places that a coordinator leaves free after it was restored from a backup
+SKIPPED = 64  # positions that a coordinator leaves out after it was restored from a backup
 
 
 def next_position(t: Transaction, space: str) -> int:
-    """Return the place of the next stream to register; no place is given twice."""
-    place = _given(t, space) + 1
-    t.put_meta(_key(space), str(place))
-    return place
+    """Return the position of the next stream to register; none is given twice."""
+    position = _given(t, space) + 1
+    t.put_meta(_key(space), str(position))
+    return position
 
 
 def skip_positions(t: Transaction, space: str) -> None:
-    """Leave out places that may have been given away by a coordinator that is forgotten."""
+    """Leave out positions that may have been given to streams that the backup does not hold."""
     t.put_meta(_key(space), str(_given(t, space) + SKIPPED))
 
 
-def delta_share_at(space: SpaceSettings, place: int) -> float:
-    """Return the part of delta that belongs to the stream which registered in this place.
+def delta_share_at(space: SpaceSettings, position: int) -> float:
+    """Return the part of delta that belongs to the stream that registered at this position.
 
     Every stream computes with a set of data of its own, also the second one of a task. "equal" is
     for one stream per task, as in `gb.Fleet`.
     """
-    return 1.0 / space.agents if space.shares == "equal" else 1.0 / (place * (place + 1))
+    return 1.0 / space.agents if space.shares == "equal" else 1.0 / (position * (position + 1))
 
 
 def _given(t: Transaction, space: str) -> int:
@@ -37,4 +37,4 @@ def _given(t: Transaction, space: str) -> int:
 
 
 def _key(space: str) -> str:
-    return f"places of {space}"
+    return f"places of {space}"  # as the first version wrote it

@@ -1,14 +1,15 @@
-"""Epochs: opened by one, answered by all, closed for good; and what is told about them."""
+"""Epochs: one stream opens one, all streams answer, and it is closed for good with their sum."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 
 import numpy as np
 
 from guardband.live.protocol.messages import News, OpenEpoch, Revision
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums, add_sums, statistic_of
+from guardband.live.protocol.sums import Sums, add_sums, matrix_of
 from guardband.live.store import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
 
 __all__ = [
@@ -33,46 +34,29 @@ def open_epoch(
     by: str,
     seen: int,
     now: float,
+    contributors: Set[str] = frozenset(),
     at_once: bool = False,
 ) -> SpaceRow:
-    """Open an epoch for a stream that asks, unless one is open or the wish is out of date.
+    """Open an epoch for a stream that asks, unless one is open or the request is out of date.
 
-    A wish is out of date where the stream has not seen the newest closed epoch: that one may have
-    fulfilled it. It need not have seen numbers that were merely skipped, because somebody else
-    knew them from before a restore: nobody can show them to it any more.
+    A request is out of date where the stream has not seen the newest closed epoch: that one may
+    have fulfilled it. It need not have seen numbers that were merely skipped, because another
+    agent knew them from before a restore: nobody can show them to it any more.
 
-    `at_once` is for people, who wait for no interval; and where they leave too few tasks for a sum,
-    agents must hear that the one they have is not to be used any more.
+    `contributors` are active tasks of which observations are about to be stored. `at_once` is for
+    operators, who wait for no interval; and where they leave too few tasks for a sum, agents must
+    hear that the one they have is not to be used any more.
     """
     number = next_number(row)
     if row.open or not row.epoch <= seen < number:
         return row
-    active = {task.task for task in t.tasks(row.name) if task.status == "active"}
-    if len(active & t.contributors(row.name)) < space.sync.min_streams and not at_once:
+    if not at_once and len(contributors | t.contributors(row.name)) < space.sync.min_streams:
         return row
     since = math.inf if row.closed_at is None else now - row.closed_at
     if 0.0 <= since < space.sync.min_interval_s and not at_once:
         row = row._replace(wanted_by=by)
     else:
-        t.put(
-            EpochRow(
-                space=row.name,
-                epoch=number,
-                state="open",
-                opened_by=by,
-                opened_at=now,
-                closed_at=None,
-                streams=0,
-                streams_in=0,
-                streams_late=0,
-                tasks=0,
-                n=0,
-                round=0,
-                total=None,
-                sha256=None,
-                logdet=None,
-            )
-        )
+        t.put(EpochRow(row.name, number, "open", opened_by=by, opened_at=now))
         row = row._replace(open=number, wanted_by=None)
     t.put(row)
     return row
@@ -94,7 +78,7 @@ def close_epoch(t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: flo
 
     A stream that did not answer in time enters with its entry in the epoch before, never with
     whatever it has stored since: its owner chose when to store that by looking at its own data,
-    and the confidence set holds for cuts made when the epoch was heard of.
+    and the confidence set holds for checkpoints taken when the epoch was heard of.
     """
     everybody = t.tasks(row.name)
     active = {task.task for task in everybody if task.status == "active"}
@@ -200,7 +184,7 @@ def _enter(stream: StreamRow, epoch: int, *, answered: bool) -> StreamRow:
 
 
 def _logdet(space: SpaceSettings, total: Sums) -> float | None:
-    """Return log det(V / ridge) of a sum, for people; None where it has none."""
-    matrix = np.eye(space.dim) + statistic_of(total).gram / space.penalty
+    """Return log det(V / ridge) of a sum, for the dashboard; None where it has none."""
+    matrix = np.eye(space.dim) + matrix_of(total)[:-1, :-1] / space.penalty
     sign, value = np.linalg.slogdet(matrix)
     return float(value) if sign > 0 and math.isfinite(value) else None

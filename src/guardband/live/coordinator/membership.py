@@ -1,4 +1,4 @@
-"""Who takes part: spaces, their settings and switches, tasks, and streams."""
+"""Spaces, their settings and pauses, their tasks and streams: made, changed and ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATUSES = {"quarantine": "quarantined", "retract": "retracted", "restore": "act
 
 
 def new_space(t: Transaction, space: SpaceSettings, *, who: str, now: float) -> None:
-    """Write a new space down."""
+    """Make a new space."""
     if t.space(space.name) is not None:
         raise Refused(
             "space_exists", 409, f"there is already a space {space.name!r}: configure it instead."
@@ -93,7 +93,7 @@ def change_space(
 
 
 def set_paused(t: Transaction, row: SpaceRow, reason: str | None, *, who: str, now: float) -> None:
-    """Pause learning, or let it go on; a new config_version wakes everybody who waits for news."""
+    """Pause learning, or resume it; a new config_version wakes all agents that wait for news."""
     if row.paused == reason:
         return
     t.put(row._replace(paused=reason, config_version=row.config_version + 1))
@@ -120,7 +120,7 @@ def set_status(
 def add_stream(
     t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, *, now: float
 ) -> tuple[TaskRow, int]:
-    """Make a stream known, and its task where it is the first; return task and place."""
+    """Register a stream, and its task where it is the first; return task and position."""
     if not UUID.fullmatch(request.stream):
         raise Refused("invalid_stream", 422, "a stream's name is a UUID, in lower case.")
     if not NAME.fullmatch(request.task):
@@ -225,7 +225,7 @@ def _task(
             "agents in its configuration.",
         )
     if space.contexts == "shared":
-        # Weights depend on how many share a context: all must know before one more does.
+        # Weights depend on how many tasks share a context: all must know before one more does.
         streams = {s.stream: s.state for s in t.streams(row.name)}
         behind = [
             heartbeat.task
@@ -250,11 +250,12 @@ def _hand_over(
 ) -> None:
     """Seal an old stream in favour of this one, once.
 
-    What the new stream holds begins after `mark`, so it is disjoint from any chain that ends there
-    or earlier: also where this coordinator was restored and knows less of the old stream.
+    What the new stream holds begins after the revision given, so it is disjoint from any chain
+    that ends there or earlier: also where this coordinator was restored and knows less of the old
+    stream.
     """
     assert request.continue_of is not None
-    name, mark = request.continue_of
+    name, revision = request.continue_of
     old = t.stream(name)
     if old is None:
         old = _stream_row(t, name, row.name, request, space.dim, now=now)
@@ -264,19 +265,19 @@ def _hand_over(
         raise Refused("stream_taken", 409, "the stream to continue belongs to another task.")
     if old.continued_by == request.stream:
         return
-    if old.continued_by is not None or (old.revision != mark and not old.n < mark.n):
-        # Somebody else took the rest, or went on with the old stream and may have it there.
+    if old.continued_by is not None or (old.revision != revision and not old.n < revision.n):
+        # Another agent took the rest, or went on with the old stream and may have it there.
         raise Refused(
             "already_continued", 409, "the rest may be counted elsewhere: begin with nothing."
         )
-    if old.revision != mark:
+    if old.revision != revision:
         note_restore(t, row.name, {"stream": name}, who=request.task, now=now)
     t.put(old._replace(state="sealed", continued_by=request.stream))
 
 
-def seal_stream(t: Transaction, row: StreamRow, mark: Revision, *, now: float) -> None:
+def seal_stream(t: Transaction, row: StreamRow, revision: Revision, *, now: float) -> None:
     """End a stream at what it has stored; the next epoch takes it from there."""
-    if row.revision != mark:
+    if row.revision != revision:
         raise chain_conflict(row)
     if row.state != "sealed":
         t.put(row._replace(state="sealed"))
@@ -285,7 +286,7 @@ def seal_stream(t: Transaction, row: StreamRow, mark: Revision, *, now: float) -
 
 
 def chain_conflict(row: StreamRow) -> Refused:
-    """Return the answer to somebody who builds on what is not stored."""
+    """Return the answer to an upload that builds on what is not stored."""
     return Refused(
         "chain_conflict",
         409,

@@ -1,4 +1,4 @@
-"""What people ask of a coordinator: spaces, switches, records, reports."""
+"""Requests of operators: spaces and their settings, pauses, the status of tasks, past epochs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from guardband.live.coordinator.membership import (
     set_paused,
     set_status,
 )
-from guardband.live.coordinator.report_store import keep_report, samples_since
-from guardband.live.protocol.messages import EpochRecord, ManifestLine, OpenEpoch, Refused, Report
+from guardband.live.coordinator.report_store import samples_since
+from guardband.live.protocol.messages import EpochRecord, ManifestLine, OpenEpoch, Refused
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums
 from guardband.live.store import (
@@ -28,7 +28,7 @@ __all__ = ["OperatorRequests"]
 
 
 class OperatorRequests:
-    """The part of a coordinator that answers people; `Coordinator` adds what agents ask.
+    """The part of a coordinator that serves operators; `Coordinator` adds what serves agents.
 
     Parameters
     ----------
@@ -79,12 +79,6 @@ class OperatorRequests:
         with self.store.reading() as t:
             return t.spaces()
 
-    def report(self, stream: str, report: Report, *, now: float) -> None:
-        """Keep how an agent fares, for people."""
-        with self.store.transaction(self._space_of(stream)) as t:
-            record = self._record(t, stream)
-            keep_report(t, self._settings(record.space), record, report, now=now)
-
     def epoch(self, name: str, epoch: int) -> EpochRecord:
         """Return a closed epoch."""
         with self.store.reading() as t:
@@ -110,7 +104,7 @@ class OperatorRequests:
         )
 
     def pause(self, name: str, reason: str, *, who: str, now: float) -> None:
-        """Let every agent of a space play the baseline, from its next sign of life on."""
+        """Let every agent of a space play the baseline, as soon as it asks for news."""
         with self.store.transaction(name) as t:
             row, _ = self._space(t, name)
             set_paused(t, row, reason or "paused", who=who, now=now)
@@ -130,13 +124,13 @@ class OperatorRequests:
         self._set_status(name, task, "retract", reason, who=who, now=now)
 
     def restore(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
-        """Take a task in again, beginning with an epoch now."""
+        """Take a task's data into epochs again, beginning with one now."""
         self._set_status(name, task, "restore", reason, who=who, now=now)
 
     def end_task(self, name: str, task: str, *, who: str, now: float) -> int:
         """End all streams of a task at what is stored of them; return how many were open.
 
-        Nobody waits for them any more; what they counted stays in the sum.
+        Epochs no longer wait for them; what they counted stays in the sum.
         """
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
@@ -155,7 +149,7 @@ class OperatorRequests:
         return len(open_)
 
     def samples(self, name: str, *, since: float, now: float) -> list[SampleRow]:
-        """Return reports since then, as finely as they are kept, by time."""
+        """Return samples of the reports since then, as many as are kept, by time."""
         with self.store.reading() as t:
             return samples_since(t, name, since, now=now)
 
@@ -168,7 +162,7 @@ class OperatorRequests:
         return row
 
     def _opened(self, row: SpaceRow, space: SpaceSettings, *, now: float) -> OpenEpoch | None:
-        """Return the open epoch and how long it waits, counted from when this one knew of it."""
+        """Return the open epoch and how long it waits, from when this coordinator knew of it."""
         if not row.open:
             self._open_since.pop(row.name, None)
             return None

@@ -1,4 +1,4 @@
-"""How agents fare, kept for people: the newest report, and thinned samples for charts."""
+"""Agents' reports for the dashboard: the newest of each, and samples for charts."""
 
 from __future__ import annotations
 

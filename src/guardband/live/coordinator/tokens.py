@@ -1,4 +1,4 @@
-"""Tokens: how they are made, rotated and revoked, whoever asks and by which way."""
+"""Access tokens: how they are created, rotated and revoked."""
 
 from __future__ import annotations
 

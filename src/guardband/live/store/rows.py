@@ -119,17 +119,17 @@ class EpochRow(NamedTuple):
     state: str  # "open" or "closed"
     opened_by: str
     opened_at: float
-    closed_at: float | None
-    streams: int  # in the manifest
-    streams_in: int  # that answered
-    streams_late: int  # that should have, and did not
-    tasks: int  # with observations in it
-    n: int
-    round: int
-    total: bytes | None
-    sha256: str | None
-    logdet: float | None  # log det(V / ridge), for people
-    excluded: int = 0  # tasks that people had left out when it was closed
+    closed_at: float | None = None
+    streams: int = 0  # in the manifest
+    streams_in: int = 0  # that answered
+    streams_late: int = 0  # that should have, and did not
+    tasks: int = 0  # with observations in it
+    n: int = 0
+    round: int = 0
+    total: bytes | None = None
+    sha256: str | None = None
+    logdet: float | None = None  # log det(V / ridge), for the dashboard
+    excluded: int = 0  # tasks that operators had left out when it was closed
 
 
 class EntryRow(NamedTuple):
@@ -144,7 +144,7 @@ class EntryRow(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """Something that people may ask about later."""
+    """Something that happened, for the audit log."""
 
     seq: int
     at: float

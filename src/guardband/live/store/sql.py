@@ -141,8 +141,12 @@ class Transaction:
         return open_, ever
 
     def contributors(self, space: str) -> set[str]:
-        """Return the tasks that have stored observations, in open streams or in sealed ones."""
-        query = "select distinct task from stream where space = ? and n > 0"
+        """Return the active tasks that have stored observations, in open or in sealed streams."""
+        query = (
+            "select distinct task.task from task join stream "
+            "on stream.space = task.space and stream.task = task.task "
+            "where task.space = ? and task.status = 'active' and stream.n > 0"
+        )
         return {task for (task,) in self.ask(query, space)}
 
     def heartbeat(self, stream: str) -> HeartbeatRow | None:
