@@ -195,7 +195,7 @@ class TestAgain:
         compile(code, "again", "exec")
         assert "problem = ...  # 'tabular', as it was given" in code
         assert "    ...,  # 'mine'" in code
-        assert "gb.DiscUCB(gap=...)," in code
+        assert "gb.algorithms.DiscUCB(gap=...)," in code
 
     def test_rounding_errors_are_not_printed(self):
         own = series("disc-ucb", [1, 2], settings={"feature_bound": 3.1999999999999997})
