@@ -195,13 +195,13 @@ def uploading(folder: Path, *, quiet: bool) -> Row:
             gram = (z.T @ z)[np.triu_indices(dim + 1)]
             total = difference(total, Sums(-10, -gram, 0.0, -10.0))
             cut = Checkpoint(uuid.uuid4().hex, total, 0)
-            body = {**total.as_json(), "base": base._asdict(), "version": cut.version}
+            upload = Upload(base=base, checkpoint=cut)
             marks = [time.perf_counter()]
             db.execute("INSERT INTO total VALUES (?, ?)", (k, raw))
             marks.append(time.perf_counter())
-            echo.put("/total", json=body).raise_for_status()
+            echo.put("/checkpoint", content=upload.model_dump_json()).raise_for_status()
             marks.append(time.perf_counter())
-            link.upload(stream, Upload(base=base, checkpoint=cut))
+            link.upload(stream, upload)
             marks.append(time.perf_counter())
             times[k], base = np.diff(marks), cut.revision
         link.close()

@@ -21,6 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from guardband.live.protocol.messages import Checkpoint, Revision, Upload
 from guardband.live.protocol.space import SpaceSettings, SyncSettings
 from guardband.live.protocol.sums import Sums, difference
 
@@ -98,13 +99,14 @@ class Client:
         gram = (z.T @ z)[np.triu_indices(DIM + 1)]
         self._total = difference(self._total, Sums(-10, -gram, 0.0, -10.0))
         self._mark = {"n": self._total.n, "version": uuid.uuid4().hex}
-        own = {**self._total.as_json(), "base": self._base, "version": self._mark["version"]}
-        return {**own, "seen_epoch": self.epoch, **more}
+        checkpoint = Checkpoint(self._mark["version"], self._total, 0)
+        upload = Upload(base=Revision(**self._base), checkpoint=checkpoint)
+        return {**upload.model_dump(mode="json"), "seen_epoch": self.epoch, **more}
 
     async def upload(self, body: dict[str, Any]) -> float:
         """Send it; return the seconds that it took."""
         started = time.perf_counter()
-        said = await self.ask("PUT", f"/v1/streams/{self.stream}/total", body)
+        said = await self.ask("PUT", f"/v1/streams/{self.stream}/checkpoint", body)
         assert said.status == 200, said
         self._base = self._mark
         return time.perf_counter() - started

@@ -100,7 +100,7 @@ def _compared(finding: Finding, coordinator: Target) -> Finding:
 
 
 def _told(record: EpochRecord) -> str | None:
-    return None if record.total is None else record.sha256
+    return None if record.sums is None else record.sha256
 
 
 def _print(found: Finding, with_coordinator: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,7 +105,7 @@ def list_(target: Target) -> None:
 def show(target: Target, name: Name) -> None:
     """Print a space's settings as JSON."""
     space, version = _read(target, name)
-    typer.echo(json.dumps({**asdict(space), "config_version": version}, indent=2))
+    typer.echo(json.dumps({**space.as_json(), "config_version": version}, indent=2))
 
 
 @space_app.command("set-alpha")
@@ -138,7 +137,7 @@ def set_(
     from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     old, read = _read(target, name)
-    given = asdict(old)
+    given = old.as_json()
     for setting in settings:
         _put(given, setting)
     version = _configure(target, SpaceSettings.from_json(given), read)
@@ -168,7 +167,7 @@ def revise(
     from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     old, _ = _read(target, name)
-    given = asdict(old) | {"name": new_name}
+    given = old.as_json() | {"name": new_name}
     if features is not None:
         given["features"] = list(_names(features))
     for setting in settings or ():
@@ -277,7 +276,7 @@ def _configure(target: Target, space: SpaceSettings, version: int) -> int:
         lambda c: c.configure(space.name, space, version=version, who=WHO, now=time.time()),
         "PUT",
         f"/v1/spaces/{space.name}",
-        {**space.as_json(), "config_version": version},
+        {"config": space.as_json(), "config_version": version},
         read=lambda answer: int(answer["config_version"]),
     )
 

@@ -50,7 +50,7 @@ def film_space(name: str = SPACE) -> SpaceSettings:
         noise=stated["noise"],
         theta_bound=stated["theta_bound"],
         feature_bound=stated["feature_bound"],
-        spread=films.context_noise,
+        context_noise=films.context_noise,
         baseline="rank-40",
         sync=SyncSettings(live_s=15.0),
         # Expected rewards lie in [0, 1]; six deviations of the noise on either side.

@@ -211,7 +211,7 @@ def test_the_stated_bounds_hold_for_the_simulated_users() -> None:
             assert space.rewards.low < ratings[-1] + ask.baseline_reward < space.rewards.high
         # 0.3 noise and 0.1 |theta| of the features' own: the bound is on the first alone.
         variance = sum(r * r for r in ratings) / len(ratings)
-        assert 0.8 < variance / (space.noise**2 + (space.spread or 0.0) ** 2) < 1.25
+        assert 0.8 < variance / (space.noise**2 + (space.context_noise or 0.0) ** 2) < 1.25
 
 
 def test_the_status_line_counts_from_where_it_is_told() -> None:

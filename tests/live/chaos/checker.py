@@ -213,9 +213,9 @@ class Checker:
         for told in self.evidence.told:
             assert told.epoch >= newest.get(told.connection, 0), "I5: an older epoch was told"
             newest[told.connection] = told.epoch
-            if told.total is not None:
+            if told.sums is not None:
                 stored = self.epochs[told.epoch].total
-                assert told.total.as_bytes() == stored, f"I5: epoch {told.epoch} changed"
+                assert told.sums.as_bytes() == stored, f"I5: epoch {told.epoch} changed"
         for branch in self.branches:
             heard = [(at, epoch) for (_, epoch), (_, _, at) in branch.adopted.items()]
             order = [epoch for _, epoch in sorted(heard)]

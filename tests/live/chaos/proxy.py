@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from guardband.live.protocol.messages import Revision
+from guardband.live.protocol.messages import News, Revision, Upload, Uploaded
 from guardband.live.protocol.sums import Sums
 
 __all__ = ["Acknowledged", "Evidence", "FaultProxy", "Told"]
@@ -251,9 +248,8 @@ class FaultProxy:
     def _note_sent(self, asked: Message) -> None:
         if not asked.first.startswith("PUT"):
             return
-        body = json.loads(asked.body)
-        key = (_stream(asked), Revision(body["n"], body["version"]))
-        total = _total(body)
+        sent = Upload.model_validate_json(asked.body).checkpoint
+        key, total = (_stream(asked), sent.revision), sent.sums
         before = self.evidence.sent.setdefault(key, total)
         if before.as_bytes() != total.as_bytes():
             self.evidence.changed.append(key)
@@ -263,13 +259,12 @@ class FaultProxy:
         self.evidence.statuses[status] = self.evidence.statuses.get(status, 0) + 1
         if status != 200:
             return
-        body: Any = json.loads(reply.body)
         if asked.first.startswith("PUT"):
-            mark = Revision(body["n"], body["version"])
+            mark = Uploaded.model_validate_json(reply.body).revision
             self.evidence.acknowledged.append(Acknowledged(_stream(asked), mark))
         elif "/epochs/next" in asked.first:
-            total = None if body["gram"] is None else _total(body)
-            self.evidence.told.append(Told(connection, body["epoch"], total))
+            news = News.model_validate_json(reply.body)
+            self.evidence.told.append(Told(connection, news.epoch, news.sums))
 
 
 async def _message(reader: asyncio.StreamReader) -> Message | None:
@@ -292,10 +287,5 @@ async def _message(reader: asyncio.StreamReader) -> Message | None:
 
 
 def _stream(asked: Message) -> str:
-    """Return the stream of PUT /v1/streams/STREAM/total."""
+    """Return the stream of PUT /v1/streams/STREAM/checkpoint."""
     return asked.first.split("/")[3]
-
-
-def _total(body: dict[str, Any]) -> Sums:
-    gram = np.array(body["gram"], np.float64)
-    return Sums(body["n"], gram, float(body["surprise"]), float(body["weight"]))

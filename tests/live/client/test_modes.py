@@ -48,7 +48,7 @@ def test_shadow_mode_logs_what_it_would_play_and_plays_the_baseline(tmp_path: Pa
     report = shadow.report()
     assert report.counters["shadow"] == report.counters["baseline"] == 150
     assert report.reasons == {"shadow": 150}
-    assert report.state["mode"] == "shadow"
+    assert report.state.mode == "shadow"
     assert shadow.counted == 150
 
 
@@ -67,7 +67,7 @@ def test_I9_a_pause_is_obeyed_until_it_ends(tmp_path: Path) -> None:
     one.close()
     one = agent(tmp_path)  # a restart does not end it
     assert one.decide(MENU, 0).kind == "baseline"
-    assert one.report().state["mode"] == "paused"
+    assert one.report().state.mode == "paused"
     boss.resume("default", who="op", now=2.0)
     one.sync()
     assert any(d.kind == "learned" for d in live_on(one, 20, seed=1))
@@ -85,7 +85,7 @@ def test_I9_without_a_lease_only_the_baseline(tmp_path: Path) -> None:
     decision = one.decide(MENU, 0, 0.2)
     assert "lease has expired" in decision.reason
     learns_the_baseline(one, decision, MENU)
-    assert one.report().state["mode"] == "lease expired"
+    assert one.report().state.mode == "lease expired"
     one.sync()  # reached: the lease is renewed
     assert "lease" not in one.decide(MENU, 0, 0.2).reason
     # A clock that was set back before the lease began: no lease.
@@ -154,7 +154,7 @@ def test_I3_what_was_told_to_a_former_stream_is_not_adopted(tmp_path: Path) -> N
     asked = {"after": 0, "open_after": 0, "config_version": 0, "wait_s": 0.0}
     worker.link.news("default", None, **asked)  # the deadline is over
     news = worker.link.news("default", former, **asked)
-    assert (news.epoch, news.total.n, news.own) == (1, 30, None)
+    assert (news.epoch, news.sums.n, news.own) == (1, 30, None)
     store.hear(news, former, store.clock.now())
     assert (one.epoch, store.whole_chain().own.n) == (0, 30)
     one.sync()

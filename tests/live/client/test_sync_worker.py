@@ -173,14 +173,11 @@ def test_trouble_is_waited_out_longer_and_longer(tmp_path: Path) -> None:
 def test_a_report_says_how_it_goes_and_is_plain_json(tmp_path: Path) -> None:
     one = agent(tmp_path)
     empty = one.report()
-    assert empty.state["why"] == "no decisions yet"
+    assert empty.state.why == "no decisions yet"
     live_on(one, 200)
     one.sync()
     report = one.report()
-    text = json.dumps(
-        [report.counters, report.sums, report.gauges, report.reasons, report.state],
-        allow_nan=False,
-    )
+    text = json.dumps(report.model_dump(mode="json"), allow_nan=False)
     assert len(text) < 32_768
     assert report.counters["decisions"] == 200
     assert report.gauges["margin_min"] >= 0.0
@@ -247,8 +244,11 @@ def test_http_carries_a_token_and_whole_messages() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append(request)
         body = json.loads(request.content)
-        mark = {"n": body["n"], "version": body["version"]}
-        return httpx.Response(200, json={**mark, "epoch": 4, "open": None, "config_version": 2})
+        sent = body["checkpoint"]
+        mark = {"n": sent["sums"]["n"], "version": sent["version"]}
+        return httpx.Response(
+            200, json={"revision": mark, "epoch": 4, "open": None, "config_version": 2}
+        )
 
     chain = StreamState.start("3f2b8a34-0000-4000-8000-000000000000", 2)
     chain = chain.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).cut("a" * 32, for_epoch=5)
@@ -257,5 +257,7 @@ def test_http_carries_a_token_and_whole_messages() -> None:
     (request,) = seen
     assert request.headers["Authorization"] == "Bearer gb_a_b"
     body = json.loads(request.content)
-    assert body["gram"] == chain.newest.total.gram.tolist()  # exact through JSON
+    assert (
+        body["checkpoint"]["sums"]["gram"] == chain.newest.sums.gram.tolist()
+    )  # exact through JSON
     assert (body["for_epoch"], body["trigger"], body["base"]) == (5, True, {"n": 0, "version": ""})

@@ -20,6 +20,7 @@ from guardband.live.client.journal import Journal, JournalError
 from guardband.live.operators.audit import audit, compared, find_decision
 from guardband.live.operators.replay import rebuild
 from guardband.live.protocol.messages import Refused, Registered
+from guardband.live.protocol.sums import HEAD, Sums
 
 RUN = CliRunner()
 
@@ -177,7 +178,7 @@ def test_another_share_of_delta_holds_from_then_on(tmp_path: Path) -> None:
         task_index=3,
         delta_share=1.0 / 12.0,
         agents=3,
-        config=store.space.as_json(),
+        config=store.space,
         config_version=store.version,
         epoch=store.chain.epoch,
     )
@@ -334,7 +335,12 @@ def test_the_sum_is_compared_with_the_coordinators(tmp_path: Path) -> None:
         journal = Journal(one.state_dir / "journal.db")
         ((total,),) = journal.query("SELECT total FROM epoch WHERE epoch = 1")
         journal.close()
-        change(one, "UPDATE epoch SET total = ?", total[:-8] + bytes([total[-8] ^ 1]) + total[-7:])
+        flipped = total[:-8] + bytes([total[-8] ^ 1]) + total[-7:]
+        change(one, "UPDATE epoch SET total = ?", flipped)
+        assert "checksum" in str(RUN.invoke(app, words).exception)
+        # Changed by somebody who also writes the checksum anew:
+        forged = Sums.from_bytes(flipped[HEAD.size :]).as_bytes()
+        change(one, "UPDATE epoch SET total = ?", forged)
         assert RUN.invoke(app, words).exit_code == 0
         for each in asked:
             result = RUN.invoke(app, each)

@@ -52,7 +52,7 @@ def uploads(one: Any) -> list[int]:
     upload = link.upload
 
     def watched(stream: str, request: Any) -> Any:
-        seen.append(request.checkpoint.total.n - request.base.n)
+        seen.append(request.checkpoint.sums.n - request.base.n)
         return upload(stream, request)
 
     link.upload = watched
@@ -99,8 +99,9 @@ def test_a_small_batch_is_never_sent_and_would_be_refused(server: Running) -> No
         rng = np.random.default_rng(0)
         z = np.column_stack([rng.uniform(0, 0.5, (rows, DIM)), rng.uniform(0, 1, rows)])
         gram = (z.T @ z)[np.triu_indices(DIM + 1)].tolist()
-        own = {"n": n, "version": version, "gram": gram, "surprise": 0.0, "weight": float(n)}
-        return server.client.put(f"/v1/streams/{stream}/total", json={"base": base, **own})
+        sums = {"n": n, "gram": gram, "surprise": 0.0, "weight": float(n)}
+        own = {"checkpoint": {"version": version, "sums": sums}}
+        return server.client.put(f"/v1/streams/{stream}/checkpoint", json={"base": base, **own})
 
     nothing = {"n": 0, "version": ""}
     refused = send(19, nothing, "a" * 32, 19)
@@ -141,7 +142,7 @@ def test_reports_between_uploads_tell_nothing_of_one_patient(server: Running) ->
     # Somebody who reports all the same is not listened to.
     one._worker.link.report(one._store.chain.stream, one.report())
     kept = told_of(server, "ward-1")
-    assert (kept["sums"], kept["state"].get("theta")) == ({}, None)
+    assert (kept["sums"], kept["state"]["theta"]) == ({}, [])
     assert not set(FIGURES) & set(kept["gauges"])
     server.summary()  # people see what is left
     work(one, 24, seed=8)
@@ -166,14 +167,14 @@ def test_no_sum_before_three_tasks_are_in_it(server: Running) -> None:
     work(three, 1, seed=3)
     pool(one, two, three)
     newest = server.epoch()
-    assert server.get(f"/v1/spaces/home/epochs/{newest}")["gram"] is not None
+    assert server.get(f"/v1/spaces/home/epochs/{newest}")["sums"] is not None
     assert [each.report().gauges["foreign_n"] for each in (one, two, three)] == [45, 45, 50]
     # With one of them out there are two again: nothing new is told about either, and the sum with
     # the third one's data in it is no longer used.
     run("space", "quarantine", "home", "ward-3", "--data", server.data)
     sync(one), sync(two), sync(one)
     assert server.epoch() == newest + 1
-    assert server.get(f"/v1/spaces/home/epochs/{newest + 1}")["gram"] is None
+    assert server.get(f"/v1/spaces/home/epochs/{newest + 1}")["sums"] is None
     for each in (one, two):
         assert (each.epoch, each.report().gauges["foreign_n"]) == (newest + 1, 0)
         alone = work(each, 1, seed=4)[0]
@@ -270,7 +271,7 @@ def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
 
 
 def test_a_task_that_is_different_rings_the_bell(server: Running) -> None:
-    server.post("/v1/spaces", a_space(spread=0.0).as_json())
+    server.post("/v1/spaces", a_space(context_noise=0.0).as_json())
     honest = [server.agent(ward) for ward in WARDS]
     for i, one in enumerate(honest):
         work(one, 300, seed=i, noise=0.1)

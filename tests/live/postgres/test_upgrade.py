@@ -96,7 +96,7 @@ def test_its_streams_go_on(connect) -> None:
     now = rows[0].registered_at + 60.0
     cuts = []
     for k, row in enumerate(rows):
-        total = row.stored.total
+        total = row.stored.sums
         more = Sums(total.n + 1, total.gram + _one_more(total), total.surprise, total.weight + 1.0)
         cuts.append(Checkpoint(f"{k:032x}", more, row.round + 1))
         request = Upload(
@@ -113,7 +113,7 @@ def test_its_streams_go_on(connect) -> None:
         newest, entries = t.epoch("home", 4), t.entries("home", 4)
     assert newest is not None
     assert newest.state == "closed"
-    assert newest.total == add_sums(3, [cut.total for cut in cuts]).as_bytes()
+    assert newest.total == add_sums(3, [cut.sums for cut in cuts]).as_bytes()
     assert [entry.n for entry in entries] == [37, 37]
     coordinator.pause("home", "a note", who="test", now=now)
     with store.reading() as t:

@@ -139,7 +139,7 @@ class Writer:
             self.chain = self.chain.cut(uuid.uuid4().hex, for_epoch=for_epoch)
             chain = self.chain
             newest = chain.newest
-            self.names[chain.stream][newest.total.n] = newest.version
+            self.names[chain.stream][newest.sums.n] = newest.version
             try:
                 answer: Uploaded = self.link.upload(chain.stream, chain.upload(trigger=trigger))
             except Refused as problem:

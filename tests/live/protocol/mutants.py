@@ -80,7 +80,7 @@ def own_entry_ignored(patch: Patch) -> None:
         StreamState,
         "adopt",
         lambda self, news, next_round=None: right(
-            self, replace(news, own=None), next_round=next_round
+            self, news.model_copy(update={"own": None}), next_round=next_round
         ),
     )
 
@@ -94,7 +94,7 @@ def any_entry_is_mine(patch: Patch) -> None:
         own = news.own
         if own is not None and not self._knows(own):
             below = [cut.revision for cut in self.cuts if cut.revision.n <= own.n]
-            news = replace(news, own=below[-1] if below else None)
+            news = news.model_copy(update={"own": below[-1] if below else None})
         return right(self, news, next_round=next_round)
 
     patch.setattr(StreamState, "adopt", adopt)
@@ -150,16 +150,12 @@ def w_without_u(patch: Patch) -> None:
         request = right(self, **rest)
         if len(self.cuts) < 2:
             return request
-        gram = request.checkpoint.total.gram.copy()
+        gram = request.checkpoint.sums.gram.copy()
         for row, place in enumerate((4, 8, 11, 13)):  # the last column, by rows
-            gram[place] = self.cuts[-2].total.gram[place]
+            gram[place] = self.cuts[-2].sums.gram[place]
             assert row < 4
-        return replace(
-            request,
-            checkpoint=request.checkpoint._replace(
-                total=request.checkpoint.total._replace(gram=gram)
-            ),
-        )
+        torn = request.checkpoint._replace(sums=request.checkpoint.sums._replace(gram=gram))
+        return request.model_copy(update={"checkpoint": torn})
 
     patch.setattr(StreamState, "upload", upload)
 
@@ -202,10 +198,10 @@ def no_version_check(patch: Patch) -> None:
     right = Coordinator._compare_and_set
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
-        if request.checkpoint.total.n == held.n:
+        if request.checkpoint.sums.n == held.n:
             return held
         if request.base.n == held.n:
-            request = replace(request, base=held.revision)
+            request = request.model_copy(update={"base": held.revision})
         return right(self, space, task, held, request)
 
     patch.setattr(Coordinator, "_compare_and_set", compare)
@@ -217,8 +213,8 @@ def newest_wins(patch: Patch) -> None:
     right = Coordinator._compare_and_set
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
-        if request.checkpoint.total.n > held.n:
-            request = replace(request, base=held.revision)
+        if request.checkpoint.sums.n > held.n:
+            request = request.model_copy(update={"base": held.revision})
         return right(self, space, task, held, request)
 
     patch.setattr(Coordinator, "_compare_and_set", compare)
@@ -231,9 +227,9 @@ def smaller_n_accepted(patch: Patch) -> None:
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
         cut = request.checkpoint
-        if held.state == "open" and 0 < cut.total.n < held.n:
-            total = cut.total.as_bytes()
-            return held._replace(n=cut.total.n, version=cut.version, total=total)
+        if held.state == "open" and 0 < cut.sums.n < held.n:
+            total = cut.sums.as_bytes()
+            return held._replace(n=cut.sums.n, version=cut.version, total=total)
         return right(self, space, task, held, request)
 
     patch.setattr(Coordinator, "_compare_and_set", compare)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,7 +55,7 @@ class Scene:
             uses=USES[self.tasks[who]],
             library="test",
         )
-        return self.coordinator.register("home", replace(request, **changes), now=self.now)
+        return self.coordinator.register("home", request.model_copy(update=changes), now=self.now)
 
     def copy(self, who: str, name: str) -> str:
         self.chains[name], self.tasks[name] = self.chains[who], self.tasks[who]
@@ -164,7 +163,7 @@ def code_of(call: Callable[..., Any], *args: Any, **rest: Any) -> Refused:
 
 def claim(scene: Scene, who: str, seen: int, now: float = 0.0) -> Uploaded:
     """Say that an agent has seen an epoch."""
-    request = replace(scene.chain(who).upload(), seen_epoch=seen)
+    request = scene.chain(who).upload().model_copy(update={"seen_epoch": seen})
     return scene.coordinator.upload(scene.stream(who), request, now=now)
 
 

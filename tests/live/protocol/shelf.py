@@ -91,7 +91,7 @@ def facts(chain: StreamState) -> dict[str, Any]:
     """Return all that a chain is, to the last bit, for comparing two of them."""
     return {
         "stream": chain.stream,
-        "cuts": [(cut.version, cut.round, cut.total.as_bytes()) for cut in chain.cuts],
+        "cuts": [(cut.version, cut.round, cut.sums.as_bytes()) for cut in chain.cuts],
         "parts": [part.as_bytes() for part in chain.parts],
         "open": chain.open.as_bytes(),
         "marks": sorted(chain.marks),

@@ -228,8 +228,8 @@ class StoreContract:
         assert [line.n for line in record.manifest] == [
             scene.chain(name).newest.revision.n for name in sorted((a, b), key=scene.stream)
         ]
-        assert record.total is not None
-        assert record.total.sha256 == record.sha256
+        assert record.sums is not None
+        assert record.sums.sha256 == record.sha256
         again = Coordinator(store)
         assert again.space("home")[0] == make_space()
         assert again.news(

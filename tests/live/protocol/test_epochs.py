@@ -119,8 +119,8 @@ def test_no_sum_is_served_before_enough_tasks_are_in_it():
     scene.answer(a)
     news = scene.news(a)
     assert news is not None
-    assert (news.epoch, news.total, news.streams, news.excluded) == (2, None, 1, 1)
-    assert scene.coordinator.epoch("home", 2).total is None
+    assert (news.epoch, news.sums, news.streams, news.excluded) == (2, None, 1, 1)
+    assert scene.coordinator.epoch("home", 2).sums is None
     assert scene.adopt(a).effect == Effect.ADOPTED
     assert (scene.chain(a).pooled, scene.chain(a).epoch) == (None, 2)
     assert scene.chain(a).own.as_bytes() == scene.chain(a).total.as_bytes()
@@ -176,7 +176,7 @@ def test_nobody_counts_own_data_twice_after_pooling(scene):
         scene.pool(a, b)
         scene.observe(a)
         assert max(scene.view(a).values()) == 1
-        assert len(scene.view(a)) == scene.chain(b).newest.total.n + scene.chain(a).total.n
+        assert len(scene.view(a)) == scene.chain(b).newest.sums.n + scene.chain(a).total.n
 
 
 def test_bytes_of_an_epoch_do_not_depend_on_who_asks(scene):

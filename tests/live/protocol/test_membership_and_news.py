@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 
 import pytest
 from live.look import events_of, heartbeat_of, row_of
@@ -30,14 +30,14 @@ def test_where_contexts_are_shared_a_task_has_one_live_stream():
 
 
 def test_where_delta_is_split_equally_there_is_one_stream_per_task():
-    scene = Scene(space=replace(make_space(contexts="per-request"), shares="equal"))
+    scene = Scene(space=make_space(contexts="per-request").changed(shares="equal"))
     scene.join("movies")
     assert code_of(scene.join, "movies", "other").code == "too_many_streams"
-    grown = replace(scene.space, agents=9)
+    grown = scene.space.changed(agents=9)
     assert code_of(scene.coordinator.configure, "home", grown, who="", now=0.0).code == (
         "shares_fixed"
     )
-    other = replace(scene.space, shares="registered")
+    other = scene.space.changed(shares="registered")
     assert code_of(scene.coordinator.configure, "home", other, who="", now=0.0).code == (
         "shares_fixed"
     )
@@ -111,16 +111,16 @@ def test_shares_of_delta_sum_to_at_most_one(scene):
 
 
 def test_a_space_grows_only_when_everybody_knows():
-    scene = Scene(space=replace(make_space(), agents=1))
+    scene = Scene(space=make_space().changed(agents=1))
     a = scene.join("movies")
-    grown = replace(scene.space, agents=2)
+    grown = scene.space.changed(agents=2)
     assert scene.coordinator.configure("home", grown, who="me", now=0.0) == 2
     problem = code_of(scene.join, "tv")
     assert problem.code == "agents_unseen"
     news = scene.news(a)
     assert news is not None
     assert news.config is not None
-    assert (news.config["agents"], news.config_version) == (2, 2)
+    assert (news.config.agents, news.config_version) == (2, 2)
     code_of(scene.join, "tv")  # told, but not confirmed
     scene.coordinator.news(
         "home", scene.stream(a), after=0, open_after=0, config_version=2, now=0.0
@@ -129,9 +129,9 @@ def test_a_space_grows_only_when_everybody_knows():
 
 
 def test_to_ask_for_the_settings_again_is_not_to_have_forgotten_them():
-    scene = Scene(space=replace(make_space(), agents=1))
+    scene = Scene(space=make_space().changed(agents=1))
     a = scene.join("movies")
-    grown = replace(scene.space, agents=2)
+    grown = scene.space.changed(agents=2)
     scene.coordinator.configure("home", grown, who="me", now=0.0)
 
     def poll(version: int, now: float) -> int:
@@ -149,11 +149,11 @@ def test_configuration_keeps_what_data_depend_on(scene):
     scene.join("movies")
     scene.join("tv")
     configure = scene.coordinator.configure
-    other = replace(scene.space, feature_bound=2.0)
+    other = scene.space.changed(feature_bound=2.0)
     assert code_of(configure, "home", other, who="", now=0.0).code == "schema_mismatch"
-    fewer = replace(scene.space, agents=1)
+    fewer = scene.space.changed(agents=1)
     assert code_of(configure, "home", fewer, who="", now=0.0).code == "too_many_tasks"
-    assert configure("home", replace(scene.space, alpha=0.2), who="", now=0.0) == 2
+    assert configure("home", scene.space.changed(alpha=0.2), who="", now=0.0) == 2
     assert scene.coordinator.space("home")[0].alpha == 0.2
 
 
@@ -194,10 +194,11 @@ def test_reports_are_kept_and_thinned(scene):
     assert [row.at for row in fine] == sorted(row.at for row in fine)
     coarse = scene.coordinator.samples("home", since=0.0, now=7200.0)
     assert 59 <= len(coarse) <= 61
-    assert '"decisions": 7195' in heartbeat_of(scene.coordinator, scene.stream(a)).report
+    newest = json.loads(heartbeat_of(scene.coordinator, scene.stream(a)).report)
+    assert newest["counters"] == {"decisions": 7195}
 
 
 def test_a_report_cannot_hold_what_json_cannot(scene):
     a = scene.join("movies")
-    bad = Report(gauges={"x": float("nan")})
-    assert code_of(scene.coordinator.report, scene.stream(a), bad, now=0.0).code == "invalid_report"
+    with pytest.raises(ValueError, match="finite"):
+        scene.coordinator.report(scene.stream(a), Report(gauges={"x": float("nan")}), now=0.0)

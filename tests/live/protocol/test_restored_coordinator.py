@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from live.look import events_of
 from live.protocol.scenes import claim, code_of, restores
 
@@ -93,7 +91,7 @@ def test_an_open_epoch_of_before_a_restore_gets_a_new_number(scene):
 
 def test_seen_epochs_are_believed_within_reason(scene):
     a = scene.join("movies")
-    request = replace(scene.chain(a).upload(), seen_epoch=2**40)
+    request = scene.chain(a).upload().model_copy(update={"seen_epoch": 2**40})
     problem = code_of(scene.coordinator.upload, scene.stream(a), request, now=0.0)
     assert (problem.code, problem.status) == ("invalid_epoch", 422)
 
@@ -132,7 +130,9 @@ def test_a_wish_that_was_fulfilled_opens_nothing_after_a_restore(scene):
     scene.observe(a)
     scene.pool(a, b)  # numbered 2: somebody has seen 1
     assert scene.chain(a).epoch == 2
-    again = replace(old, base=scene.chain(a).base, checkpoint=scene.chain(a).newest)
+    again = old.model_copy(
+        update={"base": scene.chain(a).base, "checkpoint": scene.chain(a).newest}
+    )
     answer = scene.coordinator.upload(scene.stream(a), again, now=scene.now)
     assert (answer.epoch, answer.open) == (2, None)
 
@@ -172,7 +172,7 @@ def test_claims_are_heeded_so_often_and_written_down_once_a_minute(scene):
 
 def test_rules_from_before_a_restore_get_a_number_that_nobody_has(scene):
     a = scene.join("movies")
-    lost = replace(scene.space, agents=scene.space.agents + 1)
+    lost = scene.space.changed(agents=scene.space.agents + 1)
     asked = {"after": 0, "open_after": 0}
 
     def poll(version: int, now: float = 200.0):
@@ -183,7 +183,7 @@ def test_rules_from_before_a_restore_get_a_number_that_nobody_has(scene):
             return told, t.heartbeat(scene.stream(a)).config_version
 
     told, heard = poll(9)  # it has seen version 9, this coordinator only 1
-    assert (told.config_version, told.config, heard) == (10, scene.space.as_json(), 1)
+    assert (told.config_version, told.config, heard) == (10, scene.space, 1)
     assert events_of(scene.coordinator)[0].what == "server restore"
     assert code_of(scene.join, "tv").code == "agents_unseen"  # what it heard may be other numbers
     assert poll(10) == (None, 10)

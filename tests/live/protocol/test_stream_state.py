@@ -31,7 +31,7 @@ def grown(chain: StreamState, times: int, seed: int = 0) -> StreamState:
 
 def news(epoch: int, total: Sums | None, own: Revision | None, round_: int = 0) -> News:
     return News(
-        epoch=epoch, total=total, own=own, round=round_, streams=1, agents=2, open=None,
+        epoch=epoch, sums=total, own=own, round=round_, streams=1, agents=2, open=None,
         config_version=1, config=None, explore_for_s=None, paused=None,
     )  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_a_chain_survives_being_written_down(steps):
 def test_own_data_are_sums_never_differences():
     """After an epoch with the newest cut nothing of one's own is left, to the last bit."""
     chain = grown(StreamState.start("s", 3), 40).cut("1" * 32)
-    chain = chain.adopt(news(1, chain.newest.total, chain.newest.revision)).chain
+    chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).chain
     assert chain.own.as_bytes() == empty_sums(3).as_bytes()
     part = grown(replace(StreamState.start("t", 3)), 7, seed=5)
     more = grown(chain, 7, seed=5)
@@ -113,11 +113,11 @@ def test_a_long_chain_stays_bounded_and_right():
         chain = grown(chain, 2, seed=k).cut(name_of("version", k))
         marks.append(chain.newest.revision)
         if k == 10:
-            chain = chain.adopt(news(1, chain.newest.total, chain.newest.revision)).chain
+            chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).chain
     assert len(chain.cuts) == KEPT_CUTS
     assert chain.since == marks[10]
     assert chain.own.n == chain.total.n - marks[10].n
-    rest = chain.total.gram - chain.cuts[0].total.gram
+    rest = chain.total.gram - chain.cuts[0].sums.gram
     assert np.allclose(chain.own.gram, rest, rtol=1e-12)
     # An entry whose sums are gone is still one's own: no conflict, but nothing to adopt.
     step = chain.adopt(news(2, chain.total, marks[40]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from live.look import events_of
 from live.protocol.scenes import Scene, code_of
 from live.protocol.world import make_space
@@ -80,7 +81,7 @@ def test_an_upload_needs_a_proper_version_and_round(scene):
     bad = [("version", {"version": v}) for v in ("", "xyz", "A" * 32, "a" * 33)]
     bad += [("round", {"round": r}) for r in (-1, 2**60, 1.5)]
     for check, change in bad:
-        request = replace(good, checkpoint=good.checkpoint._replace(**change))
+        request = good.model_copy(update={"checkpoint": good.checkpoint._replace(**change)})
         problem = code_of(scene.coordinator.upload, scene.stream(a), request, now=0.0)
         assert (problem.status, problem.more["check"]) == (422, check)
     assert scene.stored(a).n == 0
@@ -91,8 +92,8 @@ def test_a_refused_upload_is_written_down_once_a_minute(scene):
     scene.observe(a)
     scene.cut(a)
     good = scene.chain(a).upload()
-    broken = good.checkpoint.total._replace(weight=-1.0)
-    bad = replace(good, checkpoint=good.checkpoint._replace(total=broken))
+    broken = good.checkpoint.sums._replace(weight=-1.0)
+    bad = good.model_copy(update={"checkpoint": good.checkpoint._replace(sums=broken)})
     for now in (0.0, 1.0, 59.0, 61.0):
         code_of(scene.coordinator.upload, scene.stream(a), bad, now=now)
     events = events_of(scene.coordinator)
@@ -103,9 +104,13 @@ def test_a_report_that_is_too_large_stores_nothing(scene):
     a = scene.join("movies")
     scene.observe(a)
     scene.cut(a)
-    request = scene.chain(a).upload(report=Report(state={"x": "y" * 40_000}))
-    problem = code_of(scene.coordinator.upload, scene.stream(a), request, now=0.0)
-    assert (problem.code, problem.status) == ("report_too_large", 413)
+    for large in (
+        {"state": {"why": "y" * 40_000}},
+        {"counters": {f"k{i}": 1 for i in range(65)}},
+        {"state": {"theta": [0.1] * 257}},
+    ):
+        with pytest.raises(ValueError, match="at most"):
+            scene.chain(a).upload(report=Report.model_validate(large))
     assert scene.stored(a).n == 0
 
 
@@ -126,7 +131,10 @@ def test_small_batches_are_refused_and_answered_with_the_last_cut():
     small = replace(chain, open=empty_sums(chain.dim)).upload()
     forced = Checkpoint("f" * 32, chain.total, chain.newest.round)
     problem = code_of(
-        scene.coordinator.upload, chain.stream, replace(small, checkpoint=forced), now=scene.now
+        scene.coordinator.upload,
+        chain.stream,
+        small.model_copy(update={"checkpoint": forced}),
+        now=scene.now,
     )
     assert problem.more["check"] == "batch"
 

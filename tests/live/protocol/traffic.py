@@ -61,7 +61,7 @@ class Traffic(Model):
         )
         if after.newest.version == version:
             tags = frozenset(player.journal.tags)
-            self.made[version] = Made(tags, after.newest.total.as_bytes())
+            self.made[version] = Made(tags, after.newest.sums.as_bytes())
         player.keep(after)
         self.send(who, trigger=trigger)
 

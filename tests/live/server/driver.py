@@ -117,18 +117,19 @@ class Stream:
         self.version = version()
 
     def body(self, **changes: Any) -> dict[str, Any]:
-        own = {
-            "base": self.base,
+        sums = {
             "n": self.n,
-            "version": self.version,
             "gram": self.matrix[np.triu_indices(4)].tolist(),
             "surprise": 0.0,
             "weight": float(self.n),
         }
-        return {**own, **changes}
+        sums |= {key: changes.pop(key) for key in sums if key in changes}
+        checkpoint = {"version": self.version, "sums": sums}
+        checkpoint |= {key: changes.pop(key) for key in ("version", "round") if key in changes}
+        return {"base": self.base, "checkpoint": checkpoint, **changes}
 
     def put(self, **changes: Any) -> httpx.Response:
-        answer = self.client.put(f"/v1/streams/{self.id}/total", json=self.body(**changes))
+        answer = self.client.put(f"/v1/streams/{self.id}/checkpoint", json=self.body(**changes))
         if answer.status_code == 200:
             self.base = {"n": self.n, "version": self.version}
         return answer

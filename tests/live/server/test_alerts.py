@@ -112,7 +112,6 @@ def test_silence_that_means_the_default_is_no_loss() -> None:
 
 def test_the_meaning_of_silence_is_no_part_of_what_data_mean() -> None:
     stored = SPACE.as_json()
-    assert "silence" not in stored["rewards"]  # older agents read it
     assert SpaceSettings.from_json(stored) == SPACE
     clicks = SPACE.changed(rewards=RewardSettings(silence="default"))
     assert clicks.schema_hash == SPACE.schema_hash

@@ -49,16 +49,16 @@ def test_names_are_names(shared: Served) -> None:
 
 def _with(key: str, value: str) -> str:
     """An upload as text, in which one value is replaced by raw JSON."""
-    own = {
-        "base": '{"n": 0, "version": ""}',
-        "n": "1",
-        "version": f'"{"0" * 32}"',
-        "gram": json.dumps([0.0] * 10),
-        "surprise": "0.0",
-        "weight": "1.0",
-    }
-    own[key] = value
-    return "{" + ", ".join(f'"{k}": {v}' for k, v in own.items()) + "}"
+    sums = {"n": "1", "gram": json.dumps([0.0] * 10), "surprise": "0.0", "weight": "1.0"}
+    checkpoint = {"version": f'"{"0" * 32}"', "round": "0"}
+    own = {"base": '{"n": 0, "version": ""}'}
+    next((part for part in (sums, checkpoint) if key in part), own)[key] = value
+    checkpoint["sums"] = _as_text(sums)
+    return _as_text(own | {"checkpoint": _as_text(checkpoint)})
+
+
+def _as_text(fields: dict[str, str]) -> str:
+    return "{" + ", ".join(f'"{k}": {v}' for k, v in fields.items()) + "}"
 
 
 JUNK = [
@@ -125,7 +125,7 @@ def test_junk_is_refused_and_changes_nothing(shared: Served, body: str, status: 
     victim = _victim(shared)
     before = everything_of(shared, victim.id)
     answer = victim.client.put(
-        f"/v1/streams/{victim.id}/total",
+        f"/v1/streams/{victim.id}/checkpoint",
         content=body.encode("utf-8", "surrogatepass"),
         headers={"Content-Type": "application/json"},
     )
@@ -142,7 +142,7 @@ def _victim(server: Served):
 
 def test_other_shapes_of_requests(shared: Served) -> None:
     victim = _victim(shared)
-    path = f"/v1/streams/{victim.id}/total"
+    path = f"/v1/streams/{victim.id}/checkpoint"
     for kind in ("text/plain", "application/xml", "application/x-www-form-urlencoded", ""):
         answer = victim.client.put(path, content=b"n=1", headers={"Content-Type": kind})
         assert problem(answer)[0] == 422, kind
@@ -154,7 +154,7 @@ def test_other_shapes_of_requests(shared: Served) -> None:
     for epoch in ("0", "-1", "x", "1.5", "9" * 400):
         assert victim.client.get(f"/v1/spaces/home/epochs/{epoch}").status_code == 422, epoch
     assert problem(victim.client.get("/v1/spaces/home/epochs/7")) == (404, "unknown_epoch")
-    unknown = f"/v1/streams/{uuid.uuid4()}/total"
+    unknown = f"/v1/streams/{uuid.uuid4()}/checkpoint"
     assert problem(victim.client.put(unknown, json=victim.body(n=1, version=version()))) == (
         404,
         "unknown_stream",
@@ -194,7 +194,7 @@ def test_a_space_at_the_edge_of_numbers_breaks_nothing(shared: Served, extreme) 
             for size in (1e-160, 1.0, 1e150, 1e306):
                 gram = (size * stream.matrix[np.triu_indices(4)]).tolist()
                 sent = stream.body(gram=gram, weight=size, version=version(), trigger=True)
-                answer = stream.client.put(f"/v1/streams/{stream.id}/total", json=sent)
+                answer = stream.client.put(f"/v1/streams/{stream.id}/checkpoint", json=sent)
                 assert answer.status_code < 500, answer.text
                 assert stream.news(wait=0.2, config_version=1).status_code < 500
         for path in (f"/v1/spaces/{name}/summary", f"/v1/spaces/{name}/history", "/metrics"):
@@ -213,10 +213,12 @@ def test_memory_does_not_grow_with_junk(tmp_path) -> None:
                 for k in range(count):
                     junk, name = bodies[k % len(bodies)], f"{k}-{uuid.uuid4()}"
                     kind = {"Content-Type": "application/json"}
-                    victim.client.put(f"/v1/streams/{victim.id}/total", content=junk, headers=kind)
+                    victim.client.put(
+                        f"/v1/streams/{victim.id}/checkpoint", content=junk, headers=kind
+                    )
                     nobody.get(f"/{name}")
                     nobody.get("/v1/spaces", headers={"Authorization": f"Bearer gb_{name}"})
-                    victim.client.get(f"/v1/streams/{uuid.uuid4()}/total")
+                    victim.client.get(f"/v1/streams/{uuid.uuid4()}/checkpoint")
                     victim.client.get(f"/v1/spaces/{name}/summary")
 
             barrage(100)

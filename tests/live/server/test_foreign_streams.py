@@ -34,7 +34,7 @@ def test_another_agents_stream(shared: Served) -> None:
     before = everything_of(shared, theirs.id)
     theirs.observe()
     thief = mine.client
-    assert problem(thief.put(f"/v1/streams/{theirs.id}/total", json=theirs.body())) == (
+    assert problem(thief.put(f"/v1/streams/{theirs.id}/checkpoint", json=theirs.body())) == (
         403,
         "wrong_task",
     )
@@ -51,11 +51,11 @@ def test_another_agents_stream(shared: Served) -> None:
         409,
         "stream_taken",
     )
-    heir = {"stream": theirs.id, **theirs.base}
+    heir = {"stream": theirs.id, "revision": theirs.base}
     body = mine.register_body(stream=str(uuid.uuid4()), continue_of=heir)
     assert problem(thief.post(path, json=body)) == (409, "stream_taken")
     with shared.client(shared.token(space="elsewhere", task="theirs")) as foreigner:
-        answer = foreigner.put(f"/v1/streams/{theirs.id}/total", json=theirs.body())
+        answer = foreigner.put(f"/v1/streams/{theirs.id}/checkpoint", json=theirs.body())
         assert problem(answer) == (403, "wrong_space")
         assert problem(foreigner.get(NEXT)) == (403, "wrong_space")
     assert everything_of(shared, theirs.id) == before
@@ -66,7 +66,7 @@ def test_a_replayed_upload_counts_once(shared: Served) -> None:
     movies.register()
     movies.observe()
     body = movies.body()
-    path = f"/v1/streams/{movies.id}/total"
+    path = f"/v1/streams/{movies.id}/checkpoint"
     assert movies.client.put(path, json=body).status_code == 200
     before = everything_of(shared, movies.id)
     for _ in range(5):

@@ -80,13 +80,15 @@ class Town:
         why = {"reason": "it is Monday"}
         bodies: dict[str, Callable[[], Any]] = {
             "post streams": lambda: self.newcomer(draw),
-            "put total": lambda: self.more(draw),
+            "put checkpoint": lambda: self.more(draw),
             "post seal": lambda: draw(
                 st.sampled_from([self.ended.base, {"n": 1, "version": "0" * 32}])
             ),
             "post report": lambda: {"counters": {"decisions": 3}, "gauges": {"beta": 1.5}},
             "post spaces": lambda: SPACE.changed(name=f"s{draw(st.integers(0, 30))}").as_json(),
-            "put {space}": lambda: self.spare.changed(alpha=draw(st.floats(0.01, 1))).as_json(),
+            "put {space}": lambda: {
+                "config": self.spare.changed(alpha=draw(st.floats(0.01, 1))).as_json()
+            },
             "post tokens": lambda: draw(st.sampled_from(TOKENS)),
             **{f"post {verb}": lambda: why for verb in ("pause", "quarantine", "retract")},
             "post restore": lambda: why,
@@ -98,7 +100,7 @@ class Town:
         number = draw(st.integers(10, 40))
         task = draw(st.sampled_from(["movies", f"task-{number}"]))  # movies has a live stream
         body = self.mine.register_body(stream=str(uuid.UUID(int=number)), task=task)
-        heir = {"continue_of": {"stream": self.ended.id, **self.ended.base}}
+        heir = {"continue_of": {"stream": self.ended.id, "revision": self.ended.base}}
         return body | (heir if draw(st.booleans()) else {})
 
     def more(self, draw: Callable[..., Any]) -> dict[str, Any]:
@@ -106,7 +108,7 @@ class Town:
         with self.server.site.store.reading() as t:
             row = t.stream(self.mine.id)
         assert row is not None
-        stored = row.stored.total
+        stored = row.stored.sums
         self.mine.n, self.mine.base = row.n, {"n": row.n, "version": row.version}
         self.mine.matrix = matrix_of(stored)
         count, epoch = draw(st.integers(1, 3)), draw(st.integers(0, 4))

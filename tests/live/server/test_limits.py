@@ -26,13 +26,13 @@ def test_oversize(shared: Served, lengthless: bool) -> None:
 
     body = parts() if lengthless else junk
     answer = movies.client.put(
-        f"/v1/streams/{movies.id}/total",
+        f"/v1/streams/{movies.id}/checkpoint",
         content=body,
         headers={"Content-Type": "application/json"},
     )
     assert problem(answer) == (413, "too_large")
     assert answer.json()["limit"] == 64 * 1024
-    assert movies.upload(1)["n"] == 1
+    assert movies.upload(1)["revision"]["n"] == 1
 
 
 def test_a_large_space_may_send_its_totals(tmp_path) -> None:
@@ -49,7 +49,7 @@ def test_an_endless_body_is_cut_off(tmp_path) -> None:
         token = server.token(space="home", task="x")
         with socket.create_connection(server.url.removeprefix("http://").split(":")) as sock:
             sock.settimeout(20)
-            head = f"PUT /v1/streams/{uuid.uuid4()}/total HTTP/1.1\r\nHost: x\r\n"
+            head = f"PUT /v1/streams/{uuid.uuid4()}/checkpoint HTTP/1.1\r\nHost: x\r\n"
             head += f"Authorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n\r\n"
             sock.sendall(head.encode())
             sent = 0
@@ -76,7 +76,7 @@ def test_half_a_request_blocks_nobody_and_is_let_go(tmp_path) -> None:
         started = time.monotonic()
         movies = server.agent()
         assert movies.register().status_code == 201
-        assert movies.upload(5)["n"] == 5
+        assert movies.upload(5)["revision"]["n"] == 5
         assert time.monotonic() - started < 5.0
         for sock in heads:
             sock.settimeout(20)
@@ -154,7 +154,7 @@ def test_ten_times_the_rate_is_refused_and_others_are_not(tmp_path) -> None:
         assert limited
         assert problem(limited[0]) == (429, "rate_limited")
         assert int(limited[0].headers["Retry-After"]) >= 1
-        assert tv.upload(5)["n"] == 5
+        assert tv.upload(5)["revision"]["n"] == 5
         time.sleep(limited[-1].json()["retry_after_s"] + 0.2)
         assert movies.put().status_code == 200
 
@@ -163,7 +163,7 @@ def test_new_streams_have_a_rate_of_their_own(tmp_path) -> None:
     with served(tmp_path, Settings(streams_per_s=0.01, stream_burst=2)) as server:
         movies = server.agent()
         assert [movies.register().status_code for _ in range(3)] == [201, 200, 429]
-        assert movies.upload(5)["n"] == 5
+        assert movies.upload(5)["revision"]["n"] == 5
 
 
 def test_polls_and_watchers_run_out(tmp_path) -> None:

@@ -53,11 +53,15 @@ class Wire:
         z = np.array([0.3, 0.2, 0.1, 0.25])
         upload = {
             "base": {"n": 0, "version": ""},
-            "n": 1,
-            "version": version(),
-            "gram": np.outer(z, z)[np.triu_indices(4)].tolist(),
-            "surprise": 0.0,
-            "weight": 1.0,
+            "checkpoint": {
+                "version": version(),
+                "sums": {
+                    "n": 1,
+                    "gram": np.outer(z, z)[np.triu_indices(4)].tolist(),
+                    "surprise": 0.0,
+                    "weight": 1.0,
+                },
+            },
             "for_epoch": 1,
             "trigger": opens,
         }
@@ -67,7 +71,7 @@ class Wire:
             status, said = await self.news(wait=25)
             assert status == 200
             assert said["open"]["epoch"] == 1
-        status, said = await self.ask("PUT", f"/v1/streams/{self.stream}/total", upload)
+        status, said = await self.ask("PUT", f"/v1/streams/{self.stream}/checkpoint", upload)
         assert status == 200, said
         if said["epoch"] == 0:
             status, said = await self.news(open_after=1, wait=25)

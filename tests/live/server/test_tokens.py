@@ -111,7 +111,7 @@ def test_tokens_in_the_wrong_role(shared: Served) -> None:
     assert agent.register().status_code == 201
     only_admins = [
         ("POST", "/v1/spaces", SPACE.changed(name="x").as_json()),
-        ("PUT", "/v1/spaces/home", SPACE.as_json()),
+        ("PUT", "/v1/spaces/home", {"config": SPACE.as_json()}),
         ("POST", "/v1/spaces/home/pause", {"reason": "x"}),
         ("POST", "/v1/spaces/home/resume", None),
         ("POST", "/v1/spaces/home/agents/role/quarantine", {"reason": "x"}),
@@ -130,7 +130,7 @@ def test_tokens_in_the_wrong_role(shared: Served) -> None:
         assert problem(agent.client.get(path)) == (403, "wrong_role"), path
     not_viewers = [
         ("POST", "/v1/spaces/home/streams", agent.register_body()),
-        ("PUT", f"/v1/streams/{agent.id}/total", agent.body(version=version(), n=1)),
+        ("PUT", f"/v1/streams/{agent.id}/checkpoint", agent.body(version=version(), n=1)),
         ("POST", f"/v1/streams/{agent.id}/report", {}),
         ("POST", f"/v1/streams/{agent.id}/seal", {"n": 0, "version": ""}),
         ("GET", f"{NEXT}?stream={agent.id}", None),
@@ -180,7 +180,7 @@ def test_an_agent_changes_its_token_without_a_pause(shared: Served) -> None:
         movies.upload(5)
         assert admin.delete(f"/v1/tokens/{old}").status_code == 204
         assert problem(late.get("/v1/me")) == (401, "unknown_token")
-        assert movies.upload(5)["n"] == 20
+        assert movies.upload(5)["revision"]["n"] == 20
         events = admin.get("/v1/spaces/home/summary").json()["events"]
     ids = (old, new.split("_")[1])
     whats = [event["what"] for event in events if event["detail"].get("token") in ids]

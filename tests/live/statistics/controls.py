@@ -135,7 +135,7 @@ def play(control: Control, seed: int) -> Outcome:
         coordinator.tick(now=2.0 * epoch + 1.5)
         if row_of(coordinator).epoch == epoch:
             closed = coordinator.epoch("home", epoch)
-            learner.load(closed.total, empty_sums(DIM), nothing())
+            learner.load(closed.sums, empty_sums(DIM), nothing())
             learner.set_level(shares[0], epoch, 0)
     outcome.distance = distance(learner)
     counters = {"observed": outcome.seen - outcome.lost, "discarded": outcome.lost}

@@ -10,7 +10,7 @@ from array import array
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from guardband.agent.engine import Awaited
 from guardband.live.client.journal import Head, Journal, StoredDecision
@@ -187,12 +187,12 @@ class AgentStore:
         self.revision += 1
         self.save()
 
-    def keep_config(self, config: dict[str, Any], version: int) -> None:
+    def keep_config(self, space: SpaceSettings, version: int) -> None:
         """Write down a configuration, to be used from now on."""
         if version > self.version:
             self.journal.query(
                 "INSERT OR IGNORE INTO config VALUES (?, ?, ?)",
-                (version, json.dumps(config), self.clock.now()),
+                (version, json.dumps(space.as_json()), self.clock.now()),
             )
             self.journal.query("UPDATE control SET config = ?", (version,))
 

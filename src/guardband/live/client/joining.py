@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -17,16 +18,16 @@ from guardband.live.client.journal import Journal
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import (
-    ALGORITHMS,
-    NAME,
     RewardSettings,
     SpaceSettings,
     SyncSettings,
+    algorithms,
 )
+from guardband.live.protocol.types import NAME
 
 __all__ = ["Joined", "OtherSettingsError", "agree", "as_given", "join"]
 
-SETTINGS = tuple(f.name for f in fields(SpaceSettings) if f.name not in ("name", "features"))
+SETTINGS = tuple(name for name in SpaceSettings.model_fields if name not in ("name", "features"))
 
 
 class OtherSettingsError(InvalidValueError):
@@ -91,8 +92,6 @@ def join(
 def as_given(alpha: float | None, algorithm: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the user said about the space, in the space's own words."""
     said = {k: v for k, v in given.items() if v is not None}
-    if "context_noise" in said:
-        said["spread"] = said.pop("context_noise")
     known = (*SETTINGS, "dim", "features")
     for name, value in said.items():
         if name not in known:
@@ -118,9 +117,9 @@ def as_given(alpha: float | None, algorithm: Any, given: Mapping[str, Any]) -> d
 
 def _of_algorithm(algorithm: Any) -> dict[str, Any]:
     """Return what a description such as `gb.GuardUCB(noise=0.1)` says about the space."""
-    names = {kind: name for name, kind in ALGORITHMS.items()}
+    names = {kind: name for name, kind in algorithms().items()}
     if type(algorithm) not in names:
-        listed = ", ".join(ALGORITHMS)
+        listed = ", ".join(algorithms())
         raise TypeError(f"live agents run {listed}, not {type(algorithm).__name__}.")
     said: dict[str, Any] = {"algorithm": names[type(algorithm)]}
     if getattr(algorithm, "anchors", False):
@@ -131,7 +130,7 @@ def _of_algorithm(algorithm: Any) -> dict[str, Any]:
         value = getattr(algorithm, f.name)
         if value == (None if f.default is MISSING else f.default):
             continue
-        name = "spread" if f.name == "context_noise" else f.name
+        name = "context_noise" if f.name == "spread" else f.name
         if f.name == "shared_context":
             said["contexts"] = "shared" if value else "per-request"
         elif name in SETTINGS:
@@ -152,19 +151,19 @@ def _space_from(name: str, said: Mapping[str, Any]) -> SpaceSettings | None:
         raise ValueError(f"dim={said['dim']} but there are {len(described['features'])} features.")
     for part in ("sync", "rewards"):
         if part in described and not isinstance(described[part], Mapping):
-            described[part] = asdict(described[part])
+            described[part] = dict(described[part])
     return SpaceSettings.from_json({"name": name, **described})
 
 
 def agree(space: SpaceSettings, task: str, said: Mapping[str, Any]) -> None:
     """Raise `OtherSettingsError` if the user said something about the space that is not so."""
-    actual = {**asdict(space), "dim": space.dim, "features": space.features}
+    actual = {**dict(space), "dim": space.dim}
     actual["alpha"] = space.alphas.get(task, space.alpha)
     for name, value in said.items():
         told, is_ = value, actual[name]
         if name in ("sync", "rewards"):
-            told = dict(value) if isinstance(value, Mapping) else asdict(value)
-            is_ = {key: actual[name].get(key) for key in told}
+            told = dict(value)
+            is_ = {key: getattr(actual[name], key, None) for key in told}
         if told != is_:
             raise OtherSettingsError(
                 f"{name}={told!r} was given, but space {space.name!r} has {name}={is_!r}: leave it "
@@ -215,7 +214,7 @@ def _used(uses: Sequence[Any] | None, features: Sequence[str]) -> tuple[int, ...
 
 def _folder_for(coordinator: str, space: str, task: str) -> Path:
     """Return where an agent keeps its state if nobody says otherwise."""
-    if not isinstance(task, str) or not NAME.fullmatch(task):
+    if not isinstance(task, str) or not re.fullmatch(NAME, task):
         raise ValueError(f"a task's name has letters, digits and ._- only, not {task!r}.")
     kind, _, place = coordinator.partition(":")
     if kind == "local":

@@ -6,9 +6,8 @@ import logging
 import uuid
 
 from guardband.live.client.agent_state import AgentStore
-from guardband.live.client.stream_state import Effect, StreamState, Transition
-from guardband.live.protocol.messages import News, Refused, Registered, Revision, Uploaded
-from guardband.live.protocol.space import SpaceSettings
+from guardband.live.client.stream_state import Effect, KeptEpoch, StreamState, Transition
+from guardband.live.protocol.messages import NOTHING, News, Refused, Registered, Revision, Uploaded
 from guardband.live.protocol.sums import Sums, is_sound
 
 __all__ = ["ProtocolClient"]
@@ -93,7 +92,7 @@ class ProtocolClient(AgentStore):
                         "DELETE FROM epoch WHERE epoch = ? AND stream = ? AND adopted_at IS NULL",
                         (self.heard_of, self.stream),
                     )
-                own = Revision(0, "") if news.own is None else news.own
+                own = NOTHING if news.own is None else news.own
                 total = self._usable(news)
                 self.journal.query(
                     "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
@@ -101,15 +100,15 @@ class ProtocolClient(AgentStore):
                 )
             self.reload()
             self.adopt_before(self.last_round + 1)
-            return news.config is None or SpaceSettings.from_json(news.config) == self.space
+            return news.config is None or news.config == self.space
 
     def _usable(self, news: News) -> bytes | None:
         """Return the sum of an epoch, if one can compute with it."""
-        if news.total is None or not is_sound(news.total, self.space.penalty):
-            if news.total is not None:
+        if news.sums is None or not is_sound(news.sums, self.space.penalty):
+            if news.sums is not None:
                 log.error("guardband: epoch %d has a sum that no data give: not used", news.epoch)
             return None
-        return news.total.as_bytes()
+        return news.sums.as_bytes()
 
     def renew(self, asked_at: float) -> None:
         """Note that the coordinator was reached and had nothing new."""
@@ -132,26 +131,19 @@ class ProtocolClient(AgentStore):
             "SELECT total, own_n, own_version, round FROM epoch WHERE epoch = ? AND stream = ?",
             (epoch, self.stream),
         )
-        news = News(
+        kept = KeptEpoch(
             epoch=epoch,
-            total=None if total is None else Sums.from_bytes(total),
+            sums=None if total is None else Sums.from_bytes(total),
             own=Revision(n, version) if n else None,
             round=latest,
-            streams=0,
-            agents=self.space.agents,
-            open=None,
-            config_version=self.version,
-            config=None,
-            explore_for_s=None,
-            paused=None,
         )
-        step = self.whole_chain().adopt(news, next_round=round if self.shared else None)
+        step = self.whole_chain().adopt(kept, next_round=round if self.shared else None)
         self.journal.query(
             "DELETE FROM epoch WHERE stream = ? AND adopted_at IS NULL AND epoch < ?",
             (self.stream, epoch),
         )
         if step.effect is Effect.ADOPTED:
-            own = step.chain.since or Revision(0, "")
+            own = step.chain.since or NOTHING
             self.journal.query(
                 "UPDATE epoch SET adopted_at = ?, own_n = ?, own_version = ? "
                 "WHERE epoch = ? AND stream = ?",

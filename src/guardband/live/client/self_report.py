@@ -11,7 +11,7 @@ from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import ENDS, SUMS
 from guardband.live.client.decisions import Decisions
 from guardband.live.client.windows import End
-from guardband.live.protocol.messages import KINDS, Report
+from guardband.live.protocol.messages import KINDS, AgentStatus, Report
 from guardband.reasons import CONSERVATIVE, HELD_BACK, sentence
 
 __all__ = ["make_report"]
@@ -86,13 +86,13 @@ def make_report(store: Decisions) -> Report:
         sums=dict(zip(SUMS, tally[len(KINDS) * len(ENDS) :], strict=True)),
         gauges={key: value for key, value in gauges.items() if math.isfinite(value)},
         reasons=reasons,
-        state={
-            "mode": "running" if held_back is None else MODES[held_back],
-            "why": why[:500],
-            "theta": theta,
-            "halfwidth": halfwidth,
-            "uses": list(store.setup.uses),
-        },
+        state=AgentStatus(
+            mode="running" if held_back is None else MODES[held_back],
+            why=why[:500],
+            theta=tuple(theta),
+            halfwidth=tuple(halfwidth),
+            uses=store.setup.uses,
+        ),
     )
 
 

@@ -9,8 +9,8 @@ import json
 from dataclasses import replace
 
 from guardband.live.client.journal import Journal
-from guardband.live.client.stream_state import KEPT_MARKS, NOTHING, StreamState
-from guardband.live.protocol.messages import Checkpoint, Revision
+from guardband.live.client.stream_state import KEPT_MARKS, StreamState
+from guardband.live.protocol.messages import NOTHING, Checkpoint, Revision
 from guardband.live.protocol.sums import Sums, empty_sums
 
 __all__ = ["handed_in", "load_stream", "save_stream"]
@@ -31,7 +31,7 @@ def save_stream(
                     *mark,
                     cut.round,
                     None if part is None else part.as_bytes(),
-                    cut.total.as_bytes(),
+                    cut.sums.as_bytes(),
                 ),
             )
     for mark in had.keys() - has.keys():

@@ -15,7 +15,9 @@ import numpy as np
 
 from guardband.kernels.types import Floats
 from guardband.live.protocol.messages import (
+    NOTHING,
     Checkpoint,
+    Continuation,
     News,
     Refused,
     Register,
@@ -26,11 +28,10 @@ from guardband.live.protocol.messages import (
 )
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
 
-__all__ = ["Effect", "StreamState", "Transition"]
+__all__ = ["Effect", "KeptEpoch", "StreamState", "Transition"]
 
 KEPT_CUTS = 64  # with their sums: epochs that contain one of them can be adopted
 KEPT_MARKS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
-NOTHING = Revision(0, "")
 
 
 class Effect(StrEnum):
@@ -44,6 +45,15 @@ class Effect(StrEnum):
     CONTINUED = "continued"  # the stream was sealed: register the new one, which takes the rest
     CONFLICT = "conflict"  # somebody else wrote to the stream: a new one, from nothing
     KEEP = "keep"  # nothing to do
+
+
+class KeptEpoch(NamedTuple):
+    """What a journal keeps of an epoch until it can be adopted; `News` has the same."""
+
+    epoch: int
+    sums: Sums | None
+    own: Revision | None
+    round: int
 
 
 class Transition(NamedTuple):
@@ -120,13 +130,13 @@ class StreamState:
     @property
     def total(self) -> Sums:
         """All that the stream has counted."""
-        return add_sums(self.dim, (self.newest.total, self.open))
+        return add_sums(self.dim, (self.newest.sums, self.open))
 
     @property
     def own(self) -> Sums:
         """What the agent adds to `pooled`: all of its own that the sum does not contain."""
         if self.since is None:
-            return add_sums(self.dim, (self.cuts[0].total, *self.parts, self.open))
+            return add_sums(self.dim, (self.cuts[0].sums, *self.parts, self.open))
         return self._after(self.since)
 
     def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> StreamState:
@@ -189,7 +199,7 @@ class StreamState:
             schema_hash=schema_hash,
             uses=uses,
             library=library,
-            continue_of=self.moved,
+            continue_of=None if self.moved is None else Continuation(*self.moved),
         )
 
     def stored(self, answer: Uploaded) -> StreamState:
@@ -226,7 +236,7 @@ class StreamState:
         chain = replace(self, base=mark)
         return Transition(chain, Effect.KEEP if chain.acknowledged else Effect.RESEND)
 
-    def adopt(self, news: News, *, next_round: int | None = None) -> Transition:
+    def adopt(self, news: News | KeptEpoch, *, next_round: int | None = None) -> Transition:
         """Return the chain that computes with the epoch in `news`, where it can.
 
         `next_round` is the round of the agent's next decision, where agents share contexts: an
@@ -242,15 +252,15 @@ class StreamState:
         own = news.own if news.own is not None and news.own.n > 0 else None
         if own is not None and not self._knows(own):
             return Transition(self, Effect.CONFLICT)
-        if news.total is None and self.pooled is not None:
+        if news.sums is None and self.pooled is not None:
             # Too few tasks are left for a sum. The one in use holds data that were taken out.
             return Transition(
                 replace(chain, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
             )
         kept = own is None or any(cut.revision == own for cut in self.cuts)
-        if news.total is None or not kept:
+        if news.sums is None or not kept:
             return Transition(chain, Effect.WAIT)
-        chain = replace(chain, epoch=news.epoch, pooled=news.total, since=own)
+        chain = replace(chain, epoch=news.epoch, pooled=news.sums, since=own)
         return Transition(chain, Effect.ADOPTED)
 
     def anew(self, stream: str) -> StreamState:

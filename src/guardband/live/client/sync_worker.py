@@ -268,7 +268,7 @@ class SyncWorker:
         From two sets of figures with one observation between them its features and its reward can
         be computed, as from two totals.
         """
-        if report.counted == self.store.chain.newest.total.n:
+        if report.counted == self.store.chain.newest.sums.n:
             self._figures = report
         return report.with_figures_of(self._figures)
 

@@ -30,6 +30,7 @@ from guardband.live.coordinator.report_store import keep_report
 from guardband.live.coordinator.restores import RestoreClaims, note_restore
 from guardband.live.coordinator.upload_checks import check_increment
 from guardband.live.protocol.messages import (
+    NOTHING,
     Checkpoint,
     News,
     Refused,
@@ -56,7 +57,6 @@ from guardband.live.store import (
 __all__ = ["Coordinator"]
 
 VERSION = re.compile(r"[0-9a-f]{32}")
-NOTHING = Revision(0, "")
 TOUCH_AFTER = 0.1  # of live_s: how exactly it is known when a stream was last heard of
 QUIET_S = 60.0  # between two notes about the same trouble with the same stream
 
@@ -97,7 +97,7 @@ class Coordinator(OperatorRequests):
             task_index=task.place,
             delta_share=delta_share_at(space, position),
             agents=space.agents,
-            config=space.as_json(),
+            config=space,
             config_version=row.config_version,
             epoch=row.epoch,
         )
@@ -218,7 +218,7 @@ class Coordinator(OperatorRequests):
         held, task, seen = record.stream, record.task, request.seen_epoch
         if task.status == "retracted":
             raise retracted(task)
-        sent = request.checkpoint.total.n
+        sent = request.checkpoint.sums.n
         keep_report(t, space, record, request.report, now=now, sent=sent)
         row = self._claims.note_epoch(t, record.space, seen, who=held.task, now=now)
         stored = self._compare_and_set(space, task, held, request)
@@ -262,7 +262,7 @@ class Coordinator(OperatorRequests):
             return held
         if held.state == "sealed":
             raise _sealed(held)
-        if held.revision not in (request.base, NOTHING) or not new.total.n > held.n:
+        if held.revision not in (request.base, NOTHING) or not new.sums.n > held.n:
             raise chain_conflict(held)
         if not isinstance(new.version, str) or not VERSION.fullmatch(new.version):
             raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
@@ -270,13 +270,13 @@ class Coordinator(OperatorRequests):
             raise _invalid("round", f"round must be whole and at least {held.round}.")
         earlier = Sums.from_bytes(held.total)
         check_increment(
-            space, _uses_of(task.uses), earlier, new.total, min_batch=space.sync.min_batch
+            space, _uses_of(task.uses), earlier, new.sums, min_batch=space.sync.min_batch
         )
         return held._replace(
-            n=new.total.n,
+            n=new.sums.n,
             version=new.version,
             round=new.round if space.contexts == "shared" else 0,
-            total=new.total.as_bytes(),
+            total=new.sums.as_bytes(),
         )
 
     def _news_of_space(self, name: str, known: Known, *, now: float) -> News | None:

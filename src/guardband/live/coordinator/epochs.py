@@ -153,14 +153,14 @@ def news_for(
         own = Revision(stream.entry_n, stream.entry_version)
     return News(
         epoch=row.epoch,
-        total=Sums.from_bytes(closed.total) if served and closed and closed.total else None,
+        sums=Sums.from_bytes(closed.total) if served and closed and closed.total else None,
         own=own,
         round=0 if closed is None else closed.round,
         streams=0 if closed is None else closed.streams,
         agents=space.agents,
         open=opened,
         config_version=row.config_version,
-        config=None if config_version == row.config_version else space.as_json(),
+        config=None if config_version == row.config_version else space,
         explore_for_s=space.lease_s,
         paused=row.paused,
         excluded=0 if closed is None else closed.excluded,

@@ -9,8 +9,9 @@ from guardband.checks import as_index_set
 from guardband.live.coordinator.delta_shares import next_position
 from guardband.live.coordinator.restores import note_restore
 from guardband.live.protocol.messages import Refused, Register, Revision
-from guardband.live.protocol.space import NAME, SpaceSettings
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import empty_sums
+from guardband.live.protocol.types import NAME
 from guardband.live.store import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Transaction
 
 __all__ = [
@@ -123,7 +124,7 @@ def add_stream(
     """Register a stream, and its task where it is the first; return task and position."""
     if not UUID.fullmatch(request.stream):
         raise Refused("invalid_stream", 422, "a stream's name is a UUID, in lower case.")
-    if not NAME.fullmatch(request.task):
+    if not re.fullmatch(NAME, request.task):
         raise Refused("invalid_task", 422, "a task's name has letters, digits and ._- only.")
     if request.schema_hash != space.schema_hash:
         raise Refused(

@@ -89,16 +89,11 @@ class OperatorRequests:
             raise Refused("unknown_epoch", 404, f"space {name!r} has not closed epoch {epoch}.")
         served = row.tasks >= space.sync.min_streams
         return EpochRecord(
-            space=name,
             epoch=epoch,
             manifest=tuple(ManifestLine(e.stream, e.task, e.n, e.version) for e in entries),
             n=row.n,
-            total=Sums.from_bytes(row.total) if served else None,
+            sums=Sums.from_bytes(row.total) if served else None,
             sha256=row.sha256,
-            round=row.round,
-            opened_by=row.opened_by,
-            opened_at=row.opened_at,
-            closed_at=row.closed_at,
             streams_in=row.streams_in,
             streams_late=row.streams_late,
         )

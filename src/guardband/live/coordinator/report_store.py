@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import NamedTuple
 
-from guardband.live.protocol.messages import Refused, Report
+from guardband.live.protocol.messages import Report
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import SampleRow, StreamRecord, Transaction
 
 __all__ = ["LEVELS", "keep_report", "samples_since"]
 
-MOST_CHARACTERS = 32_768
 EMPTY = Report()
 
 
@@ -50,14 +48,7 @@ def keep_report(
     heartbeat, stream = record.heartbeat, record.stream.stream
     if space.sync.min_batch > 1 and report.counted not in (record.stream.n, sent):
         report = report.with_figures_of(EMPTY)
-    try:
-        text = json.dumps(asdict(report), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise Refused("invalid_report", 422, f"a report holds plain numbers: {error}.") from None
-    if len(text) > MOST_CHARACTERS:
-        raise Refused(
-            "report_too_large", 413, f"a report has at most {MOST_CHARACTERS} characters."
-        )
+    text = report.model_dump_json()
     due = heartbeat.sampled_at is None or not 0.0 <= now - heartbeat.sampled_at < LEVELS[0].slot_s
     sampled = now if due else heartbeat.sampled_at
     t.put(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
+from pydantic import BaseModel, ValidationError
 
 from guardband.live.link.base import Unreachable
 from guardband.live.protocol.messages import (
     News,
-    OpenEpoch,
     Refused,
     Register,
     Registered,
     Report,
     Revision,
+    SpaceInfo,
+    SpaceSaved,
     Upload,
     Uploaded,
 )
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums
 
 try:
     import httpx
@@ -35,6 +34,8 @@ CONNECT_S = 5.0
 ANSWER_S = 15.0
 LONGEST_POLL_S = 25.0
 LONGEST_ID = 20  # of a token, in messages; the secret is never shown
+JSON = {"Content-Type": "application/json"}
+Answer = TypeVar("Answer", bound=BaseModel)
 NOT_NOW = (408, 425, 429)  # and everything from 500 on
 
 
@@ -73,35 +74,55 @@ class HttpLink:
             transport=self._transport,
         )
 
-    def _ask(self, method: str, path: str, *, more_s: float = 0.0, **given: Any) -> Any:
-        """Return the answer as plain data, None where there is none."""
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        message: BaseModel | None = None,
+        *,
+        more_s: float = 0.0,
+        **given: Any,
+    ) -> bytes | None:
+        """Send a message; return the answer's JSON, None where there is none."""
+        if message is not None:
+            given |= {"content": message.model_dump_json(), "headers": JSON}
         try:
             timeout = httpx.Timeout(ANSWER_S + more_s, connect=CONNECT_S)
             answer = self._http.request(method, path, timeout=timeout, **given)
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
             # RuntimeError: the client was closed while another thread was about to use it.
             raise Unreachable(f"{self.url} does not answer: {error}") from error
-        if answer.status_code == httpx.codes.NO_CONTENT:
-            return None
-        try:
-            data = answer.json()
-        except ValueError:
-            raise Unreachable(
-                f"{self.url} answers {answer.status_code} with what is not JSON: is it a "
-                "coordinator?"
-            ) from None
         if answer.is_success:
-            return data
-        detail = str(data.get("detail", "")) if isinstance(data, dict) else ""
+            return None if answer.status_code == httpx.codes.NO_CONTENT else answer.content
+        raise self._problem(answer)
+
+    def _problem(self, answer: httpx.Response) -> Exception:
+        """Return what an answer that is not a success means."""
+        try:
+            known = answer.json()
+        except ValueError:
+            return self._stranger(answer.status_code)
+        known = dict(known) if isinstance(known, dict) else {}
+        code, detail = str(known.pop("code", "error")), str(known.get("detail", ""))
         if answer.status_code in NOT_NOW or answer.status_code >= 500:
-            wait = float(data.get("retry_after_s", 0.0)) if isinstance(data, dict) else 0.0
-            raise Unreachable(f"{self.url} answers {answer.status_code}: {detail}", wait)
-        known = dict(data) if isinstance(data, dict) else {}
-        code = str(known.pop("code", "error"))
+            wait = float(known.get("retry_after_s", 0.0))
+            return Unreachable(f"{self.url} answers {answer.status_code}: {detail}", wait)
         more = {k: v for k, v in known.items() if k not in ("type", "title", "status", "detail")}
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             detail = self._no_entry()
-        raise Refused(code, answer.status_code, detail, **more)
+        return Refused(code, answer.status_code, detail, **more)
+
+    def _read(self, kind: type[Answer], content: bytes | None) -> Answer:
+        """Return the message in an answer."""
+        try:
+            return kind.model_validate_json(content or b"")
+        except ValidationError:
+            raise self._stranger(200) from None
+
+    def _stranger(self, status: int) -> Unreachable:
+        return Unreachable(
+            f"{self.url} answers {status} with what no coordinator says: is it a coordinator?"
+        )
 
     def _no_entry(self) -> str:
         """Return what to do about a token; the server does not say which of these it is."""
@@ -118,40 +139,21 @@ class HttpLink:
 
     def space(self, name: str) -> tuple[SpaceSettings, int]:
         """Return a space and its config_version."""
-        said = self._ask("GET", f"/v1/spaces/{name}")
-        return SpaceSettings.from_json(said["config"]), said["config_version"]
+        said = self._read(SpaceInfo, self._ask("GET", f"/v1/spaces/{name}"))
+        return said.config, said.config_version
 
     def create_space(self, space: SpaceSettings) -> int:
         """Make a space, which takes an admin's token; return its config_version."""
-        return int(self._ask("POST", "/v1/spaces", json=space.as_json())["config_version"])
+        return self._read(SpaceSaved, self._ask("POST", "/v1/spaces", space)).config_version
 
     def register(self, name: str, request: Register) -> Registered:
         """Make a stream known."""
-        body = asdict(request) | {"uses": list(request.uses)}
-        if request.continue_of is not None:
-            stream, mark = request.continue_of
-            body["continue_of"] = {"stream": stream, **mark._asdict()}
-        return Registered(**self._ask("POST", f"/v1/spaces/{name}/streams", json=body))
+        return self._read(Registered, self._ask("POST", f"/v1/spaces/{name}/streams", request))
 
     def upload(self, stream: str, request: Upload) -> Uploaded:
-        """Hand in a cut; it is stored durably when this returns."""
-        body = {
-            "base": request.base._asdict(),
-            "version": request.checkpoint.version,
-            "round": request.checkpoint.round,
-            **request.checkpoint.total.as_json(),
-            "for_epoch": request.for_epoch,
-            "trigger": request.trigger,
-            "seen_epoch": request.seen_epoch,
-            "report": asdict(request.report),
-        }
-        said = self._ask("PUT", f"/v1/streams/{stream}/total", json=body)
-        return Uploaded(
-            revision=Revision(said["n"], said["version"]),
-            epoch=said["epoch"],
-            open=_open(said["open"]),
-            config_version=said["config_version"],
-        )
+        """Hand in a checkpoint; it is stored durably when this returns."""
+        path = f"/v1/streams/{stream}/checkpoint"
+        return self._read(Uploaded, self._ask("PUT", path, request))
 
     def news(
         self,
@@ -174,31 +176,11 @@ class HttpLink:
         if stream is not None:
             asked["stream"] = stream
         said = self._ask("GET", f"/v1/spaces/{name}/epochs/next", params=asked, more_s=wait)
-        if said is None:
-            return None
-        total = None
-        if said["gram"] is not None:
-            gram = np.array(said["gram"], np.float64)
-            total = Sums(said["n"], gram, float(said["surprise"]), float(said["weight"]))
-        own = said["own"]
-        return News(
-            epoch=said["epoch"],
-            total=total,
-            own=None if own is None else Revision(own["n"], own["version"]),
-            round=said["round"],
-            streams=said["streams"],
-            agents=said["agents"],
-            open=_open(said["open"]),
-            config_version=said["config_version"],
-            config=said["config"],
-            explore_for_s=said["explore_for_s"],
-            paused=said["paused"],
-            excluded=said.get("excluded", 0),
-        )
+        return None if said is None else self._read(News, said)
 
     def report(self, stream: str, report: Report) -> None:
         """Tell how the agent fares."""
-        self._ask("POST", f"/v1/streams/{stream}/report", json=asdict(report))
+        self._ask("POST", f"/v1/streams/{stream}/report", report)
 
     def seal(self, stream: str, mark: Revision) -> None:
         """End the stream at what is stored of it."""
@@ -207,7 +189,3 @@ class HttpLink:
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
-
-
-def _open(said: Any) -> OpenEpoch | None:
-    return None if said is None else OpenEpoch(said["epoch"], said["deadline_ms"])

@@ -25,7 +25,7 @@ class _Cut(NamedTuple):
     n: int
     version: str
     part: Sums | None  # since the cut before; None: that is not kept
-    total: Sums
+    sums: Sums
 
 
 def changed_sums(journal: Journal, dim: int) -> list[str]:
@@ -74,7 +74,7 @@ def _lacking(
         for earlier, later in pairwise(cuts)
         if later.part is None or later.part.n != later.n - earlier.n
     ]
-    wrong = [cut.n for cut in cuts if cut.total.n != cut.n]
+    wrong = [cut.n for cut in cuts if cut.sums.n != cut.n]
     open_ = 0 if head is None else sums_of(unpack(head.own, dim)).n
     if not cuts or needed - marks or gaps or wrong or (head and head.n - open_ != cuts[-1].n):
         return (
@@ -88,12 +88,12 @@ def _tampered(
     journal: Journal, stream: int, cuts: list[_Cut], head: Head | None, dim: int
 ) -> list[str]:
     """Return where the observations of a stream do not add up to its cuts."""
-    told = [(0, cuts[0].n, cuts[0].total)]
+    told = [(0, cuts[0].n, cuts[0].sums)]
     found = []
     for earlier, later in pairwise(cuts):
         part = empty_sums(dim) if later.part is None else later.part
         told.append((earlier.n, later.n, part))
-        if not _near(add_sums(dim, (earlier.total, part)), later.total):
+        if not _near(add_sums(dim, (earlier.sums, part)), later.sums):
             found.append(
                 f"what stream {stream} handed in at {later.n} is not what it had handed in at "
                 f"{earlier.n} and the part since: the journal was changed."

@@ -1,16 +1,41 @@
-"""What agents and the coordinator say to each other; plain data, the same on every transport."""
+"""The messages between agents and a coordinator: one definition for every transport.
+
+Client, server, OpenAPI and command line use these classes. What is read from outside is checked
+strictly; what is built in Python from parts that were checked is not checked again.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
 
 from guardband.errors import GuardbandError
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums
+from guardband.live.protocol.types import (
+    UNIQUE,
+    Counters,
+    Digest,
+    Indices,
+    Message,
+    Name,
+    Numbers,
+    Reals,
+    Reply,
+    StreamId,
+    Text,
+    Version,
+    Whole,
+    as_object,
+)
 
 __all__ = [
     "KINDS",
+    "NOTHING",
+    "AgentStatus",
     "Checkpoint",
+    "Continuation",
     "EpochRecord",
     "ManifestLine",
     "News",
@@ -20,61 +45,15 @@ __all__ = [
     "Registered",
     "Report",
     "Revision",
+    "SpaceInfo",
+    "SpaceLine",
+    "SpaceSaved",
     "Upload",
     "Uploaded",
 ]
 
 KINDS = ("learned", "explored", "baseline")  # of decisions, as reports count them
-
-
-class Revision(NamedTuple):
-    """Where a stream stands: n observations, and the random name of that state (an ETag)."""
-
-    n: int
-    version: str  # 32 hex digits, drawn when the cut was taken; "" with n = 0: nothing yet
-
-
-class Checkpoint(NamedTuple):
-    """A stream's total after its first n observations, fixed for ever under a version."""
-
-    version: str
-    total: Sums
-    round: int  # the latest round that it contains, where agents share contexts; else 0
-
-    @property
-    def revision(self) -> Revision:
-        """(n, version)."""
-        return Revision(self.total.n, self.version)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Register:
-    """A stream introduces itself."""
-
-    stream: str  # UUID, made by the client, kept in its state directory
-    task: str
-    schema_hash: str
-    uses: tuple[int, ...]  # the features that the task uses
-    library: str  # version of guardband
-    continue_of: tuple[str, Revision] | None = (
-        None  # a sealed stream whose unsent rest this one takes
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Registered:
-    """The coordinator's answer."""
-
-    stream: str
-    task_index: int  # i = 1, 2, ...: the order in which tasks registered
-    delta_share: float  # w_k: the part of delta that is this stream's, the k-th to register
-    agents: int  # M, as the algorithm shall use it
-    config: dict[str, Any]  # the space, see Space.as_json
-    config_version: int
-    epoch: int
-
-
-# What tells of observations in a report, beside its sums.
+# What a report computes from observations, beside its sums.
 ESTIMATES = ("theta", "halfwidth")
 FIGURES = (
     "beta",
@@ -88,18 +67,101 @@ FIGURES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
+@as_object
+class Revision(NamedTuple):
+    """Where a stream stands: n observations, and the random name of that state (an ETag)."""
+
+    n: Whole
+    version: Version  # 32 hex digits, drawn when the checkpoint was taken; "" where n = 0
+
+
+NOTHING = Revision(0, "")
+
+
+@as_object
+class Checkpoint(NamedTuple):
+    """A stream's sums over its first n observations, fixed for ever under a version."""
+
+    version: Version
+    sums: Sums
+    round: Whole = 0  # the latest round that it contains, where agents share contexts; else 0
+
+    @property
+    def revision(self) -> Revision:
+        """(n, version)."""
+        return Revision(self.sums.n, self.version)
+
+
+@as_object
+class Continuation(NamedTuple):
+    """A sealed stream, and the revision after which another stream takes over its data."""
+
+    stream: StreamId
+    revision: Revision
+
+
+@as_object
+class OpenEpoch(NamedTuple):
+    """An epoch that collects contributions."""
+
+    epoch: int
+    deadline_ms: int  # from now
+
+
+@as_object
+class ManifestLine(NamedTuple):
+    """One stream's part in an epoch."""
+
+    stream: str
+    task: str
+    n: int
+    version: str
+
+
+class Register(Message):
+    """A stream introduces itself."""
+
+    stream: StreamId  # made by the client, kept in its state directory
+    task: Name
+    schema_hash: Digest
+    uses: Annotated[Indices, Field(min_length=1, json_schema_extra=UNIQUE)]  # the task's features
+    library: Annotated[Text, Field(max_length=64)]  # the version of guardband
+    continue_of: Continuation | None = None
+
+
+class Registered(Reply):
+    """A stream is known."""
+
+    stream: str
+    task_index: int  # i = 1, 2, ...: the order in which tasks registered
+    delta_share: float  # w_k: the part of delta that is this stream's, the k-th to register
+    agents: int  # M, as the algorithm shall use it
+    config: SpaceSettings
+    config_version: int
+    epoch: int
+
+
+class AgentStatus(Message):
+    """What an agent is doing, and its estimate, for display."""
+
+    mode: Annotated[Text, Field(max_length=40)] = "running"
+    why: Text = ""
+    theta: Numbers = ()
+    halfwidth: Numbers = ()
+    uses: Indices = ()
+
+
+class Report(Message):
     """How an agent fares: counters and sums since its stream began, gauges of now.
 
-    Everything here is for people; nothing of it enters a decision.
+    Reports are for display; no decision depends on them.
     """
 
-    counters: dict[str, int] = field(default_factory=dict)
-    sums: dict[str, float] = field(default_factory=dict)
-    gauges: dict[str, float] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)  # why it was conservative
-    state: dict[str, Any] = field(default_factory=dict)  # theta, widths, what it waits for
+    counters: Counters = Field(default_factory=dict)
+    sums: Reals = Field(default_factory=dict)
+    gauges: Reals = Field(default_factory=dict)
+    reasons: Counters = Field(default_factory=dict)  # why it was conservative, by reason code
+    state: AgentStatus = AgentStatus()
 
     @property
     def counted(self) -> float | None:
@@ -110,35 +172,29 @@ class Report:
         """Return the report with the other's figures: all that is computed from observations."""
         gauges = {k: v for k, v in self.gauges.items() if k not in FIGURES}
         figures = {k: v for k, v in other.gauges.items() if k in FIGURES}
-        state = {k: v for k, v in self.state.items() if k not in ESTIMATES}
-        estimates = {k: v for k, v in other.state.items() if k in ESTIMATES}
-        return replace(
-            self, sums=other.sums, gauges={**gauges, **figures}, state={**state, **estimates}
+        estimates = {name: getattr(other.state, name) for name in ESTIMATES}
+        return self.model_copy(
+            update={
+                "sums": other.sums,
+                "gauges": {**gauges, **figures},
+                "state": self.state.model_copy(update=estimates),
+            }
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Upload:
-    """A cut, on top of what the coordinator is believed to hold."""
+class Upload(Message):
+    """A checkpoint, on top of what the coordinator is believed to hold."""
 
     base: Revision
     checkpoint: Checkpoint
-    for_epoch: int | None = None  # this cut is the stream's contribution to that open epoch
+    for_epoch: Whole | None = None  # the checkpoint is the stream's contribution to this epoch
     trigger: bool = False  # please open an epoch
-    seen_epoch: int = 0  # the newest epoch this client has ever seen
-    report: Report = field(default_factory=Report)
+    seen_epoch: Whole = 0  # the newest epoch this client has ever seen
+    report: Report = Report()
 
 
-class OpenEpoch(NamedTuple):
-    """An epoch that collects contributions."""
-
-    epoch: int
-    deadline_ms: int  # from now
-
-
-@dataclass(frozen=True, kw_only=True)
-class Uploaded:
-    """The cut is stored durably."""
+class Uploaded(Reply):
+    """The checkpoint is stored durably."""
 
     revision: Revision
     epoch: int  # the newest closed one
@@ -146,47 +202,56 @@ class Uploaded:
     config_version: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class News:
+class News(Reply):
     """What an agent learns from a poll: the newest closed epoch, the open one, the switches."""
 
     epoch: int
-    total: Sums | None  # None: nothing newer than asked for, or too few streams to be served
-    own: Revision | None  # this stream's entry in that epoch; None: it has none
+    sums: Sums | None  # null: nothing newer than asked for, or too few streams to be served
+    own: Revision | None  # this stream's entry in that epoch; null: it has none
     round: int  # the latest round that the epoch contains, where contexts are shared
     streams: int
     agents: int  # M, as the algorithm shall use it
     open: OpenEpoch | None
     config_version: int
-    config: dict[str, Any] | None  # the space, where config_version is news to the asker
-    explore_for_s: float | None  # seconds of exploration granted from now; None: no limit
+    config: SpaceSettings | None  # where config_version is news to the asker
+    explore_for_s: float | None  # seconds of exploration granted from now; null: no limit
     paused: str | None  # the reason, while learning is paused
     excluded: int = 0  # tasks that people quarantined, perhaps by looking at their rewards
 
 
-class ManifestLine(NamedTuple):
-    """One stream's part in an epoch."""
-
-    stream: str
-    task: str
-    n: int
-    version: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpochRecord:
-    """A closed epoch, for good."""
+class SpaceSaved(Reply):
+    """A space exists now, or has changed."""
 
     space: str
+    schema_hash: str
+    config_version: int
+
+
+class SpaceLine(Reply):
+    """A space in a list."""
+
+    space: str
+    config_version: int
+    epoch: int
+    tasks: int
+    paused: str | None
+
+
+class SpaceInfo(SpaceLine):
+    """A space with its settings."""
+
+    schema_hash: str
+    config: SpaceSettings
+
+
+class EpochRecord(Reply):
+    """A closed epoch, which never changes: which streams are in it with what, and their sum."""
+
     epoch: int
     manifest: tuple[ManifestLine, ...]  # in the order of the streams' names
     n: int
-    total: Sums | None  # None: too few tasks are in it to be served
-    sha256: str
-    round: int
-    opened_by: str
-    opened_at: float
-    closed_at: float
+    sums: Sums | None  # null: too few tasks are in it to be served
+    sha256: str | None  # the digest of the sums
     streams_in: int
     streams_late: int
 

@@ -1,48 +1,69 @@
-"""What the agents of a space agree on, and what a coordinator holds them to."""
+"""A space's settings: what its agents agree on, and what a coordinator holds them to."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any, Literal
 
-from guardband.algorithms import DiscUCB, DiscUCBUnknown, DisLinUCB, GuardUCB
-from guardband.checks import (
-    check_choice,
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    check_whole,
-    nearest,
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from guardband.checks import nearest
+from guardband.errors import InvalidValueError
+from guardband.live.protocol.types import (
+    CLOSED,
+    LARGEST_DIM,
+    UNIQUE,
+    WHOLE,
+    Count,
+    FeatureName,
+    Message,
+    Modest,
+    Name,
+    Positive,
+    Seconds,
+    Share,
+    Text,
 )
 
-__all__ = ["PROFILES", "RewardSettings", "SpaceSettings", "SyncSettings"]
+__all__ = ["RewardSettings", "SpaceSettings", "SyncSettings", "algorithms", "explain"]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-ALGORITHMS: dict[str, Any] = {
-    "guard-ucb": GuardUCB,
-    "disc-ucb": DiscUCB,
-    "disc-ucb-unknown": DiscUCBUnknown,
-    "dis-lin-ucb": DisLinUCB,
-}
-# How spaces of the first format name their algorithm; digests are taken of these for ever.
-FIRST_NAMES = {
+# The names of format 1, by those of today; digests are taken of the old ones for ever.
+FORMAT_1 = {
     "guard-ucb": "GuardUcb",
     "disc-ucb": "DiscUcb",
     "disc-ucb-unknown": "DiscUcbUnknown",
     "dis-lin-ucb": "DisLinUcb",
 }
-NEW_NAMES = {old: new for new, old in FIRST_NAMES.items()}
-TRIGGERS = ("anytime", "paper", "ratio", "interval")
-MAX_DIM = 256  # a total must fit into one message
+# Defaults by profile; whatever is given beside it wins.
+PROFILES: dict[str, dict[str, Any]] = {
+    "platform": {},
+    "hospital": {"lease_s": 86_400.0, "sync": {"min_batch": 20, "min_streams": 3}},
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class SyncSettings:
-    """When agents pool, and under which rules.
+class Settings(Message):
+    """Settings that say which ones there are where an unknown one is given."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        known = list(cls.model_fields)
+        for name in given if isinstance(given, Mapping) else ():
+            if name not in known:
+                raise PydanticCustomError(
+                    "unknown_setting",
+                    "unknown setting {name}; there are {known}.{hint}",
+                    {"name": name, "known": ", ".join(known), "hint": nearest(name, known)},
+                )
+        return given
+
+
+class SyncSettings(Settings):
+    """When agents pool their sums, and under which rules.
 
     Attributes
     ----------
@@ -62,27 +83,18 @@ class SyncSettings:
         A stream not heard of for so long is not waited for.
     """
 
-    trigger: str = "anytime"
-    budget: float = 10.0
-    growth: float = 1.0
-    interval_s: float = 60.0
-    deadline_s: float = 2.0
-    min_interval_s: float = 0.0
-    min_batch: int = 1
-    min_streams: int = 1
-    live_s: float = 75.0
-
-    def __post_init__(self) -> None:
-        check_choice("sync.trigger", self.trigger, TRIGGERS)
-        for name in ("budget", "growth", "interval_s", "deadline_s", "live_s"):
-            check_positive(f"sync.{name}", getattr(self, name))
-        check_not_negative("sync.min_interval_s", self.min_interval_s)
-        check_whole("sync.min_batch", self.min_batch)
-        check_whole("sync.min_streams", self.min_streams)
+    trigger: Literal["anytime", "paper", "ratio", "interval"] = "anytime"
+    budget: Positive = 10.0
+    growth: Positive = 1.0
+    interval_s: Positive = 60.0
+    deadline_s: Seconds = 2.0
+    min_interval_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    min_batch: Count = 1
+    min_streams: Annotated[int, Field(ge=1, le=100_000), WHOLE] = 1
+    live_s: Seconds = 75.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewardSettings:
+class RewardSettings(Settings):
     """Which rewards are possible, and when they count.
 
     Attributes
@@ -103,30 +115,25 @@ class RewardSettings:
         Nothing is computed differently.
     """
 
-    low: float = 0.0
-    high: float = 1.0
-    window_s: float = 600.0
-    default: float = 0.0
-    order: str = "window"
-    silence: str = "missing"
+    low: Modest = 0.0
+    high: Modest = 1.0
+    window_s: Seconds = 600.0
+    default: Modest = 0.0
+    order: Literal["window", "prompt"] = "window"
+    silence: Literal["missing", "default"] = "missing"
 
-    def __post_init__(self) -> None:
-        for name in ("low", "high", "default"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"rewards.{name} must be finite, not {getattr(self, name)}.")
+    @model_validator(mode="after")
+    def _fits(self) -> RewardSettings:
         if not self.low < self.high:
-            raise ValueError(f"rewards.low={self.low:g} must be below high={self.high:g}.")
+            raise _invalid(f"rewards.low={self.low:g} must be below high={self.high:g}.")
         if not self.low <= self.default <= self.high:
-            raise ValueError(
+            raise _invalid(
                 f"rewards.default={self.default:g} is not between {self.low:g} and {self.high:g}."
             )
-        check_positive("rewards.window_s", self.window_s)
-        check_choice("rewards.order", self.order, ("window", "prompt"))
-        check_choice("rewards.silence", self.silence, ("missing", "default"))
+        return self
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpaceSettings:
+class SpaceSettings(Settings):
     """One shared parameter, its features, its promise, its rules.
 
     Attributes
@@ -143,7 +150,7 @@ class SpaceSettings:
         "per-request": every request has a context of its own (f = 1).
     alpha, delta
         The promise; `alphas` has those of single tasks.
-    noise, theta_bound, feature_bound, spread, ridge
+    noise, theta_bound, feature_bound, context_noise, ridge
         Bounds, as for `gb.GuardUCB`.
     mode
         "strict" or "policy", see `gb.GuardUCB`.
@@ -157,52 +164,58 @@ class SpaceSettings:
     lease_s
         Agents that did not reach the coordinator for so long play the baseline; None: no limit.
     profile
-        "platform" or "hospital": which defaults were asked for.
+        "platform" or "hospital": which defaults hold for what is not given.
     """
 
-    name: str
-    features: tuple[str, ...]
-    agents: int
-    contexts: str = "shared"
-    alpha: float = 0.1
-    alphas: dict[str, float] = field(default_factory=dict)
-    delta: float = 1e-3
-    noise: float = 1.0
-    theta_bound: float = 1.0
-    feature_bound: float = 1.0
-    spread: float | None = None
-    ridge: float | None = None
-    mode: str = "strict"
-    algorithm: str = "guard-ucb"
-    shares: str = "registered"
-    baseline: str = "baseline"
-    lease_s: float | None = None
-    profile: str = "platform"
-    sync: SyncSettings = field(default_factory=SyncSettings)
-    rewards: RewardSettings = field(default_factory=RewardSettings)
+    name: Name
+    features: Annotated[
+        tuple[FeatureName, ...],
+        Field(strict=False, min_length=1, max_length=LARGEST_DIM, json_schema_extra=UNIQUE),
+    ]
+    agents: Annotated[int, Field(ge=1, le=100_000), WHOLE]
+    contexts: Literal["shared", "per-request"] = "shared"
+    alpha: Share = 0.1
+    alphas: Annotated[dict[Name, Share], Field(max_length=1_000, json_schema_extra=CLOSED)] = Field(
+        default_factory=dict
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-3
+    noise: Positive = 1.0
+    theta_bound: Positive = 1.0
+    feature_bound: Positive = 1.0
+    context_noise: Annotated[float, Field(ge=0, lt=1e100)] | None = None
+    ridge: Positive | None = None
+    mode: Literal["strict", "policy"] = "strict"
+    algorithm: Literal["guard-ucb", "disc-ucb", "disc-ucb-unknown", "dis-lin-ucb"] = "guard-ucb"
+    shares: Literal["registered", "equal"] = "registered"
+    baseline: Annotated[Text, Field(max_length=200)] = "baseline"
+    lease_s: Seconds | None = None
+    profile: Literal["platform", "hospital"] = "platform"
+    sync: SyncSettings = SyncSettings()
+    rewards: RewardSettings = RewardSettings()
 
-    def __post_init__(self) -> None:
-        if not NAME.fullmatch(self.name):
-            raise ValueError(f"a space's name has letters, digits and ._- only, not {self.name!r}.")
-        if not 1 <= len(self.features) <= MAX_DIM:
-            raise ValueError(f"a space has 1 to {MAX_DIM} features, not {len(self.features)}.")
+    @model_validator(mode="before")
+    @classmethod
+    def _with_profile(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        filled = dict(given)
+        profile = given.get("profile")
+        for name, value in PROFILES.get(profile if isinstance(profile, str) else "", {}).items():
+            if isinstance(value, dict) and isinstance(given.get(name), Mapping):
+                filled[name] = {**value, **given[name]}
+            else:
+                filled.setdefault(name, value)
+        return filled
+
+    @model_validator(mode="after")
+    def _fits(self) -> SpaceSettings:
         if len(set(self.features)) < len(self.features):
-            raise ValueError("the features' names must differ from each other.")
-        check_whole("agents", self.agents)
-        check_choice("contexts", self.contexts, ("shared", "per-request"))
-        check_choice("mode", self.mode, ("strict", "policy"))
-        check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
-        check_choice("shares", self.shares, ("registered", "equal"))
-        check_choice("profile", self.profile, tuple(PROFILES))
-        check_fraction("delta", self.delta)
-        for name in ("noise", "theta_bound", "feature_bound"):
-            check_positive(name, getattr(self, name))
-        for alpha in (self.alpha, *self.alphas.values()):
-            if not 0.0 < alpha <= 1.0:
-                raise ValueError(f"alpha must be in (0, 1], not {alpha:g}.")
-        if self.lease_s is not None:
-            check_positive("lease_s", self.lease_s)
-        self.learner()  # whatever else the algorithm has against it
+            raise _invalid("the features' names must differ from each other.")
+        try:
+            self.learner()  # whatever else the algorithm has against it
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise _invalid(str(error)) from None
+        return self
 
     @property
     def dim(self) -> int:
@@ -228,78 +241,80 @@ class SpaceSettings:
 
     @property
     def schema_hash(self) -> str:
-        """A digest of what must be the same for data to be added up."""
-        own = ("features", "ridge", "feature_bound", "theta_bound", "spread", "contexts")
-        parts = {name: getattr(self, name) for name in (*own, "noise", "baseline", "algorithm")}
-        parts["algorithm"] = FIRST_NAMES[self.algorithm]
+        """A digest of what must be the same for data to be added up, in the words of format 1."""
+        own = ("features", "ridge", "feature_bound", "theta_bound", "contexts", "noise", "baseline")
+        parts = {name: getattr(self, name) for name in own}
+        parts |= {"spread": self.context_noise, "algorithm": FORMAT_1[self.algorithm]}
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def learner(self, task: str | None = None, delta: float | None = None) -> Any:
         """Return the algorithm, with the alpha of `task` and `delta` in place of the space's."""
-        kind = ALGORITHMS[self.algorithm]
-        settings: dict[str, Any] = {
+        settings = {
             "alpha": self.alphas.get(task or "", self.alpha),
             "delta": self.delta if delta is None else delta,
             "noise": self.noise,
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
-            "context_noise": self.spread,
+            "context_noise": self.context_noise,
             "ridge": self.ridge,
             "mode": self.mode,
             "shared_context": self.contexts == "shared",
         }
+        kind = algorithms()[self.algorithm]
         own = {f.name for f in fields(kind)}
-        given = {k: v for k, v in settings.items() if k in own}
-        if kind is not GuardUCB:
-            given = {k: v for k, v in given.items() if v is not None}
-        return kind(**given)
+        return kind(**{k: v for k, v in settings.items() if k in own and v is not None})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the space as plain data.
-
-        What came later is left out where it is as before: older agents refuse unknown settings.
-        """
-        data = {**asdict(self), "features": list(self.features)}
-        if self.rewards.silence == "missing":
-            del data["rewards"]["silence"]
-        return data
+        """Return the settings as plain data."""
+        return self.model_dump(mode="json")
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> SpaceSettings:
-        """Return the space that `as_json` describes; anything that does not fit raises."""
+    def from_json(cls, data: Mapping[str, Any]) -> SpaceSettings:
+        """Return what `as_json` describes, also in the words of format 1; ValueError otherwise."""
         given = dict(data)
-        profile = PROFILES.get(given.get("profile", "platform"), {})
-        sync = {**profile.get("sync", {}), **given.pop("sync", {})}
-        rewards = {**profile.get("rewards", {}), **given.pop("rewards", {})}
-        rest = {k: v for k, v in profile.items() if k not in ("sync", "rewards")}
-        given = {**rest, **given}
-        if given.get("algorithm") in NEW_NAMES:
-            given["algorithm"] = NEW_NAMES[given["algorithm"]]
-        if "features" in given:
-            given["features"] = tuple(given["features"])
-        for kind, settings, before in (
-            (cls, given, ""),
-            (SyncSettings, sync, "sync."),
-            (RewardSettings, rewards, "rewards."),
-        ):
-            known = [f.name for f in fields(kind)]
-            for name in settings:
-                if name not in known:
-                    raise ValueError(
-                        f"unknown setting {before}{name}; there are {', '.join(known)}."
-                        f"{nearest(name, known)}"
-                    )
-        return cls(**given, sync=SyncSettings(**sync), rewards=RewardSettings(**rewards))
+        if "spread" in given:
+            given["context_noise"] = given.pop("spread")
+        for new, old in FORMAT_1.items():
+            if given.get("algorithm") == old:
+                given["algorithm"] = new
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise InvalidValueError(explain(error)) from None
 
     def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""
-        return replace(self, **settings)
+        return type(self).model_validate({**dict(self), **settings})
 
 
-# Defaults by profile; whatever is given beside it wins.
-PROFILES: dict[str, dict[str, Any]] = {
-    "platform": {},
-    "hospital": {"lease_s": 86_400.0, "sync": {"min_batch": 20, "min_streams": 3}},
-}
+def algorithms() -> dict[str, Any]:
+    """Return the algorithms that live agents can run, by their names on the command line."""
+    from guardband.algorithms import (  # noqa: PLC0415 - loads kernels
+        DiscUCB,
+        DiscUCBUnknown,
+        DisLinUCB,
+        GuardUCB,
+    )
+
+    return {
+        "guard-ucb": GuardUCB,
+        "disc-ucb": DiscUCB,
+        "disc-ucb-unknown": DiscUCBUnknown,
+        "dis-lin-ucb": DisLinUCB,
+    }
+
+
+def explain(error: ValidationError) -> str:
+    """Return in one line which settings cannot be, and why."""
+    found = []
+    for each in error.errors():
+        own = each["type"] in ("invalid_space", "unknown_setting")
+        where = ".".join(map(str, each["loc"]))
+        found.append(each["msg"] if own else f"{where}: {each['msg']}, not {each['input']!r}.")
+    return " ".join(found)
+
+
+def _invalid(sentence: str) -> PydanticCustomError:
+    return PydanticCustomError("invalid_space", "{sentence}", {"sentence": sentence})

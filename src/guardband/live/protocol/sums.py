@@ -1,16 +1,19 @@
-"""What a stream has counted: one weighted Gram matrix of [psi; y], and three numbers beside it."""
+"""The sums that streams upload and epochs add up: weighted second moments of [psi; y]."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import struct
+import zlib
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from guardband.kernels.types import Floats, Ints, Statistic
+from guardband.live.protocol.types import Triangle, Whole, as_object, packed_size
 
 __all__ = [
     "Sums",
@@ -25,7 +28,13 @@ __all__ = [
     "upper_places",
 ]
 
+# Stored sums begin with a magic word, whose last byte is the format, and the CRC-32 of the rest.
+# Format 1 had neither: its first bytes are the low ones of n as a float64, zero below 2^20.
+MAGIC = b"GBS\x02"
+HEAD = struct.Struct("<4sI")
 
+
+@as_object
 class Sums(NamedTuple):
     """The sums over the first n observations of a stream, or over a manifest of streams.
 
@@ -33,37 +42,33 @@ class Sums(NamedTuple):
     positive semi-definiteness checks them together.
     """
 
-    n: int
-    gram: Floats  # ((d + 1)(d + 2) / 2,) upper triangle, by rows, of sum w z z', z = [psi; y]
+    n: Whole
+    gram: Triangle  # ((d + 1)(d + 2) / 2,) upper triangle, by rows, of sum w z z', z = [psi; y]
     surprise: float  # H = sum w (yhat^2 - 2 y yhat), yhat = psi'theta-hat before the reward
     weight: float  # sum w
 
-    def as_json(self) -> dict[str, Any]:
-        """Return what goes over the wire; float64 survives JSON exactly."""
-        return {
-            "n": self.n,
-            "gram": self.gram.tolist(),
-            "surprise": self.surprise,
-            "weight": self.weight,
-        }
-
     def as_bytes(self) -> bytes:
-        """Return n, H, the sum of weights and the matrix as little-endian float64."""
-        head = np.array([self.n, self.surprise, self.weight], "<f8")
-        return head.tobytes() + self.gram.astype("<f8").tobytes()
+        """Return the bytes that journals and stores keep: magic, CRC-32, numbers."""
+        numbers = self._numbers()
+        return HEAD.pack(MAGIC, zlib.crc32(numbers)) + numbers
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Sums:
-        """Return what `as_bytes` wrote."""
-        numbers = np.frombuffer(raw, "<f8").astype(np.float64)
-        if numbers.size < 6 or _dim_of(numbers.size - 3) is None:
-            raise ValueError(f"{len(raw)} bytes are not a total.")
+        """Return what `as_bytes` wrote, now or in format 1; ValueError where it is damaged."""
+        body = raw
+        if raw[:4] == MAGIC:
+            body = raw[HEAD.size :]
+            if len(raw) < HEAD.size or HEAD.unpack_from(raw)[1] != zlib.crc32(body):
+                raise ValueError(f"{len(raw)} bytes of sums are damaged: their checksum differs.")
+        if len(body) % 8 or _dim_of(len(body) // 8 - 3) is None:
+            raise ValueError(f"{len(raw)} bytes are not sums.")
+        numbers = np.frombuffer(body, "<f8").astype(np.float64)
         return cls(int(numbers[0]), numbers[3:].copy(), float(numbers[1]), float(numbers[2]))
 
     @property
     def sha256(self) -> str:
-        """The digest of `as_bytes`, by which two copies can be compared."""
-        return hashlib.sha256(self.as_bytes()).hexdigest()
+        """The digest of the numbers, by which two copies can be compared."""
+        return hashlib.sha256(self._numbers()).hexdigest()
 
     @property
     def dim(self) -> int:
@@ -72,33 +77,33 @@ class Sums(NamedTuple):
         assert dim is not None
         return dim
 
+    def _numbers(self) -> bytes:
+        """Return n, H, the sum of weights and the matrix as little-endian float64."""
+        head = np.array([self.n, self.surprise, self.weight], "<f8")
+        return head.tobytes() + self.gram.astype("<f8").tobytes()
 
-def is_sound(total: Sums, ridge: float) -> bool:
-    """Tell whether one can compute with a sum: finite, and V = ridge I + W well above 0."""
-    numbers = np.array([total.surprise, total.weight])
-    if not (np.isfinite(total.gram).all() and np.isfinite(numbers).all()):
+
+def is_sound(sums: Sums, ridge: float) -> bool:
+    """Tell whether one can compute with sums: finite, and V = ridge I + W well above 0."""
+    numbers = np.array([sums.surprise, sums.weight])
+    if not (np.isfinite(sums.gram).all() and np.isfinite(numbers).all()):
         return False
-    least = np.linalg.eigvalsh(matrix_of(total)[:-1, :-1])[0]
+    least = np.linalg.eigvalsh(matrix_of(sums)[:-1, :-1])[0]
     return bool(least >= -0.5 * ridge)
 
 
-def packed_size(dim: int) -> int:
-    """Return how many numbers the upper triangle of a (d + 1, d + 1) matrix has."""
-    return (dim + 1) * (dim + 2) // 2
-
-
 def empty_sums(dim: int) -> Sums:
-    """Return the total of no observations."""
+    """Return the sums over no observations."""
     return Sums(0, np.zeros(packed_size(dim)), 0.0, 0.0)
 
 
-def matrix_of(total: Sums) -> Floats:
+def matrix_of(sums: Sums) -> Floats:
     """Return the whole (d + 1, d + 1) matrix."""
-    size = total.dim + 1
+    size = sums.dim + 1
     matrix = np.zeros((size, size))
-    upper = upper_places(total.dim)
-    matrix[upper] = total.gram
-    matrix.T[upper] = total.gram
+    upper = upper_places(sums.dim)
+    matrix[upper] = sums.gram
+    matrix.T[upper] = sums.gram
     return matrix
 
 
@@ -110,7 +115,7 @@ def upper_places(dim: int) -> tuple[Ints, Ints]:
 
 
 def sums_of(statistic: Statistic) -> Sums:
-    """Return the total that holds the sums of a core statistic."""
+    """Return the sums that a kernel's statistic holds."""
     d = statistic.moment.size
     matrix = np.empty((d + 1, d + 1))
     matrix[:d, :d], matrix[:d, d], matrix[d, d] = (
@@ -122,24 +127,24 @@ def sums_of(statistic: Statistic) -> Sums:
     return Sums(int(n), matrix[upper_places(d)], surprise, weight)
 
 
-def statistic_of(total: Sums) -> Statistic:
-    """Return the core's statistic with the same sums."""
-    matrix, d = matrix_of(total), total.dim
-    scalars = np.array([float(total.n), matrix[d, d], total.surprise, total.weight])
+def statistic_of(sums: Sums) -> Statistic:
+    """Return the kernels' statistic with the same sums."""
+    matrix, d = matrix_of(sums), sums.dim
+    scalars = np.array([float(sums.n), matrix[d, d], sums.surprise, sums.weight])
     return Statistic(matrix[:d, :d].copy(), matrix[:d, d].copy(), scalars)
 
 
-def add_sums(dim: int, totals: Iterable[Sums]) -> Sums:
+def add_sums(dim: int, parts: Iterable[Sums]) -> Sums:
     """Return the sum, added up in the order given: the same order gives the same bytes."""
     n, gram, surprise, weight = 0, np.zeros(packed_size(dim)), 0.0, 0.0
-    for each in totals:
+    for each in parts:
         n, gram = n + each.n, gram + each.gram
         surprise, weight = surprise + each.surprise, weight + each.weight
     return Sums(n, gram, surprise, weight)
 
 
 def difference(later: Sums, earlier: Sums) -> Sums:
-    """Return what was counted between two totals of one stream."""
+    """Return what was counted between two checkpoints of one stream."""
     return Sums(
         later.n - earlier.n,
         later.gram - earlier.gram,
@@ -150,5 +155,5 @@ def difference(later: Sums, earlier: Sums) -> Sums:
 
 def _dim_of(size: int) -> int | None:
     """Return d, if (d + 1)(d + 2) / 2 numbers are `size`."""
-    dim = (math.isqrt(8 * size + 1) - 3) // 2
+    dim = (math.isqrt(8 * size + 1) - 3) // 2 if size > 0 else 0
     return dim if dim >= 1 and packed_size(dim) == size else None

@@ -9,18 +9,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from guardband.live.coordinator import tokens
-from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.messages import Refused, SpaceSaved
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.types import Name
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
-from guardband.live.server.replies import CreatedReply, Done, EndedReply, TokenLine, TokenReply
+from guardband.live.server.replies import Done, EndedReply, TokenLine, TokenReply
 from guardband.live.server.requests import (
     AgentTokenBody,
     ConfigureBody,
-    Name,
     ReasonBody,
-    SpaceBody,
     TokenBody,
 )
 from guardband.live.server.service import Service
@@ -36,11 +35,10 @@ TokenId = Annotated[
 
 
 @router.post("/v1/spaces", status_code=201, responses=answers(*USUAL, 409))
-async def create_space(body: SpaceBody, request: Request) -> CreatedReply:
+async def create_space(space: SpaceSettings, request: Request) -> SpaceSaved:
     """Make a space."""
     site, caller = site_of(request), caller_of(request).must_be("admin")
-    caller.must_see(body.name)
-    space = _space_of(body)
+    caller.must_see(space.name)
     spaces = await site.clerk.do(site.coordinator.spaces)
     if len(spaces) >= site.settings.spaces:
         raise Refused("too_many_spaces", 409, f"there are {len(spaces)} spaces already.")
@@ -48,19 +46,19 @@ async def create_space(body: SpaceBody, request: Request) -> CreatedReply:
         site.coordinator.create_space, space, who=caller.who, now=site.clerk.now()
     )
     await site.look()
-    return CreatedReply(space=space.name, schema_hash=space.schema_hash, config_version=version)
+    return SpaceSaved(space=space.name, schema_hash=space.schema_hash, config_version=version)
 
 
 @router.put("/v1/spaces/{space}", responses=answers(*USUAL, 409))
-async def configure(space: SpaceName, body: ConfigureBody, request: Request) -> CreatedReply:
+async def configure(space: SpaceName, body: ConfigureBody, request: Request) -> SpaceSaved:
     """Give a space other settings; what data mean (features, bounds, baseline) cannot change.
 
     409 `config_changed` where the body names another `config_version` than the space has now.
     """
     site, caller = site_of(request), _admin(request, space)
-    if body.name != space:
-        raise Refused("other_name", 409, f"the body is about {body.name!r}, not {space!r}.")
-    new = _space_of(body)
+    if body.config.name != space:
+        raise Refused("other_name", 409, f"the body is about {body.config.name!r}, not {space!r}.")
+    new = body.config
     version = await site.clerk.write(
         site.coordinator.configure,
         space,
@@ -70,7 +68,7 @@ async def configure(space: SpaceName, body: ConfigureBody, request: Request) -> 
         now=site.clerk.now(),
     )
     await site.look()
-    return CreatedReply(space=space, schema_hash=new.schema_hash, config_version=version)
+    return SpaceSaved(space=space, schema_hash=new.schema_hash, config_version=version)
 
 
 @router.post("/v1/spaces/{space}/pause", responses=answers(*USUAL))
@@ -174,13 +172,6 @@ async def delete_token(id: TokenId, request: Request) -> None:
         now=site.clerk.now(),
     )
     await site.read_tokens()
-
-
-def _space_of(body: SpaceBody) -> SpaceSettings:
-    try:
-        return body.space()
-    except ValueError as error:
-        raise Refused("invalid_space", 422, str(error)) from None
 
 
 def _admin(request: Request, space: str) -> Caller:

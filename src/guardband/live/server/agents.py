@@ -5,28 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
 
-from guardband.live.protocol.messages import News, Refused, Revision, Upload, Uploaded
+from guardband.live.protocol.messages import (
+    NOTHING,
+    EpochRecord,
+    News,
+    Refused,
+    Register,
+    Registered,
+    Report,
+    Revision,
+    Upload,
+    Uploaded,
+)
+from guardband.live.protocol.types import LARGEST_WHOLE, Name, StreamId
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
-from guardband.live.server.replies import (
-    Done,
-    EntryReply,
-    EpochReply,
-    NewsReply,
-    RegisteredReply,
-    UploadedReply,
-)
-from guardband.live.server.requests import (
-    MOST,
-    MarkBody,
-    Name,
-    RegisterBody,
-    ReportBody,
-    StreamId,
-    UploadBody,
-)
+from guardband.live.server.replies import Done
 from guardband.live.server.service import Service
 
 __all__ = ["caller_of", "router", "site_of"]
@@ -34,7 +30,7 @@ __all__ = ["caller_of", "router", "site_of"]
 router = APIRouter(tags=["agents"])
 SpaceName = Annotated[Name, Path(description="the space")]
 Stream = Annotated[StreamId, Path(description="the stream, a UUID")]
-Number = Annotated[int, Query(ge=0, le=MOST)]
+Number = Annotated[int, Query(ge=0, le=LARGEST_WHOLE)]
 USUAL = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503)
 
 
@@ -53,17 +49,17 @@ def caller_of(request: Request) -> Caller:
 @router.post(
     "/v1/spaces/{space}/streams",
     status_code=201,
-    responses={200: {"model": RegisteredReply}, **answers(*USUAL, 409)},
+    responses={200: {"model": Registered}, **answers(*USUAL, 409)},
 )
 async def register(
-    space: SpaceName, body: RegisterBody, request: Request, response: Response
-) -> RegisteredReply:
+    space: SpaceName, message: Register, request: Request, response: Response
+) -> Registered:
     """Make a stream known (201), or known again (200)."""
     site = site_of(request)
-    caller_of(request).must_own(space, body.task)
-    message, now = body.message(), site.clerk.now()
+    caller_of(request).must_own(space, message.task)
+    now = site.clerk.now()
 
-    def work() -> tuple[bool, Any]:
+    def work() -> tuple[bool, Registered]:
         with site.store.reading() as t:
             known = t.stream(message.stream) is not None
         return known, site.coordinator.register(space, message, now=now)
@@ -71,19 +67,19 @@ async def register(
     known, said = await site.clerk.write(work)
     response.status_code = 200 if known else 201
     site.hub.poke(space, "agent")
-    return RegisteredReply.of(said)
+    return said
 
 
-@router.put("/v1/streams/{stream}/total", responses=answers(*USUAL, 409, 410))
-async def upload(stream: Stream, body: UploadBody, request: Request) -> UploadedReply:
-    """Store a stream's total durably, and answer the open epoch where it is one for it.
+@router.put("/v1/streams/{stream}/checkpoint", responses=answers(*USUAL, 409, 410))
+async def upload(stream: Stream, message: Upload, request: Request) -> Uploaded:
+    """Store a checkpoint durably, and answer the open epoch where it is one for it.
 
     409 `chain_conflict` has what is `stored`; 422 `invalid_increment` the `check` that failed.
     """
     site = site_of(request)
     space, task = await site.home(stream)
     caller_of(request).must_own(space, task)
-    message, now = body.message(), site.clerk.now()
+    now = site.clerk.now()
     result = site.counts.uploads
     try:
         stored, said = await site.clerk.write(_upload, site, stream, message, now)
@@ -97,27 +93,27 @@ async def upload(stream: Stream, body: UploadBody, request: Request) -> Uploaded
     same = stored == message.checkpoint.revision
     result.labels(space, task, "duplicate" if same else "accepted").inc()
     await site.saw(space, said)
-    return UploadedReply.of(said)
+    return said
 
 
 @router.post("/v1/streams/{stream}/report", responses=answers(*USUAL))
-async def report(stream: Stream, body: ReportBody, request: Request) -> Done:
+async def report(stream: Stream, message: Report, request: Request) -> Done:
     """Say how the agent fares, without uploading anything."""
     site = site_of(request)
     space, task = await site.home(stream)
     caller_of(request).must_own(space, task)
-    await site.clerk.write(site.coordinator.report, stream, body.message(), now=site.clerk.now())
+    await site.clerk.write(site.coordinator.report, stream, message, now=site.clerk.now())
     site.hub.poke(space, "report")
     return Done()
 
 
 @router.post("/v1/streams/{stream}/seal", responses=answers(*USUAL, 409))
-async def seal(stream: Stream, body: MarkBody, request: Request) -> Done:
+async def seal(stream: Stream, revision: Annotated[Revision, Body()], request: Request) -> Done:
     """End a stream at what is stored of it."""
     site = site_of(request)
     space, task = await site.home(stream)
     caller_of(request).must_own(space, task)
-    await site.clerk.write(site.coordinator.seal, stream, body.revision(), now=site.clerk.now())
+    await site.clerk.write(site.coordinator.seal, stream, revision, now=site.clerk.now())
     await site.look()
     site.hub.poke(space, "agent")
     return Done()
@@ -125,7 +121,7 @@ async def seal(stream: Stream, body: MarkBody, request: Request) -> Done:
 
 @router.get(
     "/v1/spaces/{space}/epochs/next",
-    response_model=NewsReply,
+    response_model=News,
     responses={204: {"description": "Nothing new."}, **answers(*USUAL, 410)},
 )
 async def next_epoch(
@@ -162,39 +158,28 @@ async def next_epoch(
         # Its token may have been revoked meanwhile.
         if site.tokens.get(caller.token.token) is None:
             raise Refused("unknown_token", 401, "this token was revoked.")
-    return Response(status_code=204) if said is None else NewsReply.of(said)
+    return Response(status_code=204) if said is None else said
 
 
 @router.get("/v1/spaces/{space}/epochs/{epoch}", responses=answers(*USUAL))
 async def epoch_of(
-    space: SpaceName, epoch: Annotated[int, Path(ge=1, le=MOST)], request: Request
-) -> EpochReply:
+    space: SpaceName, epoch: Annotated[int, Path(ge=1, le=LARGEST_WHOLE)], request: Request
+) -> EpochRecord:
     """Return a closed epoch: which streams are in it with what, and their sum."""
     site = site_of(request)
-    caller = caller_of(request).must_see(space)
+    task = caller_of(request).must_see(space).token.task
     found = await site.clerk.do(site.coordinator.epoch, space, epoch)
-    total = found.total
-    return EpochReply(
-        epoch=found.epoch,
-        # Agents need the sum; who else is in it, and with how much, is not theirs to know.
-        manifest=[
-            EntryReply(**each._asdict())
-            for each in found.manifest
-            if caller.token.task in (None, each.task)
-        ],
-        n=found.n,
-        gram=None if total is None else total.gram.tolist(),
-        surprise=0.0 if total is None else total.surprise,
-        weight=0.0 if total is None else total.weight,
-        sha256=None if total is None else found.sha256,
-    )
+    # Agents need the sum; who else is in it, and with how much, is not theirs to know.
+    shown = tuple(line for line in found.manifest if task in (None, line.task))
+    digest = None if found.sums is None else found.sha256
+    return found.model_copy(update={"manifest": shown, "sha256": digest})
 
 
 def _upload(site: Service, stream: str, message: Upload, now: float) -> tuple[Revision, Uploaded]:
     """Return what was stored before, and the answer; in the store's thread."""
     with site.store.reading() as t:
         row = t.stream(stream)
-    before = Revision(0, "") if row is None else row.revision
+    before = NOTHING if row is None else row.revision
     return before, site.coordinator.upload(stream, message, now=now)
 
 

@@ -119,6 +119,8 @@ async def _invalid(_: Request, error: Exception) -> Response:
         for each in found[:MOST_ERRORS]
     ]
     first = listed[0]
+    if found[0]["type"] == "invalid_space":  # its settings do not fit together
+        return problem(422, "invalid_space", first["what"], errors=listed)
     return problem(422, detail=f"{first['where']}: {first['what']}.", errors=listed)
 
 

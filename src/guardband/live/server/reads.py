@@ -12,15 +12,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.messages import Refused, SpaceInfo, SpaceLine
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
 from guardband.live.server.metrics import exposition
 from guardband.live.server.replies import (
     HistoryReply,
-    SpaceLine,
-    SpaceReply,
     StatusReply,
     SummaryReply,
 )
@@ -60,24 +58,24 @@ async def list_spaces(request: Request) -> list[SpaceLine]:
 
 
 @router.get("/v1/spaces/{space}", responses=answers(*USUAL))
-async def show_space(space: SpaceName, request: Request) -> SpaceReply:
+async def show_space(space: SpaceName, request: Request) -> SpaceInfo:
     """Return a space and its settings."""
     site = site_of(request)
     caller_of(request).must_see(space)
 
-    def read() -> SpaceReply:
+    def read() -> SpaceInfo:
         known, version = site.coordinator.space(space)
         with site.store.reading() as t:
             row, tasks = t.space(space), t.tasks(space)
         assert row is not None
-        return SpaceReply(
+        return SpaceInfo(
             space=space,
             config_version=version,
             epoch=row.epoch,
             tasks=len(tasks),
             paused=row.paused,
             schema_hash=known.schema_hash,
-            config=known.as_json(),
+            config=known,
         )
 
     return await site.clerk.do(read)

@@ -1,43 +1,30 @@
-"""What the server answers; the OpenAPI document is made from these."""
+"""What the server answers to operators and tools; agents get the messages of the protocol."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from guardband.live.protocol.messages import News, OpenEpoch, Registered, Revision, Uploaded
+from guardband.live.protocol.messages import OpenEpoch
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.types import Reply
 
 __all__ = [
     "AgentReply",
     "AlertReply",
-    "CreatedReply",
     "Done",
     "EndedReply",
-    "EntryReply",
     "EpochLine",
-    "EpochReply",
     "EventLine",
     "HistoryReply",
-    "MarkReply",
-    "NewsReply",
-    "RegisteredReply",
-    "SpaceLine",
-    "SpaceReply",
     "StatusReply",
     "SummaryReply",
     "TokenLine",
     "TokenReply",
-    "UploadedReply",
 ]
 
 Series = list[float | None]
-
-
-class Reply(BaseModel):
-    """What all answers are."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class StatusReply(Reply):
@@ -56,156 +43,6 @@ class EndedReply(Reply):
     """A task has ended."""
 
     streams: int  # that were open until now
-
-
-class MarkReply(Reply):
-    """Where a stream stands."""
-
-    n: int
-    version: str
-
-    @classmethod
-    def of(cls, mark: Revision | None) -> MarkReply | None:
-        """Return the reply for a mark."""
-        return None if mark is None else cls(n=mark.n, version=mark.version)
-
-
-class OpenReply(Reply):
-    """An epoch that collects contributions."""
-
-    epoch: int
-    deadline_ms: int
-
-    @classmethod
-    def of(cls, open_: OpenEpoch | None) -> OpenReply | None:
-        """Return the reply for an open epoch."""
-        return None if open_ is None else cls(epoch=open_.epoch, deadline_ms=open_.deadline_ms)
-
-
-class CreatedReply(Reply):
-    """A space exists now, or has changed."""
-
-    space: str
-    schema_hash: str
-    config_version: int
-
-
-class SpaceLine(Reply):
-    """A space in a list."""
-
-    space: str
-    config_version: int
-    epoch: int
-    tasks: int
-    paused: str | None
-
-
-class SpaceReply(SpaceLine):
-    """A space with its settings."""
-
-    schema_hash: str
-    config: dict[str, Any]
-
-
-class RegisteredReply(Reply):
-    """A stream is known now."""
-
-    stream: str
-    task_index: int
-    delta_share: float
-    agents: int
-    config: dict[str, Any]
-    config_version: int
-    epoch: int
-
-    @classmethod
-    def of(cls, said: Registered) -> RegisteredReply:
-        """Return the reply for a message."""
-        return cls(**vars(said))
-
-
-class UploadedReply(Reply):
-    """A total is stored durably."""
-
-    n: int
-    version: str
-    epoch: int
-    open: OpenReply | None
-    config_version: int
-
-    @classmethod
-    def of(cls, said: Uploaded) -> UploadedReply:
-        """Return the reply for a message."""
-        return cls(
-            n=said.revision.n,
-            version=said.revision.version,
-            epoch=said.epoch,
-            open=OpenReply.of(said.open),
-            config_version=said.config_version,
-        )
-
-
-class NewsReply(Reply):
-    """The newest closed epoch, the open one, and the switches; gram is null without a sum."""
-
-    epoch: int
-    n: int
-    gram: list[float] | None
-    surprise: float
-    weight: float
-    own: MarkReply | None
-    round: int
-    streams: int
-    agents: int
-    open: OpenReply | None
-    config_version: int
-    config: dict[str, Any] | None
-    explore_for_s: float | None
-    paused: str | None
-    excluded: int
-
-    @classmethod
-    def of(cls, said: News) -> NewsReply:
-        """Return the reply for a message."""
-        total = said.total
-        return cls(
-            epoch=said.epoch,
-            n=0 if total is None else total.n,
-            gram=None if total is None else total.gram.tolist(),
-            surprise=0.0 if total is None else total.surprise,
-            weight=0.0 if total is None else total.weight,
-            own=MarkReply.of(said.own),
-            round=said.round,
-            streams=said.streams,
-            agents=said.agents,
-            open=OpenReply.of(said.open),
-            config_version=said.config_version,
-            config=said.config,
-            explore_for_s=said.explore_for_s,
-            paused=said.paused,
-            excluded=said.excluded,
-        )
-
-
-class EntryReply(Reply):
-    """A stream's part of an epoch."""
-
-    stream: str
-    task: str
-    n: int
-    version: str
-
-
-class EpochReply(Reply):
-    """A closed epoch; gram is null where too few tasks are in it for its sum to be served."""
-
-    epoch: int
-    manifest: list[EntryReply]
-    n: int
-    gram: list[float] | None
-    surprise: float
-    weight: float
-    sha256: str | None
 
 
 class TokenLine(Reply):
@@ -304,10 +141,10 @@ class SummaryReply(Reply):
     now: float
     paused: str | None
     config_version: int
-    config: dict[str, Any]
+    config: SpaceSettings
     epoch: int
     epoch_age_s: float | None
-    open: OpenReply | None
+    open: OpenEpoch | None
     delta: float
     delta_spent: float
     lead_mean: float | None = Field(

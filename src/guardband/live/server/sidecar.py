@@ -26,12 +26,12 @@ from guardband.errors import UnknownDecisionError
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.decisions import OtherRewardError
 from guardband.live.client.journal import JournalError
+from guardband.live.protocol.types import Count, Message, Modest, Text, Whole
 from guardband.live.server import errors
 from guardband.live.server.admission import Admission, Visit
 from guardband.live.server.auth import Tokens
 from guardband.live.server.errors import answers, problem
 from guardband.live.server.logs import log
-from guardband.live.server.requests import WHOLE, Modest, Strict, Whole, Words
 from guardband.live.server.settings import Settings
 
 __all__ = ["SETTINGS", "is_loopback", "make_sidecar"]
@@ -47,11 +47,11 @@ ABOUT = (
 
 Row = Annotated[list[Modest], Field(min_length=1, max_length=256)]
 Menu = Annotated[list[Row], Field(min_length=1, max_length=100_000)]
-Ident = Annotated[Words, Field(min_length=1, max_length=200)]
+Ident = Annotated[Text, Field(min_length=1, max_length=200)]
 router = APIRouter(tags=["agent"])
 
 
-class DecideBody(Strict):
+class DecideBody(Message):
     """One round's offer."""
 
     features: Annotated[Menu, Field(description="one row per action")]
@@ -67,23 +67,23 @@ class DecideBody(Strict):
         list[list[Row]] | None, Field(description="of the features' difference, by action")
     ] = None
     round: Annotated[
-        Annotated[int, Field(ge=1, le=2**53), WHOLE] | None,
+        Count | None,
         Field(description="where tasks share contexts: the number of the round"),
     ] = None
 
 
-class RewardBody(Strict):
+class RewardBody(Message):
     """The reward of a decision."""
 
     id: Ident
     reward: float
 
 
-class DiscardBody(Strict):
+class DiscardBody(Message):
     """A decision that does not count, for a cause that has nothing to do with its reward."""
 
     id: Ident
-    discard: Annotated[Words, Field(min_length=1, description="why")]
+    discard: Annotated[Text, Field(min_length=1, description="why")]
 
 
 class DecisionReply(BaseModel):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from guardband.live.protocol.messages import KINDS
+from guardband.live.protocol.messages import KINDS, OpenEpoch
 from guardband.live.server.alerts import Alert, lead_interval, runbook_of
 from guardband.live.server.replies import (
     AgentReply,
@@ -14,7 +14,6 @@ from guardband.live.server.replies import (
     EpochLine,
     EventLine,
     HistoryReply,
-    OpenReply,
     SummaryReply,
     TaskHistory,
     ThetaReply,
@@ -38,7 +37,7 @@ def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Summ
         now=picture.now,
         paused=row.paused,
         config_version=row.config_version,
-        config=space.as_json(),
+        config=space,
         epoch=row.epoch,
         epoch_age_s=None if row.closed_at is None else max(0.0, picture.now - row.closed_at),
         open=_open(picture),
@@ -146,11 +145,11 @@ def _between(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str,
     }
 
 
-def _open(picture: Snapshot) -> OpenReply | None:
+def _open(picture: Snapshot) -> OpenEpoch | None:
     if picture.open is None:
         return None
     left = picture.open.opened_at + picture.space.sync.deadline_s - picture.now
-    return OpenReply(epoch=picture.open.epoch, deadline_ms=max(0, int(1e3 * left)))
+    return OpenEpoch(epoch=picture.open.epoch, deadline_ms=max(0, int(1e3 * left)))
 
 
 def _agent(picture: Snapshot, each: TaskPicture) -> AgentReply:
