@@ -1,21 +1,21 @@
 """Getting the original files: from their publisher, or from a copy the user has.
 
-A download grows in a `.part` file and resumes there after a cut, in this call or a later one.
+A download grows in a `.part` file by whole chunks and resumes there after a cut, in this call or a
+later one.
 Only the one wanted file is taken out of the archive, and only after its SHA-256 has been
 checked does it appear in the cache.
 """
 
 import contextlib
 import hashlib
-import http.client
 import time
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 
+import pooch
+import requests
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -23,14 +23,13 @@ from guardband.data.cache import find, home, is_original, writing_to
 from guardband.data.catalogue import DataError, Dataset, dataset
 from guardband.files import write_atomically
 
-__all__ = ["BUSY", "CHUNK", "PAUSE", "TIMEOUT", "TRIES", "UNREACHED", "fetch", "import_file"]
+__all__ = ["BUSY", "CHUNK", "PAUSE", "TIMEOUT", "TRIES", "fetch", "import_file"]
 
 TRIES = 5
 PAUSE = 0.5  # seconds before the second try; doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte
-CHUNK = 1 << 16
+CHUNK = 1 << 14
 BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may differ if asked again
-UNREACHED = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 Report = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
 
@@ -154,53 +153,75 @@ def _download(url: str, part: Path, report: Report) -> None:
     if not url.startswith(("http://", "https://")):
         remedy = "For a file on this machine use `guardband data import`."
         raise DataError("address", repr(url), "one that begins with http:// or https://", remedy)
+    trouble: requests.RequestException
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))
         try:
             _stream(url, part, report)
             return
-        except UNREACHED as error:
-            if isinstance(error, urllib.error.HTTPError):
-                error.close()
-                if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    if _length(error.headers.get("Content-Range")) == _size(part):
-                        return
-                    part.unlink(missing_ok=True)  # too long to be a piece of the archive
-                elif error.code not in BUSY:
-                    raise _unreachable(url, part, error) from error
-            trouble = error
+        except requests.RequestException as error:
+            trouble, answer = error, error.response
+            if answer is None:
+                continue
+            if answer.status_code == requests.codes.requested_range_not_satisfiable:
+                if _total(answer) == _size(part):
+                    return
+                part.unlink()  # too long to be a piece of the archive
+            elif answer.status_code not in BUSY:
+                break
+    if not _size(part):
+        part.unlink(missing_ok=True)
     raise _unreachable(url, part, trouble) from trouble
 
 
 def _stream(url: str, part: Path, report: Report) -> None:
     """Append what is missing of `url` to `part`, in one request."""
-    size = _size(part)
-    request = urllib.request.Request(url, headers={"Range": f"bytes={size}-"} if size else {})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-        content_range = answer.headers.get("Content-Range", "")
-        if answer.status == http.client.PARTIAL_CONTENT and f"bytes {size}-" in content_range:
-            total = _length(content_range)
-        else:  # the server ignores ranges: from the start
-            size, total = 0, _length(answer.headers.get("Content-Length"))
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("ab" if size else "wb") as file:
-            report(size, total)
-            while chunk := answer.read(CHUNK):
-                file.write(chunk)
-                size += len(chunk)
-                report(size, total)
-    if total is not None and size < total:
-        raise ConnectionError(f"cut after {size:,} of {total:,} bytes")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with part.open("ab") as file, contextlib.ExitStack() as stack:
+        size, total = file.tell(), None
+
+        def begin(answer: requests.Response, **_: object) -> None:
+            nonlocal total
+            stack.enter_context(answer)
+            total = _total(answer)
+            if answer.status_code == requests.codes.ok:  # the server ignores ranges: from the start
+                file.truncate(0)
+
+        download = pooch.HTTPDownloader(
+            progressbar=_Bar(lambda: report(file.tell(), total)),
+            chunk_size=CHUNK,
+            timeout=TIMEOUT,
+            headers={"Range": f"bytes={size}-"} if size else {},
+            hooks={"response": begin},
+        )
+        download(url, file, None)
+
+
+class _Bar:
+    """What pooch asks of a progress bar. It counts chunks; `report` looks at the file instead."""
+
+    total = 0
+
+    def __init__(self, report: Callable[[], None]) -> None:
+        self.report = report
+
+    def update(self, _: int) -> None:
+        self.report()
+
+    def reset(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
 
 
-def _length(header: str | None) -> int | None:
-    """Read the length out of `Content-Length: 7` or `Content-Range: bytes 2-6/7`."""
-    digits = (header or "").rpartition("/")[2]
+def _total(answer: requests.Response) -> int | None:
+    """Read the whole length out of `Content-Range: bytes 2-6/7` or `Content-Length: 7`."""
+    told = answer.headers.get("Content-Range") or answer.headers.get("Content-Length", "")
+    digits = told.rpartition("/")[2]
     return int(digits) if digits.isdecimal() else None
 
 
