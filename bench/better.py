@@ -12,8 +12,8 @@ from rich.console import Console
 from guardband.engines import LocalEngine, ResultCache
 from guardband.lab.panel import RunOptions
 from guardband.lab.panels.better import PanelBetter
-from guardband.lab.progress import Bar
 from guardband.lab.scheduler import cache_folder, run_trials
+from guardband.progress import ProgressBar
 from guardband.sim.provenance import commit
 
 PANEL = PanelBetter(share=1.0, trials=20)
@@ -101,7 +101,7 @@ def cells(row: tuple[object, ...]) -> list[str]:
 
 def main() -> None:
     options, start = RunOptions(scale="paper"), time.perf_counter()
-    with Bar() as bar:
+    with ProgressBar() as bar:
         results = run_trials(
             PANEL.runs(options), engine=LocalEngine(), cache=ResultCache(cache_folder()), bar=bar
         )

@@ -284,7 +284,7 @@ def test_a_worker_with_other_code_refuses(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_progress_adds_up() -> None:
-    class Told(module.Bar):
+    class Told(module.ProgressBar):
         def __init__(self) -> None:
             super().__init__(show=False)
             self.total = self.done = 0.0

@@ -27,6 +27,7 @@ from guardband.cli.verdicts import (
     verdict_table,
 )
 from guardband.engines import LocalEngine, RayEngine, ResultCache
+from guardband.progress import ProgressBar
 
 if TYPE_CHECKING:
     from guardband.engines import ComputeEngine
@@ -159,7 +160,7 @@ class _Session:
         if warm:
             _compile_first(work, self.cache)
         with (
-            lab.Bar() as bar,
+            ProgressBar() as bar,
             closing(work.results(engine=runner, cache=self.cache, bar=bar)) as results,
         ):
             for name, group in results:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from guardband.lab.panel import Panel, Run, RunOptions
     from guardband.lab.panel_result import VERDICTS, PanelResult
     from guardband.lab.panels import PANELS
-    from guardband.lab.progress import Bar
     from guardband.lab.report import write_panel, write_report
     from guardband.lab.scheduler import GroupResult, TrialScheduler, cache_folder
 else:
@@ -20,7 +19,6 @@ else:
 __all__ = [
     "PANELS",
     "VERDICTS",
-    "Bar",
     "GroupResult",
     "Panel",
     "PanelResult",

@@ -14,11 +14,11 @@ from guardband.algorithms import Algorithm
 from guardband.algorithms.plan import Traffic
 from guardband.checks import as_alpha
 from guardband.engines import Advance, CacheEntry
-from guardband.lab.keys import content, origin, text_of
 from guardband.lab.panel import Run
 from guardband.problems import Problem, World
 from guardband.seeds import trial_seed
-from guardband.sim.trial import Record, run_trial
+from guardband.sim.keys import content, origin, text_of
+from guardband.sim.trial import TrialResult, run_trial
 
 __all__ = ["Job", "Trial", "jobs_of", "packed", "run_job", "unpacked"]
 
@@ -60,7 +60,7 @@ class Trial(NamedTuple):
     them: a thousand agents' own would take a hundred times the memory of everything else.
     """
 
-    record: Record
+    record: TrialResult
     seconds: float  # of one core
 
 
@@ -116,7 +116,7 @@ def packed(trial: Trial) -> CacheEntry:
 def unpacked(entry: CacheEntry) -> Trial:
     """Return a trial from what was kept of it."""
     arrays, notes = entry
-    record = Record(**arrays, trace=None, traffic=Traffic(*notes["traffic"]))
+    record = TrialResult(**arrays, trace=None, traffic=Traffic(*notes["traffic"]))
     return Trial(record, notes["seconds"])
 
 

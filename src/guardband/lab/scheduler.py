@@ -15,7 +15,7 @@ from guardband.engines import ComputeEngine, ResultCache
 from guardband.lab.costs import agent_rounds, seconds_of
 from guardband.lab.jobs import Job, Trial, jobs_of, packed, run_job, unpacked
 from guardband.lab.panel import Run, RunResult, RunResults
-from guardband.lab.progress import Bar
+from guardband.progress import ProgressBar
 from guardband.sim.results import stack
 from guardband.sim.trial import checkpoints
 
@@ -35,7 +35,7 @@ def run_trials(
     *,
     engine: ComputeEngine,
     cache: ResultCache | None = None,
-    bar: Bar | None = None,
+    bar: ProgressBar | None = None,
 ) -> RunResults:
     """Return what the runs give, by label.
 
@@ -101,7 +101,11 @@ class TrialScheduler:
         return sum(key in cache for key in self.jobs)
 
     def results(
-        self, *, engine: ComputeEngine, cache: ResultCache | None = None, bar: Bar | None = None
+        self,
+        *,
+        engine: ComputeEngine,
+        cache: ResultCache | None = None,
+        bar: ProgressBar | None = None,
     ) -> Generator[tuple[str, GroupResult], None, None]:
         """Yield each group's name and what it gave, in their order, as soon as it is complete.
 
@@ -109,7 +113,7 @@ class TrialScheduler:
         until then is in the cache.
         """
         # Closing a generator early must stop the bar and the engine: hence the two contexts.
-        with nullcontext(bar) if bar is not None else Bar(show=False) as result:
+        with nullcontext(bar) if bar is not None else ProgressBar(show=False) as result:
             result.expect(sum(self._weights.values()))
             started: list[Job] = []
 
@@ -127,7 +131,9 @@ class TrialScheduler:
             for name in unfinished:
                 yield name, self._group_result(name, unfinished[unfinished.index(name) + 1 :])
 
-    def _missing(self, cache: ResultCache | None, started: list[Job], bar: Bar) -> Iterator[Job]:
+    def _missing(
+        self, cache: ResultCache | None, started: list[Job], bar: ProgressBar
+    ) -> Iterator[Job]:
         """Yield what is not in the cache: group by group, in each the world with most work first.
 
         Trials of one world stand side by side, because a world is built once for all of them.

@@ -15,7 +15,7 @@ from guardband.algorithms import Algorithm
 from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem, World
-from guardband.sim.runners import Record, Trace
+from guardband.sim.runners import Trace, TrialResult
 from guardband.sim.stats import mean_interval
 from guardband.sim.trial import checkpoints
 
@@ -136,7 +136,7 @@ class Results:
         cls,
         problem: Problem,
         algorithms: Sequence[Algorithm],
-        records: Sequence[Sequence[Record]],
+        records: Sequence[Sequence[TrialResult]],
         world: World,
         settings: dict[str, Any],
         uncovered: Sequence[str] = (),
@@ -257,7 +257,9 @@ class Results:
         return draw_curves(self, metric)
 
 
-def stack(algorithm: Algorithm, label: str, records: Sequence[Record], *, judged: bool) -> Series:
+def stack(
+    algorithm: Algorithm, label: str, records: Sequence[TrialResult], *, judged: bool
+) -> Series:
     """Return one algorithm's records of all trials as a series.
 
     Without an alpha to judge by, violations were not counted and are NaN.

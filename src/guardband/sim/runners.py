@@ -29,10 +29,10 @@ from guardband.kernels.types import Floats, Ints, Realised, new_fleet, new_stati
 from guardband.problems import Forecast, Fresh, World
 from guardband.sim.arrays import draws_of, environment_of, features_of, task_table, world_of
 
-__all__ = ["CommonRunner", "GuardRunner", "Record", "Runner", "Trace", "make_runner"]
+__all__ = ["CommonRunner", "GuardRunner", "Runner", "Trace", "TrialResult", "make_runner"]
 
 
-class Record(NamedTuple):
+class TrialResult(NamedTuple):
     """What one algorithm did in one trial."""
 
     totals: Floats  # (M, metrics)
@@ -111,14 +111,14 @@ class Runner:
         """Play a chunk of rounds."""
         raise NotImplementedError
 
-    def record(self) -> Record:
+    def record(self) -> TrialResult:
         """Return what was written down."""
         arrays, trace = self.trace, None
         if arrays.synced.size:
             rounds = np.flatnonzero(arrays.synced) + 1
             trace = Trace(arrays.actions, arrays.conservative, arrays.rewards, rounds)
         metrics = self.metrics
-        return Record(metrics.totals, metrics.curves, metrics.syncs, trace, self.traffic)
+        return TrialResult(metrics.totals, metrics.curves, metrics.syncs, trace, self.traffic)
 
 
 class CommonRunner(Runner):
@@ -244,7 +244,7 @@ class SoloRunner:
         for m, lone in enumerate(self.agents):
             lone.play(draws_of(draws, m, self.tasks[m]))
 
-    def record(self) -> Record:
+    def record(self) -> TrialResult:
         """Return what was written down, of all agents side by side."""
         records = [lone.record() for lone in self.agents]
         traces = [record.trace for record in records if record.trace is not None]

@@ -25,7 +25,7 @@ from guardband.seeds import trial_seed
 from guardband.sim.draws import Replay
 from guardband.sim.provenance import commit, versions
 from guardband.sim.results import Results
-from guardband.sim.trial import Record, run_trial
+from guardband.sim.trial import TrialResult, run_trial
 
 __all__ = ["BoundWarning", "simulate"]
 
@@ -107,7 +107,7 @@ def simulate(
     outside = _outside_bounds(first, entrants)
     _warn_of_bounds(outside)
 
-    def run(trial: int, advance: Callable[[int], None]) -> list[Record]:
+    def run(trial: int, advance: Callable[[int], None]) -> list[TrialResult]:
         world = first if trial == 0 else problem.build(seeds[trial])
         return run_trial(
             world,
@@ -162,12 +162,12 @@ def _entrants(
 
 
 def _run_all(
-    run: Callable[[int, Callable[[int], None]], list[Record]],
+    run: Callable[[int, Callable[[int], None]], list[TrialResult]],
     trials: int,
     workers: int | None,
     progress: bool | None,
     total: int,
-) -> list[list[Record]]:
+) -> list[list[TrialResult]]:
     """Run the trials on threads (kernels hold no lock); results in the order of the trials."""
     threads = check_whole("workers", os.cpu_count() or 1 if workers is None else workers)
     stop = threading.Event()

@@ -10,9 +10,9 @@ from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import World
 from guardband.sim.draws import Replay, TrialDraws
-from guardband.sim.runners import Record, Trace, make_runner
+from guardband.sim.runners import Trace, TrialResult, make_runner
 
-__all__ = ["Record", "Trace", "checkpoints", "run_trial"]
+__all__ = ["Trace", "TrialResult", "checkpoints", "run_trial"]
 
 CURVE_POINTS = 200
 
@@ -27,7 +27,7 @@ def run_trial(
     trace: bool = False,
     replay: Replay | None = None,
     advance: Callable[[int], None] = lambda _: None,
-) -> list[Record]:
+) -> list[TrialResult]:
     """Run all algorithms on one world under the same draws; one record for each.
 
     `judged` is the alpha, per agent, by which violations are counted; `advance` is called with the

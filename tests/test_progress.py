@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardband.lab import progress
-from guardband.lab.progress import Bar
+from guardband import progress
+from guardband.progress import ProgressBar
 
 
 def test_it_appears_after_a_moment(
@@ -14,7 +14,7 @@ def test_it_appears_after_a_moment(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setattr(progress, "MOMENT", 0.0)
-    with Bar(show=True) as bar:
+    with ProgressBar(show=True) as bar:
         bar.expect(4.0)
         bar.advance(1.0)
         bar.say("1a: done")
@@ -35,7 +35,7 @@ def test_short_work_and_files_see_no_bar(
     moment: float,
 ) -> None:
     monkeypatch.setattr(progress, "MOMENT", moment)
-    with Bar(show) as bar:
+    with ProgressBar(show) as bar:
         bar.expect(1.0)
         bar.advance(1.0)
     out, err = capsys.readouterr()
@@ -48,7 +48,7 @@ def test_a_log_gets_a_line_now_and_then(
     """A line a minute; the clock is set by hand: a quarter is done after two minutes."""
     clock = [1000.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    with Bar() as bar:
+    with ProgressBar() as bar:
         bar.expect(4.0)
         for passed in (30.0, 59.0, 120.0, 121.0):
             clock[0] = 1000.0 + passed

@@ -12,10 +12,10 @@ import pytest
 
 import guardband as gb
 from guardband.algorithms import Algorithm
-from guardband.lab import keys
 from guardband.lab.panel import Run
 from guardband.lab.scheduler import TrialScheduler
 from guardband.problems import Problem
+from guardband.sim import keys
 
 PROBLEM = gb.problem("synthetic-b")
 

@@ -10,12 +10,12 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["Bar"]
+__all__ = ["ProgressBar"]
 
 MOMENT, PAUSE = 2.0, 60.0  # seconds until a bar appears, and between lines where there is none
 
 
-class Bar:
+class ProgressBar:
     """A progress bar; it appears only after a moment, and only on a terminal.
 
     Into a file or a pipe goes a line once a minute, so that a log shows that the work goes on.
@@ -46,7 +46,7 @@ class Bar:
         self._due = self._began + (PAUSE if self._lines else MOMENT)
         self._shown = False
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(
