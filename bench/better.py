@@ -12,9 +12,10 @@ from rich.console import Console
 from guardband.engines import LocalEngine, ResultCache
 from guardband.lab.panel import RunOptions
 from guardband.lab.panels.better import PanelBetter
-from guardband.lab.scheduler import cache_folder, run_trials
+from guardband.lab.runs import run_all
 from guardband.progress import ProgressBar
 from guardband.sim.provenance import commit
+from guardband.sim.scheduler import cache_folder
 
 PANEL = PanelBetter(share=1.0, trials=20)
 TOLD = (
@@ -102,7 +103,7 @@ def cells(row: tuple[object, ...]) -> list[str]:
 def main() -> None:
     options, start = RunOptions(scale="paper"), time.perf_counter()
     with ProgressBar() as bar:
-        results = run_trials(
+        results = run_all(
             PANEL.runs(options), engine=LocalEngine(), cache=ResultCache(cache_folder()), bar=bar
         )
     table = PANEL.table(results)

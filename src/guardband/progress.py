@@ -22,11 +22,14 @@ class ProgressBar:
 
     Parameters
     ----------
+    title
+        What is being done, in two words.
     show
         True for a bar, False for nothing; None: a bar on a terminal, elsewhere lines.
     """
 
-    def __init__(self, show: bool | None = None) -> None:
+    def __init__(self, title: str = "running trials", show: bool | None = None) -> None:
+        self.title = title
         self.console = Console(stderr=True, soft_wrap=True)
         self._show = sys.stderr.isatty() if show is None else show
         self._lines = show is None and not self._show
@@ -40,7 +43,7 @@ class ProgressBar:
             transient=True,
             redirect_stdout=False,
         )
-        self._task = self._progress.add_task("running trials", total=None)
+        self._task = self._progress.add_task(title, total=None)
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._due = self._began + (PAUSE if self._lines else MOMENT)
@@ -84,4 +87,4 @@ class ProgressBar:
         task = self._progress.tasks[0]
         share = min(task.completed / task.total, 1.0) if task.total else 0.0
         left = f", about {passed * (1 / share - 1) / 60:,.0f} min left" if share > 0 else ""
-        return f"running trials: {100 * share:.0f} % after {passed / 60:,.0f} min{left}"
+        return f"{self.title}: {100 * share:.0f} % after {passed / 60:,.0f} min{left}"

@@ -39,7 +39,7 @@ def interrupt(*_: Any, **__: Any) -> Any:
 
 
 def test_while_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch, report: Shown) -> None:
-    monkeypatch.setattr(module, "run_job", interrupt)
+    monkeypatch.setattr(module, "run_trial", interrupt)
     result = stopped("1a", "2b")
     assert "stopped: 0 of 4 trials are kept; the same command goes on from there." in result.stderr
     assert report.commands == []

@@ -26,9 +26,9 @@ import ray  # noqa: E402
 
 import guardband as gb  # noqa: E402
 from guardband.engines import LocalEngine, RayEngine, ResultCache  # noqa: E402
-from guardband.lab import jobs  # noqa: E402
 from guardband.lab.panel import Run, RunResults  # noqa: E402
-from guardband.lab.scheduler import TrialScheduler, run_trials  # noqa: E402
+from guardband.lab.runs import run_all, schedule, stack_runs  # noqa: E402
+from guardband.sim import trial  # noqa: E402
 
 
 def runs(rounds: int, trials: int) -> list[Run]:
@@ -53,12 +53,12 @@ def equal(one: RunResults, other: RunResults) -> bool:
 def check_equal() -> dict[str, Any]:
     """A cluster on this machine, its results in the cache, and a mistake in the work."""
     wanted = runs(2_000, 3)
-    here = run_trials(wanted, engine=LocalEngine(2))
+    here = run_all(wanted, engine=LocalEngine(2))
     cache = ResultCache(PLACE / "cache")
     with RayEngine(workers=2) as engine:
-        there = run_trials(wanted, engine=engine, cache=cache)
-        again = TrialScheduler({"": wanted})
-        again_found = [group for _, group in again.results(engine=engine, cache=cache)]
+        there = run_all(wanted, engine=engine, cache=cache)
+        again = schedule({"": wanted})
+        ((_, again_found),) = again.results(engine=engine, cache=cache)
         error = "no"
         broken = Run(
             label="x",
@@ -68,13 +68,13 @@ def check_equal() -> dict[str, Any]:
             trials=1,
         )
         try:
-            run_trials([broken], engine=engine)
+            run_all([broken], engine=engine)
             error = "a mistake passed"
-        except ValueError as results:
-            error = "no" if str(results).startswith("fed-pe on forecast: ") else str(results)
+        except ValueError as raised:
+            error = "no" if str(raised).startswith("fed-pe on forecast: ") else str(raised)
     return {
-        "trials": len(again.jobs),
-        "equal": equal(here, there) and equal(here, again_found[0].results),
+        "trials": len(again.trials),
+        "equal": equal(here, there) and equal(here, stack_runs(wanted, again_found)),
         "cache": "all kept" if again.ran == 0 else f"{again.ran} ran again",
         "left": ray.is_initialized(),
         "error": error,
@@ -90,7 +90,7 @@ def check_killed() -> dict[str, Any]:
     nodes.add_node(num_cpus=1)
     doomed = nodes.add_node(num_cpus=1)
     nodes.wait_for_nodes()
-    scheduler, before = TrialScheduler({"": wanted}), -1
+    scheduler, before = schedule({"": wanted}), -1
     cache = ResultCache(PLACE / "cache")
     with RayEngine(nodes.address) as engine:
         kept = cache.put
@@ -98,20 +98,20 @@ def check_killed() -> dict[str, Any]:
         def put(*entry: Any) -> None:
             nonlocal before
             kept(*entry)
-            if scheduler.kept(cache) == 4:
+            if scheduler.count_cached(cache) == 4:
                 before = 4
                 nodes.remove_node(doomed, allow_graceful=False)
 
         cache.put = put  # type: ignore[method-assign]
-        ((_, group),) = scheduler.results(engine=engine, cache=cache)
+        ((_, trials),) = scheduler.results(engine=engine, cache=cache)
         alive = _alive_after(started=time.monotonic())
     nodes.shutdown()
     return {
-        "trials": len(scheduler.jobs),
+        "trials": len(scheduler.trials),
         "before": before,
         "nodes": alive,
         "done": scheduler.ran,
-        "equal": equal(group.results, run_trials(wanted, engine=LocalEngine(2))),
+        "equal": equal(stack_runs(wanted, trials), run_all(wanted, engine=LocalEngine(2))),
     }
 
 
@@ -126,10 +126,10 @@ def _alive_after(started: float) -> int:
 
 def check_foreign() -> dict[str, Any]:
     """The driver has other code than the workers: their numbers must not pass for its own."""
-    jobs.origin = lambda: "another"
+    trial.origin = lambda: "another"
     with RayEngine(workers=1) as engine:
         try:
-            run_trials(runs(10, 1), engine=engine)
+            run_all(runs(10, 1), engine=engine)
         except RuntimeError as error:
             return {"error": str(error)}
     return {"error": "none"}
@@ -140,7 +140,7 @@ def check_refusals() -> dict[str, Any]:
     for name, make in {
         "workers": lambda: RayEngine("auto", workers=2),
         "none": lambda: RayEngine(workers=0),
-        "address": lambda: list(RayEngine("auto").map(jobs.run_job, [])),
+        "address": lambda: list(RayEngine("auto").map(trial.run_trial, [])),
     }.items():
         try:
             make()

@@ -11,11 +11,13 @@ from lab.handmade import result
 
 import guardband as gb
 from guardband.cli.verdicts import duration
-from guardband.lab.costs import agent_rounds, authors_code, seconds_of
-from guardband.lab.jobs import jobs_of, run_job
+from guardband.lab.costs import agent_rounds, authors_code
 from guardband.lab.panel import Claim, Run, RunOptions
 from guardband.lab.panel_result import PanelResult
 from guardband.lab.panels import PANELS
+from guardband.lab.runs import trials_of
+from guardband.sim.costs import seconds_of
+from guardband.sim.trial import run_trial
 
 
 def test_times_are_told_in_words() -> None:
@@ -56,9 +58,9 @@ def test_estimates_are_of_the_right_size(name: str) -> None:
     for algorithm in (gb.GuardUCB(alpha=0.1), gb.DisLinUCB(), gb.algorithms.LinUCB()):
         problem = gb.problem(name)
         run = Run(label="x", problem=problem, algorithm=algorithm, rounds=30_000, trials=1)
-        (job,) = jobs_of(run)
-        run_job(replace(job, rounds=2), lambda _: None)
-        measured = min(run_job(job, lambda _: None).seconds for _ in range(2))
+        (trial,) = trials_of(run)
+        run_trial(replace(trial, rounds=2), lambda _: None)
+        measured = min(run_trial(trial, lambda _: None)[0].seconds for _ in range(2))
         assert 1 / 6 < seconds_of(problem, algorithm, 30_000) / measured < 6
 
 

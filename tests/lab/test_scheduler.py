@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from guardband.lab.jobs import Job, Trial, run_job
+from guardband.lab.scheduler import TrialScheduler, cache_folder, run_trials
 
 import guardband as gb
 from guardband.algorithms import Algorithm
@@ -16,9 +18,7 @@ from guardband.engines import Advance, LocalEngine, OnProgress, ResultCache
 from guardband.engines.base import ignore_progress
 from guardband.lab import jobs
 from guardband.lab import scheduler as module
-from guardband.lab.jobs import Job, Trial, run_job
 from guardband.lab.panel import Run, RunResults
-from guardband.lab.scheduler import TrialScheduler, cache_folder, run_trials
 from guardband.problems import Problem
 from guardband.sim import Series
 

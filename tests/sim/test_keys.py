@@ -13,7 +13,7 @@ import pytest
 import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.lab.panel import Run
-from guardband.lab.scheduler import TrialScheduler
+from guardband.lab.runs import trials_of
 from guardband.problems import Problem
 from guardband.sim import keys
 
@@ -45,7 +45,7 @@ class Mine:
 
 
 def keys_of(run: Run) -> set[str]:
-    return set(TrialScheduler({"": [run]}).jobs)
+    return {trial.key for trial in trials_of(run)}
 
 
 def test_whatever_changes_numbers_changes_the_key() -> None:
@@ -101,7 +101,7 @@ def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path
         "kernels/sync.py",
         "sim/draws.py",
         "seeds.py",
-        "lab/jobs.py",
+        "sim/trial.py",
         "data/embedded/lastfm.npz",
     )
     for edited in edits:

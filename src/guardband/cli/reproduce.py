@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -26,7 +26,7 @@ from guardband.cli.verdicts import (
     speed,
     verdict_table,
 )
-from guardband.engines import LocalEngine, RayEngine, ResultCache
+from guardband.engines import ENGINES, LocalEngine, ResultCache, open_engine
 from guardband.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["InterruptedRun", "reproduce"]
 
 ALL = "all"
-ENGINES = ("local", "ray")
 PLACE = "report"
 STOPPED = 130
 UNUSED_DAYS = 60  # kept trials that nobody asked for in so long are removed
@@ -128,8 +127,8 @@ def reproduce(
     command = _command(names, options, engine=engine, address=address)
     session = _Session(chosen, options, trials, place, command)
     with _stoppable(session):
-        with _engine(engine, address, workers) as runner:
-            session.run_trials(runner, warm=engine == "local")
+        with _engine(engine, address, workers) as opened:
+            session.run(opened, warm=engine == "local")
         session.write()
         _answer(session, as_json=as_json)
 
@@ -149,22 +148,23 @@ class _Session:
         self.place, self.command = place, command
         self.outcomes: list[lab.PanelResult] = []
         self.work: lab.TrialScheduler | None = None
+        self.runs: dict[str, Sequence[lab.Run]] = {}
         self.page: Path | None = None
         self.started = time.perf_counter()
         self.seconds = 0.0
 
-    def run_trials(self, runner: ComputeEngine, *, warm: bool) -> None:
-        """Gather and judge panel after panel; each is written as soon as it is complete."""
-        runs = {name: panel.runs(self.options) for name, panel in self.chosen.items()}
-        self.work = work = lab.TrialScheduler(runs)
+    def run(self, engine: ComputeEngine, *, warm: bool) -> None:
+        """Run and judge panel after panel; each is written as soon as it is complete."""
+        self.runs = {name: panel.runs(self.options) for name, panel in self.chosen.items()}
+        self.work = work = lab.schedule(self.runs)
         if warm:
             _compile_first(work, self.cache)
         with (
             ProgressBar() as bar,
-            closing(work.results(engine=runner, cache=self.cache, bar=bar)) as results,
+            closing(work.results(engine=engine, cache=self.cache, bar=bar)) as complete,
         ):
-            for name, group in results:
-                outcome = self._judged(name, group)
+            for name, trials in complete:
+                outcome = lab.judge_panel(self.chosen[name], self.options, self.runs[name], trials)
                 if self.place is not None:
                     lab.write_panel(outcome, self.place)
                 self.outcomes.append(outcome)
@@ -180,19 +180,6 @@ class _Session:
             self.page = lab.write_report(
                 self.outcomes, self.place, command=self.command, missing=missing
             )
-
-    def _judged(self, name: str, group: lab.GroupResult) -> lab.PanelResult:
-        began = time.thread_time()
-        panel = self.chosen[name]
-        claims = tuple(panel.claims(self.options, group.results))
-        return lab.PanelResult(
-            panel=panel,
-            options=self.options,
-            results=group.results,
-            claims=claims,
-            seconds=group.seconds + time.thread_time() - began,
-            agent_rounds=group.agent_rounds,
-        )
 
     def _note(self) -> None:
         """Say what did not go as somebody might expect."""
@@ -237,7 +224,7 @@ def _answer(session: _Session, *, as_json: bool) -> None:
     console = Console()
     console.print(verdict_table(outcomes))
     console.print(cost_table(outcomes))
-    done = speed(outcomes, session.seconds, work.ran, len(work.jobs), work.rounds)
+    done = speed(outcomes, session.seconds, work.ran, len(work.trials), work.rounds)
     console.print(done, soft_wrap=True)
     page = f"\nThe report, with pictures and tables: [bold]{session.page}[/bold]"
     console.print(page, soft_wrap=True)
@@ -259,8 +246,8 @@ def _how_to_go_on(session: _Session) -> str:
     if work is None:
         return "stopped before any trial."
     text = (
-        f"stopped: {work.kept(cache)} of {len(work.jobs)} trials are kept; the same command goes "
-        "on from there."
+        f"stopped: {work.count_cached(cache)} of {len(work.trials)} trials are kept; the same "
+        "command goes on from there."
     )
     if session.outcomes and session.place is not None:
         text += f" Finished panels are in {session.place}."
@@ -269,30 +256,25 @@ def _how_to_go_on(session: _Session) -> str:
 
 def _compile_first(work: lab.TrialScheduler, cache: ResultCache | None) -> None:
     """Load the kernels under a notice of their own; the first time they are compiled."""
-    cheapest: dict[str, tuple[float, Any]] = {}
-    for key, job in work.jobs.items():
-        if cache is not None and key in cache:
-            continue
-        cost = lab.seconds_of(job.problem, job.algorithm, 2)
-        if cost < cheapest.get(job.algorithm.name, (float("inf"),))[0]:
-            cheapest[job.algorithm.name] = cost, replace(job, rounds=2)
+    missing = [trial for key, trial in work.trials.items() if cache is None or key not in cache]
+    missing.sort(key=lambda trial: trial.cost, reverse=True)
+    cheapest = {trial.algorithms[0].name: replace(trial, rounds=2) for trial in missing}
     if not cheapest:
         return
     notice = "loading the kernels (compiling them the first time: about half a minute)"
     with Console(stderr=True).status(notice):
-        for _, job in cheapest.values():
-            lab.run_job(job, lambda _: None)
+        for trial in cheapest.values():
+            lab.run_trial(trial, lambda _: None)
 
 
 @contextmanager
 def _engine(name: str, address: str | None, workers: int | None) -> Iterator[ComputeEngine]:
-    if name == "local":
-        yield LocalEngine(workers)
-        return
     try:
-        with RayEngine(address, workers) as cluster:
-            yield cluster
+        with open_engine(name, workers=workers, address=address) as engine:
+            yield engine
     except (ImportError, RuntimeError) as error:  # no Ray here, or other packages there
+        if name == "local":
+            raise
         raise ValueError(str(error)) from error
 
 

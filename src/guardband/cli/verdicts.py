@@ -130,11 +130,7 @@ def duration(seconds: float) -> str:
 
 def _costs(runs: Sequence[lab.Run]) -> dict[str, float]:
     """Return the estimated seconds of every trial by its key: what runs share counts once."""
-    return {
-        job.key: lab.seconds_of(job.problem, job.algorithm, job.rounds)
-        for run in runs
-        for job in lab.jobs_of(run)
-    }
+    return {trial.key: trial.cost for run in runs for trial in lab.trials_of(run)}
 
 
 def _rate(rounds: int, seconds: float) -> str:

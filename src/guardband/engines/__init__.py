@@ -4,8 +4,10 @@ from guardband.engines.base import Advance, ComputeEngine, OnProgress, StoppedEr
 from guardband.engines.cache import CacheEntry, ResultCache
 from guardband.engines.cluster import RayEngine
 from guardband.engines.local import LocalEngine
+from guardband.engines.named import ENGINES, open_engine
 
 __all__ = [
+    "ENGINES",
     "Advance",
     "CacheEntry",
     "ComputeEngine",
@@ -15,4 +17,5 @@ __all__ = [
     "ResultCache",
     "StoppedError",
     "Work",
+    "open_engine",
 ]

@@ -6,20 +6,20 @@ from guardband.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from guardband.lab.bound_inputs import bound_setting
-    from guardband.lab.costs import agent_rounds, authors_code, seconds_of
-    from guardband.lab.jobs import jobs_of, run_job
+    from guardband.lab.costs import agent_rounds, authors_code
     from guardband.lab.panel import Panel, Run, RunOptions
     from guardband.lab.panel_result import VERDICTS, PanelResult
     from guardband.lab.panels import PANELS
     from guardband.lab.report import write_panel, write_report
-    from guardband.lab.scheduler import GroupResult, TrialScheduler, cache_folder
+    from guardband.lab.runs import judge_panel, schedule, trials_of
+    from guardband.sim.scheduler import TrialScheduler, cache_folder
+    from guardband.sim.trial import run_trial
 else:
     __getattr__ = lazy_imports(__name__)
 
 __all__ = [
     "PANELS",
     "VERDICTS",
-    "GroupResult",
     "Panel",
     "PanelResult",
     "Run",
@@ -29,9 +29,10 @@ __all__ = [
     "authors_code",
     "bound_setting",
     "cache_folder",
-    "jobs_of",
-    "run_job",
-    "seconds_of",
+    "judge_panel",
+    "run_trial",
+    "schedule",
+    "trials_of",
     "write_panel",
     "write_report",
 ]

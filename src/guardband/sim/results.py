@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from guardband.algorithms import Algorithm
 from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import Problem, World
+from guardband.problems import Problem
 from guardband.sim.runners import Trace, TrialResult
 from guardband.sim.stats import mean_interval
 from guardband.sim.trial import checkpoints
@@ -135,30 +134,23 @@ class Results:
     def collect(
         cls,
         problem: Problem,
-        algorithms: Sequence[Algorithm],
-        records: Sequence[Sequence[TrialResult]],
-        world: World,
+        algorithms: Sequence[Any],
+        results: Sequence[Sequence[TrialResult]],
         settings: dict[str, Any],
         uncovered: Sequence[str] = (),
     ) -> Results:
-        """Stack the records of all trials."""
-        agents = len(world.tasks)
+        """Stack the results of all trials; `results` has those of each algorithm."""
+        judged = settings["alpha"] is not None
         series = [
-            stack(
-                algorithm,
-                label,
-                [trial[i] for trial in records],
-                judged=settings["alpha"] is not None,
-            )
-            for i, (algorithm, label) in enumerate(
-                zip(algorithms, _labels(algorithms), strict=True)
-            )
+            stack(algorithm, label, own, judged=judged)
+            for algorithm, label, own in zip(algorithms, _labels(algorithms), results, strict=True)
         ]
+        agents = series[0].regret.shape[1]
         settings = {"problem": _settings_of(problem), "agents": agents, **settings}
         marks = checkpoints(settings["rounds"])
         why = dict(zip((s.label for s in series), uncovered, strict=False))
         outside = {label: reason for label, reason in why.items() if reason}
-        return cls(problem.name, settings, series, marks, records[0][0].trace, outside)
+        return cls(problem.name, settings, series, marks, results[0][0].trace, outside)
 
     def __getitem__(self, label: str) -> Series:
         for series in self.series:
@@ -257,16 +249,14 @@ class Results:
         return draw_curves(self, metric)
 
 
-def stack(
-    algorithm: Algorithm, label: str, records: Sequence[TrialResult], *, judged: bool
-) -> Series:
-    """Return one algorithm's records of all trials as a series.
+def stack(algorithm: Any, label: str, results: Sequence[TrialResult], *, judged: bool) -> Series:
+    """Return one algorithm's results of all trials as a series.
 
     Without an alpha to judge by, violations were not counted and are NaN.
     """
-    totals = np.array([record.totals for record in records])
-    curves = np.array([record.curves for record in records])
-    syncs = np.array([record.syncs for record in records])
+    totals = np.array([result.totals for result in results])
+    curves = np.array([result.curves for result in results])
+    syncs = np.array([result.syncs for result in results])
     if not judged:
         for metric in (m for m in Metric if m.name.startswith("VIOLATIONS")):
             totals[..., metric] = curves[..., metric] = np.nan
@@ -278,12 +268,12 @@ def stack(
         curves={m.name.lower(): curves[:, :, :, m] for m in Metric},
         sync_rounds=syncs[:, -1],
         sync_curve=syncs,
-        messages_sent=syncs[:, -1] * records[0].traffic.messages,
-        numbers_sent=syncs[:, -1] * records[0].traffic.numbers,
+        messages_sent=syncs[:, -1] * results[0].traffic.messages,
+        numbers_sent=syncs[:, -1] * results[0].traffic.numbers,
     )
 
 
-def _labels(algorithms: Sequence[Algorithm]) -> list[str]:
+def _labels(algorithms: Sequence[Any]) -> list[str]:
     """Name every series; those of one name also say what sets them apart."""
     labels: list[str] = []
     for algorithm in algorithms:

@@ -40,6 +40,7 @@ class TrialResult(NamedTuple):
     syncs: Ints  # (P,) exchanges up to each checkpoint
     trace: Trace | None
     traffic: Traffic  # of one exchange
+    seconds: float = 0.0  # of one core
 
 
 class Trace(NamedTuple):

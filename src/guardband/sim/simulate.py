@@ -1,31 +1,28 @@
-"""Run algorithms against each other: the same draws for all, trials on all cores."""
+"""`gb.simulate`: run algorithms against each other, under the same draws, on all cores."""
 
 from __future__ import annotations
 
 import os
-import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from guardband.algorithms import ALGORITHMS, Algorithm, GuardUCB
+from guardband.algorithms import ALGORITHMS, GuardUCB
 from guardband.checks import as_alpha, check_choice, check_whole
-from guardband.kernels.types import Floats
+from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.problems import Fresh, Problem, World
 from guardband.problems import problem as named_problem
+from guardband.progress import ProgressBar
 from guardband.seeds import trial_seed
 from guardband.sim.draws import Replay
 from guardband.sim.provenance import commit, versions
+from guardband.sim.python_policy import Competitor, is_python_policy
 from guardband.sim.results import Results
-from guardband.sim.trial import TrialResult, run_trial
+from guardband.sim.scheduler import TrialScheduler, cache_folder
+from guardband.sim.trial import Trial, TrialResult, make_trials
 
 __all__ = ["BoundWarning", "simulate"]
 
@@ -36,7 +33,7 @@ class BoundWarning(UserWarning):
 
 def simulate(
     problem: Problem | str,
-    algorithms: Algorithm | str | Sequence[Algorithm | str],
+    algorithms: Competitor | str | Sequence[Competitor | str],
     *,
     rounds: float | None = None,
     trials: int = 1,
@@ -45,6 +42,8 @@ def simulate(
     replay: Replay | None = None,
     trace: bool = False,
     workers: int | None = None,
+    engine: str | ComputeEngine = "local",
+    cache: bool | str | os.PathLike[str] = False,
     progress: bool | None = None,
 ) -> Results:
     """Run every algorithm on the problem, all under the same draws.
@@ -55,13 +54,14 @@ def simulate(
         What to solve, such as `gb.Tabular(...)`, or the name of a problem.
     algorithms
         One algorithm or several. One that is given by its name is told what the problem declares
-        about itself, as on the command line, and `alpha`, if that is given.
+        about itself, as on the command line, and `alpha`, if that is given. An object of your own
+        with a name, `choose` and `update` is run in plain Python, see `PythonPolicy`.
     rounds
         The horizon T, a whole number (1e4 is one); may be left out with `replay`.
     trials
         Independent repetitions; trial i does not depend on how many there are.
     seed
-        The same seed gives the same numbers, whatever the number of workers.
+        The same seed gives the same numbers, whatever the engine and the number of workers.
     alpha
         By which alpha violations are counted, one number or one per agent; by default that of
         the first constrained algorithm. With neither, they are not counted and are NaN.
@@ -71,8 +71,14 @@ def simulate(
         Keeps every round of one trial of one algorithm in `results.trace`.
     workers
         How many trials run at a time; by default one per core.
+    engine
+        "local" runs trials on this machine's cores, "ray" on a Ray cluster on this machine; or an
+        engine, such as `guardband.engines.RayEngine("auto")`.
+    cache
+        Whether to look up finished trials, and keep them: True in the folder GUARDBAND_TRIALS or
+        the user's cache folder, or in a folder that is named.
     progress
-        Shows a progress bar; by default only on a terminal.
+        Shows a progress bar; by default only on a terminal, and lines in a log.
 
     Returns
     -------
@@ -86,52 +92,50 @@ def simulate(
         raise TypeError(
             f"{problem!r} is not a problem: make one with gb.problem(name) or gb.Tabular(...)."
         )
-    entrants = _entrants(algorithms, problem, alpha)
-    if rounds is None:
-        if replay is None:
-            raise ValueError("rounds is missing: say how many rounds to play.")
-        rounds = len(replay.contexts)
-    whole: Any = int(rounds) if isinstance(rounds, float) and rounds.is_integer() else rounds
-    rounds, trials = check_whole("rounds", whole), check_whole("trials", trials)
-    seed = check_whole("seed", seed, 0)
-    if trace and (trials > 1 or len(entrants) > 1):
+    made = _algorithms(algorithms, problem, alpha)
+    rounds = _rounds(rounds, replay)
+    trials, seed = check_whole("trials", trials), check_whole("seed", seed, 0)
+    if trace and (trials > 1 or len(made) > 1):
         raise ValueError(
             f"trace=True keeps every round of one trial and one algorithm, not of {trials} trials "
-            f"and {len(entrants)} algorithms."
+            f"and {len(made)} algorithms."
         )
     if replay is not None and trials > 1:
         raise ValueError(f"a replay is one trial, not {trials}.")
-    seeds = [trial_seed(seed, trial) for trial in range(trials)]
-    first = problem.build(seeds[0])
-    judged = _judge(entrants, alpha, len(first.tasks))
-    outside = _outside_bounds(first, entrants)
+    if cache is not False and (trace or replay is not None):
+        raise ValueError("the cache keeps neither traces nor replays: leave cache out.")
+    first = problem.build(trial_seed(seed, 0))
+    judged = _judge(made, alpha, len(first.tasks))
+    outside = _outside_bounds(first, made)
     _warn_of_bounds(outside)
-
-    def run(trial: int, advance: Callable[[int], None]) -> list[TrialResult]:
-        world = first if trial == 0 else problem.build(seeds[trial])
-        return run_trial(
-            world,
-            entrants,
+    # Algorithms of one trial share its draws; in the cache each has an entry of its own.
+    groups = [made] if cache is False else [[algorithm] for algorithm in made]
+    planned = {
+        str(i): make_trials(
+            problem,
+            group,
             rounds=rounds,
-            seed=seeds[trial],
-            judged=judged,
-            trace=trace,
+            trials=trials,
+            seed=seed,
+            alpha=judged,
             replay=replay,
-            advance=advance,
+            trace=trace,
+            by_content=cache is not False,
+            first=first,
         )
-
-    records = _run_all(run, trials, workers, progress, total=rounds * trials * len(entrants))
+        for i, group in enumerate(groups)
+    }
+    results = _run(planned, engine, workers, cache, progress)
     return Results.collect(
         problem=problem,
-        algorithms=entrants,
-        records=records,
-        world=first,
+        algorithms=made,
+        results=results,
         uncovered=["; ".join(short for _, short in found) for found in outside],
         settings={
             "rounds": rounds,
             "trials": trials,
             "seed": seed,
-            "alpha": None if np.isnan(judged).any() else [float(a) for a in judged],
+            "alpha": judged,
             "replayed": replay is not None,
             "seconds": time.perf_counter() - started,
             "versions": versions(),
@@ -140,9 +144,9 @@ def simulate(
     )
 
 
-def _entrants(
-    algorithms: Algorithm | str | Sequence[Algorithm | str], problem: Any, alpha: Any
-) -> list[Algorithm]:
+def _algorithms(
+    algorithms: Competitor | str | Sequence[Competitor | str], problem: Any, alpha: Any
+) -> list[Competitor]:
     """Return the algorithms, those given by name informed about the problem."""
     one = isinstance(algorithms, str) or not isinstance(algorithms, Sequence)
     asked: list[Any] = [algorithms] if one else list(algorithms)  # type: ignore[arg-type]
@@ -152,68 +156,57 @@ def _entrants(
     declared.pop("rounds", None)
     declared["context_noise"] = getattr(problem, "context_noise", None)
     given = {} if alpha is None else {"alpha": alpha}
-    for i, entrant in enumerate(asked):
-        if isinstance(entrant, str):
-            name = check_choice("algorithm", entrant, tuple(ALGORITHMS))
+    for i, each in enumerate(asked):
+        if isinstance(each, str):
+            name = check_choice("algorithm", each, tuple(ALGORITHMS))
             asked[i] = ALGORITHMS[name].informed(declared, **given)
-        elif isinstance(entrant, type) or not hasattr(entrant, "plan"):
-            raise TypeError(f"{entrant!r} is not an algorithm: give one such as gb.GuardUCB(0.1).")
+        elif isinstance(each, type) or not (hasattr(each, "plan") or is_python_policy(each)):
+            raise TypeError(
+                f"{each!r} is not an algorithm: give one such as gb.GuardUCB(0.1), or an object "
+                "with a name and the methods choose and update."
+            )
     return asked
 
 
-def _run_all(
-    run: Callable[[int, Callable[[int], None]], list[TrialResult]],
-    trials: int,
+def _rounds(rounds: float | None, replay: Replay | None) -> int:
+    if rounds is None:
+        if replay is None:
+            raise ValueError("rounds is missing: say how many rounds to play.")
+        rounds = len(replay.contexts)
+    whole: Any = int(rounds) if isinstance(rounds, float) and rounds.is_integer() else rounds
+    return check_whole("rounds", whole)
+
+
+def _run(
+    planned: Mapping[str, Sequence[Trial]],
+    engine: str | ComputeEngine,
     workers: int | None,
+    cache: bool | str | os.PathLike[str],
     progress: bool | None,
-    total: int,
 ) -> list[list[TrialResult]]:
-    """Run the trials on threads (kernels hold no lock); results in the order of the trials."""
-    threads = check_whole("workers", os.cpu_count() or 1 if workers is None else workers)
-    stop = threading.Event()
-    with _bar(progress, total) as advance:
-
-        def step(rounds: int) -> None:
-            if stop.is_set():
-                raise KeyboardInterrupt
-            advance(rounds)
-
-        with ThreadPoolExecutor(min(threads, trials)) as pool:
-            futures = [pool.submit(run, trial, step) for trial in range(trials)]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                stop.set()
-                for future in futures:
-                    future.cancel()
-                raise
+    """Run the trials; return for each algorithm the results of all of them, in order."""
+    if workers is not None:
+        check_whole("workers", workers)
+    kept = None
+    if cache is not False:
+        kept = ResultCache(cache_folder() if cache is True else cache)
+    with (
+        open_engine(engine, workers=workers) as runner,
+        ProgressBar("simulating", progress) as bar,
+    ):
+        groups = dict(TrialScheduler(planned).results(engine=runner, cache=kept, bar=bar))
+    return [list(results) for name in planned for results in zip(*groups[name], strict=True)]
 
 
-@contextmanager
-def _bar(progress: bool | None, total: int) -> Iterator[Callable[[int], None]]:
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda _: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=total)
-        yield lambda rounds: bar.advance(task, rounds)
-
-
-def _judge(algorithms: Sequence[Algorithm], alpha: Any, agents: int) -> Floats:
+def _judge(algorithms: Sequence[Competitor], alpha: Any, agents: int) -> list[float] | None:
+    """Return the alpha of each agent by which violations are counted, if there is one."""
     if alpha is None:
-        alpha = next((getattr(a, "alpha", None) for a in algorithms if a.constrained), None)
-    if alpha is None:
-        return np.full(agents, np.nan)
-    return np.array(as_alpha(alpha, agents))
+        bound = (a for a in algorithms if getattr(a, "constrained", False))
+        alpha = next((getattr(a, "alpha", None) for a in bound), None)
+    return None if alpha is None else [float(each) for each in as_alpha(alpha, agents)]
 
 
-def _outside_bounds(world: World, algorithms: Sequence[Algorithm]) -> list[list[tuple[str, str]]]:
+def _outside_bounds(world: World, algorithms: Sequence[Competitor]) -> list[list[tuple[str, str]]]:
     """Return for every algorithm which of its bounds the problem exceeds, at length and in short.
 
     Its promise assumes them.

@@ -1,60 +1,241 @@
-"""One trial: every algorithm of a comparison on one world under the same draws."""
+"""One trial: what it is, how it is run on any machine, and how its results are cached."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from guardband.algorithms import Algorithm
+from guardband.algorithms.plan import Traffic
+from guardband.checks import as_alpha
+from guardband.engines import Advance, CacheEntry
+from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import World
+from guardband.problems import Problem, World
+from guardband.seeds import trial_seed
+from guardband.sim.costs import seconds_of, size_of, size_of_world
 from guardband.sim.draws import Replay, TrialDraws
+from guardband.sim.keys import content, origin, text_of
+from guardband.sim.python_policy import Competitor, PythonRunner, is_python_policy
 from guardband.sim.runners import Trace, TrialResult, make_runner
 
-__all__ = ["Trace", "TrialResult", "checkpoints", "run_trial"]
+__all__ = ["Trace", "Trial", "TrialResult", "build_world", "checkpoints", "forget_worlds"]
+__all__ += ["from_cache", "make_trials", "run_trial", "to_cache"]
 
 CURVE_POINTS = 200
+WORLDS_KEPT = 4  # a large one takes a hundred megabytes
 
 
-def run_trial(
-    world: World,
-    algorithms: Sequence[Algorithm],
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial:
+    """One repetition: some algorithms on one world, all under the same draws.
+
+    Attributes
+    ----------
+    seed
+        The trial's own; world and draws follow from it, and not from the algorithms.
+    alpha
+        By which violations are counted, one number or one per agent; None: they are not.
+    replay
+        Takes every random draw from arrays.
+    trace
+        Whether every round is kept.
+    agent_curves
+        Whether every agent has its own curves; else they are means over the agents, because a
+        thousand agents' own would take a hundred times the memory of everything else.
+    key, world
+        The keys of the trial and of its world; equal keys mean equal numbers.
+    origin
+        The code that the keys are about, and what runs it.
+    cost
+        The estimated seconds of one core.
+    """
+
+    problem: Problem
+    algorithms: tuple[Competitor, ...]
+    rounds: int
+    seed: int
+    alpha: Any
+    replay: Replay | None
+    trace: bool
+    agent_curves: bool
+    key: str
+    world: str
+    origin: str
+    cost: float
+
+
+def make_trials(
+    problem: Problem,
+    algorithms: Sequence[Competitor],
     *,
     rounds: int,
-    seed: int,
-    judged: Floats,
-    trace: bool = False,
+    trials: int,
+    seed: int = 0,
+    alpha: Any = None,
     replay: Replay | None = None,
-    advance: Callable[[int], None] = lambda _: None,
-) -> list[TrialResult]:
-    """Run all algorithms on one world under the same draws; one record for each.
+    trace: bool = False,
+    agent_curves: bool = True,
+    by_content: bool = True,
+    first: World | None = None,
+) -> list[Trial]:
+    """Return the trials of some algorithms that run together.
 
-    `judged` is the alpha, per agent, by which violations are counted; `advance` is called with the
-    number of rounds done and may raise to stop the trial.
+    Parameters
+    ----------
+    by_content
+        Whether keys describe the content, so that results can be cached and shared; else they
+        are random, and problem and algorithms may be anything.
+    first
+        The world of the first trial, if it was built already.
+    others
+        See `Trial`.
     """
-    facts, marks = world.facts(rounds), checkpoints(rounds)
-    room = rounds if trace else 0
-    runners = [make_runner(world, a.plan(facts), judged, marks, room) for a in algorithms]
+    where, what = {"problem": secrets.token_hex(8)}, {}
+    if by_content:
+        where = {"problem": content(problem)}
+        what = {"algorithms": content(list(algorithms)), "rounds": rounds, "alpha": alpha}
+        what["agent_curves"] = agent_curves
+    size = size_of(problem) if first is None else size_of_world(first)
+    cost = sum(seconds_of(problem, algorithm, rounds, size) for algorithm in algorithms)
+    seeds = [trial_seed(seed, trial) for trial in range(trials)]
+    made = [
+        Trial(
+            problem=problem,
+            algorithms=tuple(algorithms),
+            rounds=rounds,
+            seed=own,
+            alpha=alpha,
+            replay=replay,
+            trace=trace,
+            agent_curves=agent_curves,
+            key=text_of(**where, **what, seed=own),
+            world=text_of(**where, seed=own),
+            origin=origin(),
+            cost=cost,
+        )
+        for own in seeds
+    ]
+    if first is not None:
+        build_world(made[0], first)
+    return made
+
+
+def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
+    """Run one trial; `advance` is told the share that is done, and may raise to stop it."""
+    if trial.origin != origin():
+        raise RuntimeError(
+            "this worker runs another version of guardband, Python, numpy or numba than the "
+            "command, or on another kind of processor: its numbers could differ in the last "
+            "digits. Install the same versions on every node, and give the command from a machine "
+            "of the workers' kind to a cluster of one kind."
+        )
+    started = time.thread_time()
+    world = build_world(trial)
+    facts, marks = world.facts(trial.rounds), checkpoints(trial.rounds)
+    agents, kept = len(world.tasks), trial.rounds if trial.trace else 0
+    judged = np.full(agents, np.nan) if trial.alpha is None else as_alpha(trial.alpha, agents)
+    runners = [
+        _runner(algorithm, trial.problem, world, facts, np.array(judged), marks, kept)
+        for algorithm in trial.algorithms
+    ]
     needed = frozenset().union(*(runner.needs for runner in runners))
     draws = TrialDraws(
         world,
-        rounds,
-        seed,
+        trial.rounds,
+        trial.seed,
         directions="zeta" in needed,
         coins="coin" in needed,
         normals="normal" in needed,
         orders="order" in needed,
-        replay=replay,
+        replay=trial.replay,
     )
     for chunk in draws.chunks():
         for runner in runners:
             runner.play(chunk)
-            advance(chunk.contexts.size)
-    return [runner.record() for runner in runners]
+            advance(chunk.contexts.size / trial.rounds / len(runners))
+    results = [runner.record() for runner in runners]
+    seconds = (time.thread_time() - started) / len(results)
+    if not trial.agent_curves:
+        results = [r._replace(curves=r.curves.mean(axis=1, keepdims=True)) for r in results]
+    return tuple(result._replace(seconds=seconds) for result in results)
+
+
+def _runner(
+    algorithm: Any, problem: Problem, world: World, facts: Facts, judged: Floats, *rest: Any
+) -> Any:
+    """Return what plays an algorithm in one trial; `rest` as a runner takes it."""
+    try:
+        if is_python_policy(algorithm):
+            return PythonRunner(world, algorithm, judged, *rest)
+        return make_runner(world, algorithm.plan(facts), judged, *rest)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{algorithm.name} on {problem.name}: {error}") from error
 
 
 def checkpoints(rounds: int) -> Ints:
     """Return the rounds at which curves are kept: evenly spaced, the last one included."""
     points = min(rounds, CURVE_POINTS)
     return np.unique(np.ceil(np.linspace(rounds / points, rounds, points)).astype(np.int64))
+
+
+def to_cache(results: Sequence[TrialResult]) -> CacheEntry:
+    """Return the results of a trial, without traces, as a cache keeps them."""
+    arrays: dict[str, Floats | Ints] = {}
+    for i, result in enumerate(results):
+        arrays |= {f"totals{i}": result.totals, f"curves{i}": result.curves}
+        arrays[f"syncs{i}"] = result.syncs
+    notes = [{"traffic": list(result.traffic), "seconds": result.seconds} for result in results]
+    return CacheEntry(arrays, {"results": notes})
+
+
+def from_cache(entry: CacheEntry) -> tuple[TrialResult, ...]:
+    """Return the results of a trial from a cache."""
+    return tuple(
+        TrialResult(
+            totals=entry.arrays[f"totals{i}"],
+            curves=entry.arrays[f"curves{i}"],
+            syncs=entry.arrays[f"syncs{i}"],
+            trace=None,
+            traffic=Traffic(*notes["traffic"]),
+            seconds=notes["seconds"],
+        )
+        for i, notes in enumerate(entry.notes["results"])
+    )
+
+
+class _BuiltOnce:
+    """A world, and the lock under which the first thread that needs it builds it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.world: World | None = None
+
+
+_worlds: OrderedDict[str, _BuiltOnce] = OrderedDict()  # the ones used last, the newest at the end
+_worlds_lock = threading.Lock()
+
+
+def build_world(trial: Trial, built: World | None = None) -> World:
+    """Return the trial's world; trials that share one build it once, or not if it is given."""
+    with _worlds_lock:
+        slot = _worlds.setdefault(trial.world, _BuiltOnce())
+        _worlds.move_to_end(trial.world)
+        while len(_worlds) > WORLDS_KEPT:
+            _worlds.popitem(last=False)
+    with slot.lock:
+        if slot.world is None:
+            slot.world = trial.problem.build(trial.seed) if built is None else built
+        return slot.world
+
+
+def forget_worlds() -> None:
+    """Let go of all worlds; they may be large."""
+    with _worlds_lock:
+        _worlds.clear()
