@@ -40,6 +40,7 @@ ERRORS = {
     "BoundWarning",
     "GuardbandError",
     "InputError",
+    "PolicyError",
     "Refused",
     "UnknownDecisionError",
     "Unreachable",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from guardband.problems import Tabular as Tabular
     from guardband.problems import problem as problem
     from guardband.sim import BoundWarning as BoundWarning
+    from guardband.sim import PolicyError as PolicyError
     from guardband.sim import Replay as Replay
     from guardband.sim import Results as Results
     from guardband.sim import simulate as simulate
@@ -54,7 +55,7 @@ _HOMES = {
     "guardband.errors": ("GuardbandError", "InputError", "UnknownDecisionError"),
     "guardband.live": ("LiveAgent", "Refused", "SpaceSettings", "Unreachable"),
     "guardband.problems": ("Tabular", "problem"),
-    "guardband.sim": ("BoundWarning", "Replay", "Results", "simulate"),
+    "guardband.sim": ("BoundWarning", "PolicyError", "Replay", "Results", "simulate"),
 }
 _WHERE = {_name: _home for _home, _names in _HOMES.items() for _name in _names}
 _ROOMS = ("algorithms", "envs", "problems", "theory")  # `envs` needs the extra `gym`

@@ -29,10 +29,10 @@ ALGORITHMS: list[Algorithm] = [
     gb.GuardUCB(alpha=0.25, noise=0.1),
     gb.GuardUCB(alpha=0.25, noise=0.1, mode="policy"),
     gb.DisLinUCB(),
-    gb.SCLTS(alpha=0.25),
-    gb.FedLinUCB(),
-    gb.DisLSB(),
-    gb.Baseline(),
+    gb.algorithms.SCLTS(alpha=0.25),
+    gb.algorithms.FedLinUCB(),
+    gb.algorithms.DisLSB(),
+    gb.algorithms.Baseline(),
 ]
 
 
@@ -116,7 +116,7 @@ def test_the_same_numbers_as_algorithms_simulated_together(problem: Problem) -> 
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_the_same_numbers_where_nature_announces_a_forecast() -> None:
     problem = gb.problem("forecast", contexts=30, support=5)
-    algorithms: list[Algorithm] = [gb.GuardUCB(alpha=0.2), gb.DisLinUCB(), gb.LinUCB()]
+    algorithms: list[Algorithm] = [gb.GuardUCB(alpha=0.2), gb.DisLinUCB(), gb.algorithms.LinUCB()]
     together = gb.simulate(problem, algorithms, rounds=200, trials=2, seed=1, alpha=0.2)
     runs = [run_of(a, problem, rounds=200, trials=2, seed=1, alpha=0.2) for a in algorithms]
     results = run_all(runs, engine=LocalEngine(2))
@@ -132,7 +132,9 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
 def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -> None:
     """Their own curves would take two hundred times as much."""
     cache = ResultCache(tmp_path)
-    run = run_of(gb.LinUCB(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200)
+    run = run_of(
+        gb.algorithms.LinUCB(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200
+    )
     series = run_all([run], engine=LocalEngine(1), cache=cache)["lin-ucb"].series
     assert series.totals["regret"].shape == (1, 1000)
     assert series.curves["regret"].shape == (1, 200, 1)
@@ -235,7 +237,7 @@ def test_a_full_disk_is_no_reason_to_stop(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_mistake_names_the_run() -> None:
-    run = run_of(gb.FedPE(), gb.problem("forecast"))
+    run = run_of(gb.algorithms.FedPE(), gb.problem("forecast"))
     with pytest.raises(ValueError, match=r"^fed-pe on forecast: "):
         run_all([run], engine=LocalEngine(1))
 

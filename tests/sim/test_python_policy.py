@@ -15,7 +15,7 @@ from guardband.report import verdict, write_report
 from guardband.sim import PolicyError, Series
 
 RIDGE, NOISE, CONTEXT_NOISE, DELTA = 1.0, 0.1, 0.2, 1e-3
-COMPILED = gb.LinUCB(ridge=RIDGE, noise=NOISE, context_noise=CONTEXT_NOISE, delta=DELTA)
+COMPILED = gb.algorithms.LinUCB(ridge=RIDGE, noise=NOISE, context_noise=CONTEXT_NOISE, delta=DELTA)
 PROBLEMS = {
     "tables": gb.problem("synthetic-b", agents=2),
     "fresh": gb.problem("synthetic-b", agents=2, nature="fresh"),

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import numpy as np
 
 from guardband.algorithms import Algorithm, Baseline
+from guardband.errors import GuardbandError
 from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import Draws, Played
 from guardband.kernels.loop import count_round, save_checkpoint
@@ -63,7 +64,7 @@ def is_python_policy(algorithm: Any) -> TypeGuard[PythonPolicy]:
     return all(hasattr(algorithm, part) for part in ("name", "choose", "update"))
 
 
-class PolicyError(RuntimeError):
+class PolicyError(GuardbandError, RuntimeError):
     """A policy in plain Python failed; the message says which, for which agent and round."""
 
 
