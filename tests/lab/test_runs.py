@@ -132,9 +132,8 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
 def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -> None:
     """Their own curves would take two hundred times as much."""
     cache = ResultCache(tmp_path)
-    run = run_of(
-        gb.algorithms.LinUCB(), gb.problem("synthetic-b", agents=1000), trials=1, rounds=200
-    )
+    problem = gb.problem("synthetic-b", agents=1000)
+    run = run_of(gb.algorithms.LinUCB(), problem, trials=1, rounds=200)
     series = run_all([run], engine=LocalEngine(1), cache=cache)["lin-ucb"].series
     assert series.totals["regret"].shape == (1, 1000)
     assert series.curves["regret"].shape == (1, 200, 1)
