@@ -39,7 +39,7 @@ def interrupt(*_: Any, **__: Any) -> Any:
 
 
 def test_while_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch, report: Shown) -> None:
-    monkeypatch.setattr(module, "run_trial", interrupt)
+    monkeypatch.setattr(module.lab, "run_trial", interrupt)
     result = stopped("1a", "2b")
     assert "stopped: 0 of 4 trials are kept; the same command goes on from there." in result.stderr
     assert report.commands == []
@@ -71,11 +71,11 @@ def test_while_the_page_is_written(monkeypatch: pytest.MonkeyPatch, report: Show
     """It is not begun anew: somebody would not wait for it."""
     calls: list[int] = []
 
-    def write(*_: Any) -> Path:
+    def write(*_: Any, **__: Any) -> Path:
         calls.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_write_report", write)
+    monkeypatch.setattr(module.lab, "write_report", write)
     result = stopped("1a")
     assert len(calls) == 1
     assert "stopped: 4 of 4 trials are kept; the same command goes on from there." in result.stderr
@@ -83,7 +83,7 @@ def test_while_the_page_is_written(monkeypatch: pytest.MonkeyPatch, report: Show
 
 
 def test_without_a_cache_nothing_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_write_report", interrupt)
+    monkeypatch.setattr(module.lab, "write_report", interrupt)
     assert "no trial is kept with --no-cache" in stopped("1a", "--no-cache").stderr
 
 
@@ -91,18 +91,18 @@ SCRIPT = """
 import sys
 from dataclasses import replace
 import guardband as gb
-from guardband.cli import app, reproduce
+from guardband import lab
 from guardband.cli.app import main
 from tests_reproduce import Small, Shown
 
 class Long(Small):
-    def runs(self, order):
-        runs = super().runs(order)
+    def runs(self, options):
+        runs = super().runs(options)
         return [*runs, replace(runs[1], label="long", rounds={rounds})]
 
 shown = Shown()
-reproduce._panels = lambda: {{"1a": Small("1a"), "long": Long("long")}}
-reproduce._write_panel, reproduce._write_report = shown.write_panel, shown.write_report
+lab.PANELS = {{"1a": Small("1a"), "long": Long("long")}}
+lab.write_panel, lab.write_report = shown.write_panel, shown.write_report
 sys.argv = ["guardband", "reproduce", "1a", "long"]
 main()
 """
