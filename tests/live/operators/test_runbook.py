@@ -11,7 +11,7 @@ from live.operators.world import a_space
 from guardband.cli.agent import CURL
 from guardband.live.operators.export import COLUMNS
 from guardband.live.server import alerts
-from guardband.live.server.alerts import Facts, TaskFacts, alerts_of, runbook_of
+from guardband.live.server.alerts import SpaceFacts, TaskFacts, alerts_of, runbook_of
 
 ROOT = Path(__file__).parents[3]
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -64,7 +64,7 @@ def test_alerts_link_to_their_heading_and_agree_on_urgency() -> None:
         conflicts=1,
         invalid=1,
     )
-    raised = alerts_of(Facts(space=space, agents=[task], open_for_s=1e4, restores=1))
+    raised = alerts_of(SpaceFacts(space=space, agents=[task], open_for_s=1e4, restores=1))
     assert {alert.id for alert in raised} == ids()
     for alert in raised:
         page, _, anchor = runbook_of(alert).partition("#")

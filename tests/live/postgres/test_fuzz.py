@@ -27,7 +27,7 @@ def town(cluster: Cluster, tmp_path_factory) -> Iterator[Town]:
         patch.setattr(live.fuzz, "EXAMPLES", EXAMPLES)
         patch.setattr(driver, "SqliteStore", lambda _: PostgresStore(url))
         with driver.served(tmp_path_factory.mktemp("fuzz"), SETTINGS, agents=50) as server:
-            assert isinstance(server.site.store, PostgresStore)
+            assert isinstance(server.service.store, PostgresStore)
             yield Town(server)
 
 

@@ -39,7 +39,7 @@ class Served:
     url: str
     admin_token: str
     viewer_token: str
-    site: Service
+    service: Service
     data: Path
     clients: list[httpx.Client] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ def served(data: Path, settings: Settings | None = None, **space: Any) -> Iterat
     assert admin
     assert viewer
     with running(app, settings=settings) as url:
-        server = Served(url, admin, viewer, app.state.site, data)
+        server = Served(url, admin, viewer, app.state.service, data)
         with server.admin() as client:
             body = SPACE.changed(**space).as_json()
             assert client.post("/v1/spaces", json=body).status_code in (201, 409)
@@ -150,7 +150,7 @@ class Stream:
 
 def everything_of(server: Served, stream: str) -> bytes:
     """What is stored of a stream and of its space's epoch."""
-    with server.site.store.reading() as t:
+    with server.service.store.reading() as t:
         row, space = t.stream(stream), t.space("home")
     assert row is not None
     assert space is not None

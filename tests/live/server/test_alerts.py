@@ -11,7 +11,7 @@ from scipy import stats
 
 from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 from guardband.live.server.alerts import (
-    Facts,
+    SpaceFacts,
     TaskFacts,
     alerts_of,
     lead_interval,
@@ -23,7 +23,7 @@ SPACE = SpaceSettings(name="home", features=("a", "b"), agents=2, lease_s=1000.0
 
 
 def ids(space: SpaceSettings = SPACE, **agent) -> list[tuple[str, str]]:
-    facts = Facts(space=space, agents=[TaskFacts(task="movies", **agent)])
+    facts = SpaceFacts(space=space, agents=[TaskFacts(task="movies", **agent)])
     return [(alert.id, alert.severity) for alert in alerts_of(facts)]
 
 
@@ -41,8 +41,8 @@ def test_a_healthy_agent_raises_none() -> None:
         last_seen_s=5.0,
         heterogeneity=0.9,
     )
-    assert alerts_of(Facts(space=SPACE, agents=[healthy], open_for_s=9.0)) == []
-    assert alerts_of(Facts(space=SPACE, agents=[TaskFacts(task="new")])) == []
+    assert alerts_of(SpaceFacts(space=SPACE, agents=[healthy], open_for_s=9.0)) == []
+    assert alerts_of(SpaceFacts(space=SPACE, agents=[TaskFacts(task="new")])) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def test_one_fact_one_alert(facts, alert) -> None:
 
 
 def test_alerts_say_what_to_do() -> None:
-    facts = Facts(space=SPACE, agents=[TaskFacts(task="x", conflicts=1)], open_for_s=11, restores=1)
+    facts = SpaceFacts(
+        space=SPACE, agents=[TaskFacts(task="x", conflicts=1)], open_for_s=11, restores=1
+    )
     found = alerts_of(facts)
     assert [alert.id for alert in found] == ["conflict", "epoch-open", "server-restore"]
     for alert in found:

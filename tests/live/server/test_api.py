@@ -291,9 +291,9 @@ def test_events_are_told_as_they_happen(server: Served) -> None:
     listener.join(timeout=20)
     assert told == [{"space": "home", "what": "agent"}]
     deadline = time.monotonic() + 10
-    while server.site.watchers.taken and time.monotonic() < deadline:
+    while server.service.watchers.taken and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert server.site.watchers.taken == 0
+    assert server.service.watchers.taken == 0
 
 
 def test_an_agent_that_left_in_the_middle_of_a_poll_goes_stale(tmp_path) -> None:
@@ -315,7 +315,7 @@ def test_an_agent_that_left_in_the_middle_of_a_poll_goes_stale(tmp_path) -> None
         while states() != "stale" and time.monotonic() < deadline:
             time.sleep(0.2)
         assert states() == "stale"
-        assert server.site.polls.taken == 0
+        assert server.service.polls.taken == 0
         with server.admin() as admin:
             (alert,) = admin.get("/v1/spaces/home/summary").json()["alerts"]
         assert (alert["id"], alert["severity"], alert["task"]) == ("stale", "ticket", "movies")

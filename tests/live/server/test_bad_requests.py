@@ -230,5 +230,5 @@ def test_memory_does_not_grow_with_junk(tmp_path) -> None:
             finally:
                 tracemalloc.stop()
         assert end - start < 4_000_000
-        with server.site.store.reading() as t:
+        with server.service.store.reading() as t:
             assert len(t.events("home", 1_000)) < 20  # nor does the audit

@@ -223,7 +223,7 @@ def both_ways(server: Served) -> list[tuple[object, ...]]:
 
 
 def events_of(server: Served, space: str = "") -> list[tuple[str, str]]:
-    with server.site.store.reading() as t:
+    with server.service.store.reading() as t:
         return [(e.what, e.who.partition(":")[0]) for e in t.events(space, 100)]
 
 
@@ -285,9 +285,9 @@ def test_ending_a_task_is_one_transaction_and_closes_what_waited_for_it(
     with served(tmp_path, contexts="per-request", sync=SyncSettings(deadline_s=60.0)) as server:
         one, _, _ = joined(server, "movies"), joined(server, "tv"), joined(server, "tv")
         assert one.upload(5, trigger=True, for_epoch=1)["open"]["epoch"] == 1
-        begun, real = [], server.site.store.transaction
+        begun, real = [], server.service.store.transaction
         monkeypatch.setattr(
-            server.site.store, "transaction", lambda name: begun.append(name) or real(name)
+            server.service.store, "transaction", lambda name: begun.append(name) or real(name)
         )
         with server.admin() as admin:
             assert admin.post("/v1/spaces/home/agents/tv/end").json() == {"streams": 2}

@@ -61,7 +61,7 @@ class Town:
 
     def stored(self) -> Any:
         """What the victim has: nobody whose token is not its own may change a bit of it."""
-        with self.server.site.store.reading() as t:
+        with self.server.service.store.reading() as t:
             row = t.stream(self.victim.id)
         assert row is not None
         return row[:11]  # all but its answers and entries, which epochs change
@@ -105,7 +105,7 @@ class Town:
 
     def more(self, draw: Callable[..., Any]) -> dict[str, Any]:
         """An upload on top of what is stored by now."""
-        with self.server.site.store.reading() as t:
+        with self.server.service.store.reading() as t:
             row = t.stream(self.mine.id)
         assert row is not None
         stored = row.stored.sums

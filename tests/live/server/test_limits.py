@@ -37,11 +37,11 @@ def test_oversize(shared: Served, lengthless: bool) -> None:
 
 def test_a_large_space_may_send_its_totals(tmp_path) -> None:
     with served(tmp_path) as server, server.admin() as admin:
-        assert server.site.upload_bytes == 64 * 1024
+        assert server.service.upload_bytes == 64 * 1024
         features = [f"f{k}" for k in range(100)]
         wide = SPACE.as_json() | {"name": "wide", "features": features}
         assert admin.post("/v1/spaces", json=wide).status_code == 201
-        assert server.site.upload_bytes > 5151 * 20  # (101)(102)/2 numbers
+        assert server.service.upload_bytes > 5151 * 20  # (101)(102)/2 numbers
 
 
 def test_an_endless_body_is_cut_off(tmp_path) -> None:

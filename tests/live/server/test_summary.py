@@ -8,7 +8,7 @@ import math
 import pytest
 
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.server.limits import Buckets
+from guardband.live.server.limits import TokenBucket
 from guardband.live.server.snapshot import delta_spent
 from guardband.live.server.summary import history_of
 from guardband.live.store import SampleRow
@@ -73,7 +73,7 @@ def test_delta_is_spent_by_tasks_and_epochs() -> None:
 
 
 def test_a_bucket_fills_at_its_rate() -> None:
-    bucket = Buckets(rate=10.0, burst=3)
+    bucket = TokenBucket(rate=10.0, burst=3)
     assert [bucket.wait_of("a", 0.0) for _ in range(4)] == [0, 0, 0, pytest.approx(0.1)]
     assert bucket.wait_of("b", 0.0) == 0
     assert bucket.wait_of("a", 0.05) == pytest.approx(0.05)

@@ -44,7 +44,7 @@ def test_a_poll_is_not_answered_to_a_token_revoked_meanwhile(tmp_path) -> None:
         waiting = threading.Thread(target=lambda: heard.append(movies.news(**known)))
         waiting.start()
         end = time.monotonic() + 20.0
-        while not server.site.polls.taken and time.monotonic() < end:
+        while not server.service.polls.taken and time.monotonic() < end:
             time.sleep(0.01)
         assert admin.delete(f"/v1/tokens/{token.split('_')[1]}").status_code == 204
         admin.post("/v1/spaces/home/pause", json={"reason": "wakes it"})
@@ -60,9 +60,9 @@ def test_an_older_reading_of_the_tokens_never_replaces_a_newer_one(tmp_path) -> 
         store = SqliteStore(tmp_path / "gb.db")
         first_tokens(store, tmp_path, now=1.0)
         row, _ = create_token(store, role="viewer", who="test", now=2.0)
-        site = Service(store, Settings(), "0")
+        service = Service(store, Settings(), "0")
         began, go_on = asyncio.Event(), asyncio.Event()
-        loop, whole = asyncio.get_running_loop(), site.clerk.do
+        loop, whole = asyncio.get_running_loop(), service.executor.do
 
         async def slow(work: Any, *args: Any, **more: Any) -> Any:
             found = await whole(work, *args, **more)
@@ -71,16 +71,16 @@ def test_an_older_reading_of_the_tokens_never_replaces_a_newer_one(tmp_path) -> 
                 await go_on.wait()
             return found
 
-        site.clerk.do = slow  # type: ignore[method-assign]
-        older = asyncio.create_task(site.read_tokens())
+        service.executor.do = slow  # type: ignore[method-assign]
+        older = asyncio.create_task(service.read_tokens())
         await began.wait()
         revoke_token(store, row.token, who="test", now=3.0)
-        newer = asyncio.create_task(site.read_tokens())
+        newer = asyncio.create_task(service.read_tokens())
         loop.call_later(0.1, go_on.set)
         await asyncio.gather(older, newer)
-        site.clerk.close()
+        service.executor.close()
         store.close()
-        return [each.token for each in site.tokens.all() if each.token == row.token]
+        return [each.token for each in service.tokens.all() if each.token == row.token]
 
     assert asyncio.run(race()) == []
 

@@ -23,7 +23,7 @@ from guardband.live.client.learner import Learner
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import Checkpoint, Refused, Register, Revision, Upload
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
-from guardband.live.server.alerts import Facts, TaskFacts, alerts_of
+from guardband.live.server.alerts import SpaceFacts, TaskFacts, alerts_of
 
 __all__ = ["Block", "Control", "Outcome", "honest", "play", "total_from"]
 
@@ -140,5 +140,5 @@ def play(control: Control, seed: int) -> Outcome:
     outcome.distance = distance(learner)
     counters = {"observed": outcome.seen - outcome.lost, "discarded": outcome.lost}
     said = TaskFacts(task="task-0", counters=counters, invalid=len(outcome.refused))
-    outcome.alerts = {alert.id for alert in alerts_of(Facts(space=space, agents=[said]))}
+    outcome.alerts = {alert.id for alert in alerts_of(SpaceFacts(space=space, agents=[said]))}
     return outcome

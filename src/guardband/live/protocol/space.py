@@ -45,7 +45,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 
 
-class Settings(Message):
+class SettingsModel(Message):
     """Settings that say which ones there are where an unknown one is given."""
 
     @model_validator(mode="before")
@@ -62,7 +62,7 @@ class Settings(Message):
         return given
 
 
-class SyncSettings(Settings):
+class SyncSettings(SettingsModel):
     """When agents pool their sums, and under which rules.
 
     Attributes
@@ -94,7 +94,7 @@ class SyncSettings(Settings):
     live_s: Seconds = 75.0
 
 
-class RewardSettings(Settings):
+class RewardSettings(SettingsModel):
     """Which rewards are possible, and when they count.
 
     Attributes
@@ -133,7 +133,7 @@ class RewardSettings(Settings):
         return self
 
 
-class SpaceSettings(Settings):
+class SpaceSettings(SettingsModel):
     """One shared parameter, its features, its promise, its rules.
 
     Attributes

@@ -12,7 +12,7 @@ from guardband.live.coordinator import tokens
 from guardband.live.protocol.messages import Refused, SpaceSaved
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.types import Name
-from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
+from guardband.live.server.agents import USUAL, SpaceName, caller_of, service_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
 from guardband.live.server.replies import Done, EndedReply, TokenLine, TokenReply
@@ -37,15 +37,15 @@ TokenId = Annotated[
 @router.post("/v1/spaces", status_code=201, responses=answers(*USUAL, 409))
 async def create_space(space: SpaceSettings, request: Request) -> SpaceSaved:
     """Make a space."""
-    site, caller = site_of(request), caller_of(request).must_be("admin")
+    service, caller = service_of(request), caller_of(request).must_be("admin")
     caller.must_see(space.name)
-    spaces = await site.clerk.do(site.coordinator.spaces)
-    if len(spaces) >= site.settings.spaces:
+    spaces = await service.executor.do(service.coordinator.spaces)
+    if len(spaces) >= service.settings.spaces:
         raise Refused("too_many_spaces", 409, f"there are {len(spaces)} spaces already.")
-    version = await site.clerk.write(
-        site.coordinator.create_space, space, who=caller.who, now=site.clerk.now()
+    version = await service.executor.write(
+        service.coordinator.create_space, space, who=caller.who, now=service.executor.now()
     )
-    await site.look()
+    await service.look()
     return SpaceSaved(space=space.name, schema_hash=space.schema_hash, config_version=version)
 
 
@@ -55,39 +55,41 @@ async def configure(space: SpaceName, body: ConfigureBody, request: Request) -> 
 
     409 `config_changed` where the body names another `config_version` than the space has now.
     """
-    site, caller = site_of(request), _admin(request, space)
+    service, caller = service_of(request), _admin(request, space)
     if body.config.name != space:
         raise Refused("other_name", 409, f"the body is about {body.config.name!r}, not {space!r}.")
     new = body.config
-    version = await site.clerk.write(
-        site.coordinator.configure,
+    version = await service.executor.write(
+        service.coordinator.configure,
         space,
         new,
         version=body.config_version,
         who=caller.who,
-        now=site.clerk.now(),
+        now=service.executor.now(),
     )
-    await site.look()
+    await service.look()
     return SpaceSaved(space=space, schema_hash=new.schema_hash, config_version=version)
 
 
 @router.post("/v1/spaces/{space}/pause", responses=answers(*USUAL))
 async def pause(space: SpaceName, body: ReasonBody, request: Request) -> Done:
     """Let every agent of the space play the baseline until it is resumed."""
-    site, caller = site_of(request), _admin(request, space)
-    await site.clerk.write(
-        site.coordinator.pause, space, body.reason, who=caller.who, now=site.clerk.now()
+    service, caller = service_of(request), _admin(request, space)
+    await service.executor.write(
+        service.coordinator.pause, space, body.reason, who=caller.who, now=service.executor.now()
     )
-    await site.look()
+    await service.look()
     return Done()
 
 
 @router.post("/v1/spaces/{space}/resume", responses=answers(*USUAL))
 async def resume(space: SpaceName, request: Request) -> Done:
     """End a pause."""
-    site, caller = site_of(request), _admin(request, space)
-    await site.clerk.write(site.coordinator.resume, space, who=caller.who, now=site.clerk.now())
-    await site.look()
+    service, caller = service_of(request), _admin(request, space)
+    await service.executor.write(
+        service.coordinator.resume, space, who=caller.who, now=service.executor.now()
+    )
+    await service.look()
     return Done()
 
 
@@ -112,12 +114,12 @@ async def restore(space: SpaceName, task: Task, body: ReasonBody, request: Reque
 @router.post("/v1/spaces/{space}/agents/{task}/end", responses=answers(*USUAL))
 async def end(space: SpaceName, task: Task, request: Request) -> EndedReply:
     """End all streams of a task whose agents have stopped; what they counted stays in the sum."""
-    site, caller = site_of(request), _admin(request, space)
-    ended = await site.clerk.write(
-        site.coordinator.end_task, space, task, who=caller.who, now=site.clerk.now()
+    service, caller = service_of(request), _admin(request, space)
+    ended = await service.executor.write(
+        service.coordinator.end_task, space, task, who=caller.who, now=service.executor.now()
     )
-    await site.look()
-    site.hub.poke(space, "agent")
+    await service.look()
+    service.broadcaster.notify(space, "agent")
     return EndedReply(streams=ended)
 
 
@@ -130,28 +132,28 @@ async def me(request: Request) -> TokenLine:
 @router.get("/v1/tokens", responses=answers(*USUAL))
 async def list_tokens(request: Request) -> list[TokenLine]:
     """List the tokens, without their secrets."""
-    site, caller = site_of(request), caller_of(request).must_be("admin")
+    service, caller = service_of(request), caller_of(request).must_be("admin")
     within = caller.token.space
-    return [_line(row) for row in site.tokens.all() if within in (None, row.space)]
+    return [_line(row) for row in service.tokens.all() if within in (None, row.space)]
 
 
 @router.post("/v1/tokens", status_code=201, responses=answers(*USUAL, 409))
 async def create_token(body: TokenBody, request: Request) -> TokenReply:
     """Make a token; the answer is the only place where its secret is shown."""
-    site, caller = site_of(request), caller_of(request).must_be("admin")
+    service, caller = service_of(request), caller_of(request).must_be("admin")
     if caller.token.space not in (None, body.space):
         raise Refused("wrong_space", 403, "this admin token is for one space only.")
     task = body.task if isinstance(body, AgentTokenBody) else None
     work = partial(tokens.create_token, role=body.role, space=body.space, task=task, note=body.note)
-    return await _make(site, caller, work)
+    return await _make(service, caller, work)
 
 
 @router.post("/v1/tokens/{id}/rotate", status_code=201, responses=answers(*USUAL, 409))
 async def rotate_token(id: TokenId, request: Request) -> TokenReply:
     """Make a token with the same rights beside an old one; delete the old one when it is in use."""
-    site, caller = site_of(request), caller_of(request).must_be("admin")
+    service, caller = service_of(request), caller_of(request).must_be("admin")
     work = partial(tokens.rotate_token, ident=id, within=caller.token.space)
-    return await _make(site, caller, work)
+    return await _make(service, caller, work)
 
 
 @router.delete(
@@ -162,16 +164,16 @@ async def rotate_token(id: TokenId, request: Request) -> TokenReply:
 )
 async def delete_token(id: TokenId, request: Request) -> None:
     """Revoke a token, at once."""
-    site, caller = site_of(request), caller_of(request).must_be("admin")
-    await site.clerk.write(
+    service, caller = service_of(request), caller_of(request).must_be("admin")
+    await service.executor.write(
         tokens.revoke_token,
-        site.store,
+        service.store,
         id,
         within=caller.token.space,
         who=caller.who,
-        now=site.clerk.now(),
+        now=service.executor.now(),
     )
-    await site.read_tokens()
+    await service.read_tokens()
 
 
 def _admin(request: Request, space: str) -> Caller:
@@ -179,22 +181,26 @@ def _admin(request: Request, space: str) -> Caller:
 
 
 async def _set_status(request: Request, space: str, task: str, verb: str, reason: str) -> Done:
-    site, caller = site_of(request), _admin(request, space)
-    work = getattr(site.coordinator, verb)
-    await site.clerk.write(work, space, task, reason, who=caller.who, now=site.clerk.now())
-    await site.look()
-    site.hub.poke(space, "agent")
+    service, caller = service_of(request), _admin(request, space)
+    work = getattr(service.coordinator, verb)
+    await service.executor.write(
+        work, space, task, reason, who=caller.who, now=service.executor.now()
+    )
+    await service.look()
+    service.broadcaster.notify(space, "agent")
     return Done()
 
 
 async def _make(
-    site: Service, caller: Caller, work: Callable[..., tuple[TokenRow, str]]
+    service: Service, caller: Caller, work: Callable[..., tuple[TokenRow, str]]
 ) -> TokenReply:
     """Make one token more, if there is room for it."""
-    if len(site.tokens.all()) >= site.settings.tokens:
+    if len(service.tokens.all()) >= service.settings.tokens:
         raise Refused("too_many_tokens", 409, "delete tokens that nobody uses.")
-    row, text = await site.clerk.write(work, site.store, who=caller.who, now=site.clerk.now())
-    await site.read_tokens()
+    row, text = await service.executor.write(
+        work, service.store, who=caller.who, now=service.executor.now()
+    )
+    await service.read_tokens()
     return TokenReply(**_line(row).model_dump(), token=text)
 
 

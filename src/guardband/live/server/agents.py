@@ -25,7 +25,7 @@ from guardband.live.server.errors import answers
 from guardband.live.server.replies import Done
 from guardband.live.server.service import Service
 
-__all__ = ["caller_of", "router", "site_of"]
+__all__ = ["caller_of", "router", "service_of"]
 
 router = APIRouter(tags=["agents"])
 SpaceName = Annotated[Name, Path(description="the space")]
@@ -34,10 +34,10 @@ Number = Annotated[int, Query(ge=0, le=LARGEST_WHOLE)]
 USUAL = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503)
 
 
-def site_of(request: Request) -> Service:
+def service_of(request: Request) -> Service:
     """Return what the server holds."""
-    site: Service = request.app.state.site
-    return site
+    service: Service = request.app.state.service
+    return service
 
 
 def caller_of(request: Request) -> Caller:
@@ -55,18 +55,18 @@ async def register(
     space: SpaceName, message: Register, request: Request, response: Response
 ) -> Registered:
     """Make a stream known (201), or known again (200)."""
-    site = site_of(request)
+    service = service_of(request)
     caller_of(request).must_own(space, message.task)
-    now = site.clerk.now()
+    now = service.executor.now()
 
     def work() -> tuple[bool, Registered]:
-        with site.store.reading() as t:
+        with service.store.reading() as t:
             known = t.stream(message.stream) is not None
-        return known, site.coordinator.register(space, message, now=now)
+        return known, service.coordinator.register(space, message, now=now)
 
-    known, said = await site.clerk.write(work)
+    known, said = await service.executor.write(work)
     response.status_code = 200 if known else 201
-    site.hub.poke(space, "agent")
+    service.broadcaster.notify(space, "agent")
     return said
 
 
@@ -76,46 +76,50 @@ async def upload(stream: Stream, message: Upload, request: Request) -> Uploaded:
 
     409 `chain_conflict` has what is `stored`; 422 `invalid_increment` the `check` that failed.
     """
-    site = site_of(request)
-    space, task = await site.home(stream)
+    service = service_of(request)
+    space, task = await service.home(stream)
     caller_of(request).must_own(space, task)
-    now = site.clerk.now()
-    result = site.counts.uploads
+    now = service.executor.now()
+    result = service.metrics.uploads
     try:
-        stored, said = await site.clerk.write(_upload, site, stream, message, now)
+        stored, said = await service.executor.write(_upload, service, stream, message, now)
     except Refused as refusal:
         kinds = {"chain_conflict": "conflict", "sealed": "conflict"}
         result.labels(space, task, kinds.get(refusal.code, "invalid")).inc()
         if refusal.code == "invalid_increment":
             check = str(refusal.more.get("check", ""))
-            site.counts.invalid.labels(space, task, check).inc()
+            service.metrics.invalid.labels(space, task, check).inc()
         raise
     same = stored == message.checkpoint.revision
     result.labels(space, task, "duplicate" if same else "accepted").inc()
-    await site.saw(space, said)
+    await service.saw(space, said)
     return said
 
 
 @router.post("/v1/streams/{stream}/report", responses=answers(*USUAL))
 async def report(stream: Stream, message: Report, request: Request) -> Done:
     """Say how the agent fares, without uploading anything."""
-    site = site_of(request)
-    space, task = await site.home(stream)
+    service = service_of(request)
+    space, task = await service.home(stream)
     caller_of(request).must_own(space, task)
-    await site.clerk.write(site.coordinator.report, stream, message, now=site.clerk.now())
-    site.hub.poke(space, "report")
+    await service.executor.write(
+        service.coordinator.report, stream, message, now=service.executor.now()
+    )
+    service.broadcaster.notify(space, "report")
     return Done()
 
 
 @router.post("/v1/streams/{stream}/seal", responses=answers(*USUAL, 409))
 async def seal(stream: Stream, revision: Annotated[Revision, Body()], request: Request) -> Done:
     """End a stream at what is stored of it."""
-    site = site_of(request)
-    space, task = await site.home(stream)
+    service = service_of(request)
+    space, task = await service.home(stream)
     caller_of(request).must_own(space, task)
-    await site.clerk.write(site.coordinator.seal, stream, revision, now=site.clerk.now())
-    await site.look()
-    site.hub.poke(space, "agent")
+    await service.executor.write(
+        service.coordinator.seal, stream, revision, now=service.executor.now()
+    )
+    await service.look()
+    service.broadcaster.notify(space, "agent")
     return Done()
 
 
@@ -134,29 +138,29 @@ async def next_epoch(
     wait: Annotated[float, Query(ge=0, le=86_400, description="seconds; at most 25")] = 0.0,
 ) -> Any:
     """Wait for a newer epoch, an open one, or other settings; 204 where nothing came."""
-    site, caller = site_of(request), caller_of(request)
+    service, caller = service_of(request), caller_of(request)
     caller.must_see(space)
     if stream is not None:
-        home, task = await site.home(stream)
+        home, task = await service.home(stream)
         if home != space:
             raise Refused("unknown_stream", 404, f"space {space!r} has no such stream.")
         caller.must_own(space, task)
 
     def ask() -> News | None:
-        return site.coordinator.news(
+        return service.coordinator.news(
             space,
             stream,
             after=after,
             open_after=open_after,
             config_version=config_version,
-            now=site.clerk.now(),
+            now=service.executor.now(),
         )
 
-    with site.polls.one(caller.token.token):
-        seconds = min(wait, site.settings.poll_s)
-        said = await _waiting(site, space, request, seconds, ask)
+    with service.polls.one(caller.token.token):
+        seconds = min(wait, service.settings.poll_s)
+        said = await _waiting(service, space, request, seconds, ask)
         # Its token may have been revoked meanwhile.
-        if site.tokens.get(caller.token.token) is None:
+        if service.tokens.get(caller.token.token) is None:
             raise Refused("unknown_token", 401, "this token was revoked.")
     return Response(status_code=204) if said is None else said
 
@@ -166,25 +170,27 @@ async def epoch_of(
     space: SpaceName, epoch: Annotated[int, Path(ge=1, le=LARGEST_WHOLE)], request: Request
 ) -> EpochRecord:
     """Return a closed epoch: which streams are in it with what, and their sum."""
-    site = site_of(request)
+    service = service_of(request)
     task = caller_of(request).must_see(space).token.task
-    found = await site.clerk.do(site.coordinator.epoch, space, epoch)
+    found = await service.executor.do(service.coordinator.epoch, space, epoch)
     # Agents need the sum; who else is in it, and with how much, is not theirs to know.
     shown = tuple(line for line in found.manifest if task in (None, line.task))
     digest = None if found.sums is None else found.sha256
     return found.model_copy(update={"manifest": shown, "sha256": digest})
 
 
-def _upload(site: Service, stream: str, message: Upload, now: float) -> tuple[Revision, Uploaded]:
+def _upload(
+    service: Service, stream: str, message: Upload, now: float
+) -> tuple[Revision, Uploaded]:
     """Return what was stored before, and the answer; in the store's thread."""
-    with site.store.reading() as t:
+    with service.store.reading() as t:
         row = t.stream(stream)
     before = NOTHING if row is None else row.revision
-    return before, site.coordinator.upload(stream, message, now=now)
+    return before, service.coordinator.upload(stream, message, now=now)
 
 
 async def _waiting(
-    site: Service, space: str, request: Request, seconds: float, ask: Any
+    service: Service, space: str, request: Request, seconds: float, ask: Any
 ) -> News | None:
     """Ask until there is an answer, the time is over, or nobody listens any more."""
     loop = asyncio.get_running_loop()
@@ -192,14 +198,16 @@ async def _waiting(
     gone: asyncio.Task[None] | None = None
     try:
         while True:
-            seen = site.hub.changes(space)
-            said: News | None = await site.clerk.do(ask)
+            seen = service.broadcaster.changes(space)
+            said: News | None = await service.executor.do(ask)
             left = end - loop.time()
-            revoked = site.tokens.get(caller_of(request).token.token) is None
-            if said is not None or left <= 0.0 or site.hub.stopping or revoked:
+            revoked = service.tokens.get(caller_of(request).token.token) is None
+            if said is not None or left <= 0.0 or service.broadcaster.stopping or revoked:
                 return said
             gone = gone or asyncio.create_task(_left(request))
-            wait = asyncio.create_task(site.hub.wait(space, seen, min(left, site.beat_s(space))))
+            wait = asyncio.create_task(
+                service.broadcaster.wait(space, seen, min(left, service.beat_s(space)))
+            )
             await asyncio.wait((wait, gone), return_when=asyncio.FIRST_COMPLETED)
             if gone.done():
                 wait.cancel()

@@ -12,7 +12,7 @@ from guardband.live.protocol.space import SpaceSettings
 
 __all__ = [
     "Alert",
-    "Facts",
+    "SpaceFacts",
     "TaskFacts",
     "alerts_of",
     "lead_interval",
@@ -76,7 +76,7 @@ class TaskFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class SpaceFacts:
     """What is known of a space."""
 
     space: SpaceSettings
@@ -85,7 +85,7 @@ class Facts:
     restores: int = 0  # recent ones
 
 
-def alerts_of(facts: Facts) -> list[Alert]:
+def alerts_of(facts: SpaceFacts) -> list[Alert]:
     """Return all alerts of a space, the urgent ones first."""
     found = [*_of_space(facts)]
     for agent in facts.agents:
@@ -156,7 +156,7 @@ def loss_by_kind(counters: Mapping[str, int]) -> float | None:
     return math.exp(-0.5 * statistic)
 
 
-def _of_space(facts: Facts) -> Iterator[Alert]:
+def _of_space(facts: SpaceFacts) -> Iterator[Alert]:
     deadline = facts.space.sync.deadline_s
     if facts.open_for_s is not None and facts.open_for_s > OPEN_DEADLINES * deadline:
         yield Alert(

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from guardband.live.server import admin, agents, errors, reads
-from guardband.live.server.admission import Admission
+from guardband.live.server.middleware import AuthRateLimit
 from guardband.live.server.service import Service
 from guardband.live.server.settings import Settings
 from guardband.live.store import Store
@@ -29,26 +29,26 @@ ABOUT = (
 
 def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
     """Return the application over a store, which it closes when it ends."""
-    site = Service(store, settings or Settings(), version("guardband"))
+    service = Service(store, settings or Settings(), version("guardband"))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await site.start()
+        await service.start()
         try:
             yield
         finally:
-            await site.stop()
+            await service.stop()
 
     app = FastAPI(
         title="guardband",
-        version=site.version,
+        version=service.version,
         description=ABOUT,
         docs_url=None,  # they would load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    app.state.site, app.state.hub = site, site.hub
+    app.state.service, app.state.broadcaster = service, service.broadcaster
     bearer = Security(HTTPBearer(auto_error=False, description="gb_<id>_<secret>"))
     guarded = (agents.router, admin.router, reads.router)
     for router in guarded:
@@ -57,11 +57,11 @@ def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
     errors.install(app, [route for each in (*guarded, reads.public) for route in each.routes])
     _add_pages(app)
     app.add_middleware(
-        Admission,
-        tokens=site.tokens,
-        settings=site.settings,
-        body_limit=site.body_limit,
-        on_done=site.done,
+        AuthRateLimit,
+        tokens=service.tokens,
+        settings=service.settings,
+        body_limit=service.body_limit,
+        on_done=service.done,
     )
     return app
 

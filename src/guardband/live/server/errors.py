@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Match, Route
 
 from guardband.live.protocol.messages import Refused
 
-__all__ = ["Problem", "answers", "install", "problem"]
+__all__ = ["ProblemDetails", "answers", "install", "problem"]
 
 MEDIA_TYPE = "application/problem+json"
 CODES = {
@@ -50,7 +50,7 @@ WORDS = {
 MOST_ERRORS = 8  # a list of a thousand bad numbers is reported by its first few
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """Why a request failed; `code` is stable, `detail` is for people."""
 
     model_config = ConfigDict(extra="allow")
@@ -84,7 +84,7 @@ def problem(
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses=` of an operation that may fail with these statuses."""
-    reference = {"$ref": "#/components/schemas/Problem"}
+    reference = {"$ref": "#/components/schemas/ProblemDetails"}
     return {
         status: {
             "description": WORDS.get(status, HTTPStatus(status).phrase),
@@ -141,7 +141,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         schemas = document["components"]["schemas"]
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        schemas["Problem"] = Problem.model_json_schema()
+        schemas["ProblemDetails"] = ProblemDetails.model_json_schema()
         app.openapi_schema = document
     return app.openapi_schema
 

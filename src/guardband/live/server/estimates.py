@@ -16,12 +16,12 @@ from guardband.kernels.types import Floats
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums, difference, matrix_of
 
-__all__ = ["ENOUGH", "Estimate", "estimate_of", "heterogeneity"]
+__all__ = ["ENOUGH", "ThetaEstimate", "estimate_of", "heterogeneity"]
 
 ENOUGH = 30  # observations, and as many as there are features, on either side of a comparison
 
 
-class Estimate(NamedTuple):
+class ThetaEstimate(NamedTuple):
     """The ridge estimate from one total, and its confidence set."""
 
     theta: Floats  # (d,)
@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
         return self.beta * np.sqrt(np.maximum(np.diag(self.inverse), 0.0))
 
 
-def estimate_of(space: SpaceSettings, total: Sums, delta: float | None = None) -> Estimate:
+def estimate_of(space: SpaceSettings, total: Sums, delta: float | None = None) -> ThetaEstimate:
     """Return the estimate from a total, at the space's delta or another."""
     d, level = space.dim, space.delta if delta is None else delta
     learner = space.learner()
@@ -52,7 +52,7 @@ def estimate_of(space: SpaceSettings, total: Sums, delta: float | None = None) -
         sigma = math.hypot(learner.context_noise, learner.noise)
         spread = math.sqrt(logdet + 2.0 * math.log(2.0 / level))
         beta = sigma * spread + math.sqrt(ridge) * space.theta_bound
-    return Estimate(inverse @ matrix[:d, d], inverse, logdet, beta)
+    return ThetaEstimate(inverse @ matrix[:d, d], inverse, logdet, beta)
 
 
 def heterogeneity(space: SpaceSettings, by_task: Mapping[str, Sums]) -> dict[str, float]:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from guardband.live.protocol.messages import Refused
 
-__all__ = ["Buckets", "Places"]
+__all__ = ["ConcurrencyLimiter", "TokenBucket"]
 
 REMEMBERED = 20_000  # callers; the one that was quiet for longest is forgotten first
 
 
-class Buckets:
+class TokenBucket:
     """One token bucket per caller: `rate` a second, `burst` at once.
 
     Parameters
@@ -42,7 +42,7 @@ class Buckets:
         return len(self._left)
 
 
-class Places:
+class ConcurrencyLimiter:
     """A number of places that requests hold while they wait.
 
     Parameters

@@ -11,10 +11,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from guardband.live.protocol.messages import KINDS
 from guardband.live.server.alerts import RECENT_S, alerts_of
-from guardband.live.server.snapshot import Snapshot, TaskPicture
+from guardband.live.server.snapshot import Snapshot, TaskSnapshot
 from guardband.reasons import CONSERVATIVE, HELD_BACK
 
-__all__ = ["OUTCOMES", "Counts", "exposition"]
+__all__ = ["OUTCOMES", "ServerMetrics", "exposition"]
 
 OUTCOMES = ("observed", "defaulted", "discarded", "late", "orphan", "duplicate")
 REASONS = (*CONSERVATIVE, *HELD_BACK)  # what agents report; whatever else somebody sends is "other"
@@ -38,7 +38,7 @@ REPORTED = {
 }
 
 
-class Counts:
+class ServerMetrics:
     """What this process counts itself."""
 
     def __init__(self, version: str) -> None:
@@ -77,78 +77,78 @@ class Counts:
 class _Scrape:
     """What one answer consists of."""
 
-    def __init__(self, counts: Counts, pictures: Sequence[Snapshot]) -> None:
-        self.counts, self.pictures = counts, pictures
+    def __init__(self, counts: ServerMetrics, snapshots: Sequence[Snapshot]) -> None:
+        self.counts, self.snapshots = counts, snapshots
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family once."""
         yield from self.counts.registry.collect()
-        yield from _of_spaces(self.pictures)
-        yield _alerts(self.pictures)
-        tasks = [(p, each) for p in self.pictures for each in p.tasks if _lately(each)]
+        yield from _of_spaces(self.snapshots)
+        yield _alerts(self.snapshots)
+        tasks = [(p, each) for p in self.snapshots for each in p.tasks if _lately(each)]
         yield from _counters(tasks)
         yield from _gauges(tasks)
 
 
-def exposition(counts: Counts, pictures: Sequence[Snapshot]) -> bytes:
+def exposition(counts: ServerMetrics, snapshots: Sequence[Snapshot]) -> bytes:
     """Return the text that Prometheus reads."""
-    return generate_latest(_Scrape(counts, pictures))
+    return generate_latest(_Scrape(counts, snapshots))
 
 
-def _of_spaces(pictures: Sequence[Snapshot]) -> Iterator[Metric]:
+def _of_spaces(snapshots: Sequence[Snapshot]) -> Iterator[Metric]:
     def of(name: str, words: str, values: Iterable[tuple[Snapshot, float]]) -> Metric:
         kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
         family = kind(name, words, labels=("space",))
-        for picture, value in values:
-            family.add_metric([picture.row.name], value)
+        for snapshot, value in values:
+            family.add_metric([snapshot.row.name], value)
         return family
 
-    yield of("guardband_epoch", "The newest epoch.", ((p, p.row.epoch) for p in pictures))
-    yield of("guardband_paused", "1: paused.", ((p, p.row.paused is not None) for p in pictures))
+    yield of("guardband_epoch", "The newest epoch.", ((p, p.row.epoch) for p in snapshots))
+    yield of("guardband_paused", "1: paused.", ((p, p.row.paused is not None) for p in snapshots))
     yield of(
         "guardband_server_restores_total",
         "How often the store was older than what agents had seen.",
-        ((p, p.restores) for p in pictures),
+        ((p, p.restores) for p in snapshots),
     )
     streams = GaugeMetricFamily(
         "guardband_epoch_streams", "Streams in the newest epoch.", labels=("space", "state")
     )
-    for picture in pictures:
-        if picture.epochs:
-            newest = picture.epochs[-1]
-            streams.add_metric([picture.row.name, "in"], newest.streams_in)
-            streams.add_metric([picture.row.name, "late"], newest.streams_late)
+    for snapshot in snapshots:
+        if snapshot.epochs:
+            newest = snapshot.epochs[-1]
+            streams.add_metric([snapshot.row.name, "in"], newest.streams_in)
+            streams.add_metric([snapshot.row.name, "late"], newest.streams_late)
     yield streams
 
 
-def _alerts(pictures: Sequence[Snapshot]) -> Metric:
+def _alerts(snapshots: Sequence[Snapshot]) -> Metric:
     family = GaugeMetricFamily(
         "guardband_alert",
         "1: what the runbook has under this id is the case.",
         labels=(*TASK, "id", "severity"),
     )
-    for picture in pictures:
-        for alert in alerts_of(picture.facts()):
-            labels = [picture.row.name, alert.task or "", alert.id, alert.severity]
+    for snapshot in snapshots:
+        for alert in alerts_of(snapshot.facts()):
+            labels = [snapshot.row.name, alert.task or "", alert.id, alert.severity]
             family.add_metric(labels, 1)
     return family
 
 
-def _lately(each: TaskPicture) -> bool:
+def _lately(each: TaskSnapshot) -> bool:
     """Tell whether a task has an open stream, or had one until a day ago."""
     return each.streams > 0 or (each.heard_s is not None and each.heard_s < RECENT_S)
 
 
-def _counters(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
+def _counters(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:
     def of(name: str, words: str, label: str, keys: Sequence[str], part: str) -> Metric:
         family = CounterMetricFamily(name, words, labels=(*TASK, label))
-        for picture, each in tasks:
+        for snapshot, each in tasks:
             values: Mapping[str, Any] = getattr(each, part)
             for key in keys:
-                family.add_metric([picture.row.name, each.task, key], values.get(key, 0))
+                family.add_metric([snapshot.row.name, each.task, key], values.get(key, 0))
             if part == "reasons":
                 others = sum(value for key, value in values.items() if key not in keys)
-                family.add_metric([picture.row.name, each.task, "other"], others)
+                family.add_metric([snapshot.row.name, each.task, "other"], others)
         return family
 
     yield of("guardband_decisions_total", "Decisions, by kind.", "kind", KINDS, "counters")
@@ -161,17 +161,17 @@ def _counters(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]
     conflicts = CounterMetricFamily(
         "guardband_stream_conflicts_total", "State that was copied or rolled back.", labels=TASK
     )
-    for picture, each in tasks:
-        conflicts.add_metric([picture.row.name, each.task], each.counters.get("conflicts", 0))
+    for snapshot, each in tasks:
+        conflicts.add_metric([snapshot.row.name, each.task], each.counters.get("conflicts", 0))
     yield conflicts
 
 
-def _gauges(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
+def _gauges(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:
     def of(name: str, words: str, values: Iterable[float | None]) -> Metric:
         family = GaugeMetricFamily(name, words, labels=TASK)
-        for (picture, each), value in zip(tasks, values, strict=True):
+        for (snapshot, each), value in zip(tasks, values, strict=True):
             if value is not None and math.isfinite(value):
-                family.add_metric([picture.row.name, each.task], value)
+                family.add_metric([snapshot.row.name, each.task], value)
         return family
 
     for name, (key, words) in REPORTED.items():
@@ -184,7 +184,7 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
     yield of(
         "guardband_heterogeneity_ratio",
         "How far a task's theta is from the others'; above 1: it differs.",
-        (picture.heterogeneity.get(each.task) for picture, each in tasks),
+        (snapshot.heterogeneity.get(each.task) for snapshot, each in tasks),
     )
     yield of(
         "guardband_agent_epoch_lag",
@@ -199,12 +199,12 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskPicture]]) -> Iterator[Metric]:
     yield of(
         "guardband_explore_lease_seconds",
         "Time for which the agent may explore without getting through.",
-        (picture.lease_of(each) for picture, each in tasks),
+        (snapshot.lease_of(each) for snapshot, each in tasks),
     )
     margin = GaugeMetricFamily(
         "guardband_safety_margin", "Margins of learned actions.", labels=(*TASK, "quantile")
     )
-    for picture, each in tasks:
+    for snapshot, each in tasks:
         if each.current and "margin_p05" in each.gauges:
-            margin.add_metric([picture.row.name, each.task, "0.05"], each.gauges["margin_p05"])
+            margin.add_metric([snapshot.row.name, each.task, "0.05"], each.gauges["margin_p05"])
     yield margin

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from guardband.live.protocol.messages import Refused, SpaceInfo, SpaceLine
-from guardband.live.server.agents import USUAL, SpaceName, caller_of, site_of
+from guardband.live.server.agents import USUAL, SpaceName, caller_of, service_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
 from guardband.live.server.metrics import exposition
@@ -38,10 +38,10 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 @router.get("/v1/spaces", responses=answers(*USUAL))
 async def list_spaces(request: Request) -> list[SpaceLine]:
     """List the spaces that the token may see."""
-    site, caller = site_of(request), caller_of(request)
+    service, caller = service_of(request), caller_of(request)
 
     def read() -> list[SpaceLine]:
-        with site.store.reading() as t:
+        with service.store.reading() as t:
             return [
                 SpaceLine(
                     space=row.name,
@@ -54,18 +54,18 @@ async def list_spaces(request: Request) -> list[SpaceLine]:
                 if caller.sees(row.name)
             ]
 
-    return await site.clerk.do(read)
+    return await service.executor.do(read)
 
 
 @router.get("/v1/spaces/{space}", responses=answers(*USUAL))
 async def show_space(space: SpaceName, request: Request) -> SpaceInfo:
     """Return a space and its settings."""
-    site = site_of(request)
+    service = service_of(request)
     caller_of(request).must_see(space)
 
     def read() -> SpaceInfo:
-        known, version = site.coordinator.space(space)
-        with site.store.reading() as t:
+        known, version = service.coordinator.space(space)
+        with service.store.reading() as t:
             row, tasks = t.space(space), t.tasks(space)
         assert row is not None
         return SpaceInfo(
@@ -78,16 +78,16 @@ async def show_space(space: SpaceName, request: Request) -> SpaceInfo:
             config=known,
         )
 
-    return await site.clerk.do(read)
+    return await service.executor.do(read)
 
 
 @router.get("/v1/spaces/{space}/summary", responses=answers(*USUAL))
 async def summary(space: SpaceName, request: Request) -> SummaryReply:
     """Return everything that a page about a space shows."""
-    site = site_of(request)
+    service = service_of(request)
     caller_of(request).must_be("admin", "viewer").must_see(space)
-    picture = await site.picture(space)
-    return summary_of(picture, site.alerts(picture))
+    snapshot = await service.snapshot(space)
+    return summary_of(snapshot, service.alerts(snapshot))
 
 
 @router.get("/v1/spaces/{space}/history", responses=answers(*USUAL))
@@ -97,15 +97,15 @@ async def history(
     hours: Annotated[float, Query(gt=0, le=9_600, description="how far back")] = 1.0,
 ) -> HistoryReply:
     """Return how tasks fared over time, the more coarsely the farther back it reaches."""
-    site = site_of(request)
+    service = service_of(request)
     caller_of(request).must_be("admin", "viewer").must_see(space)
 
     def read() -> list[SampleRow]:
-        site.coordinator.space(space)
-        now = site.clerk.now()
-        return site.coordinator.samples(space, since=now - 3600.0 * hours, now=now)
+        service.coordinator.space(space)
+        now = service.executor.now()
+        return service.coordinator.samples(space, since=now - 3600.0 * hours, now=now)
 
-    return await asyncio.to_thread(history_of, await site.clerk.do(read))
+    return await asyncio.to_thread(history_of, await service.executor.do(read))
 
 
 @router.get(
@@ -124,10 +124,10 @@ async def events(
     seconds: Annotated[float, Query(gt=0, le=86_400, description="how long to stay")] = 3600.0,
 ) -> Response:
     """Say, as it happens, that something about a space is new; ask for its summary then."""
-    site, caller = site_of(request), caller_of(request)
+    service, caller = service_of(request), caller_of(request)
     caller.must_be("admin", "viewer")
     # The place is taken before the answer begins, so that a refusal can still be one.
-    return _Stream(_events(site, caller, seconds), site.watchers.one(caller.token.token))
+    return _Stream(_events(service, caller, seconds), service.watchers.one(caller.token.token))
 
 
 @public.get("/healthz")
@@ -139,10 +139,10 @@ async def health() -> StatusReply:
 @public.get("/readyz", responses=answers(503))
 async def ready(request: Request) -> StatusReply:
     """Say that the store answers."""
-    site = site_of(request)
+    service = service_of(request)
     try:
         async with asyncio.timeout(READY_S):
-            await site.check()
+            await service.check()
     except Exception as error:
         raise Refused("store_unavailable", 503, "the store does not answer.") from error
     return StatusReply(status="ready")
@@ -161,15 +161,17 @@ async def ready(request: Request) -> StatusReply:
 )
 async def metrics(request: Request) -> Response:
     """Return the metrics of all spaces; needs a token of an admin or viewer of all of them."""
-    site = site_of(request)
+    service = service_of(request)
     caller: Caller | None = request.state.caller
-    if caller is not None and not site.settings.open_metrics:
+    if caller is not None and not service.settings.open_metrics:
         caller.must_be("admin", "viewer")
         if caller.token.space is not None:
             raise Refused("wrong_space", 403, "metrics are about all spaces.")
-    site.counts.longpolls.set(site.polls.taken)
-    pictures = await site.pictures()
-    return Response(await asyncio.to_thread(exposition, site.counts, pictures), media_type=TEXT)
+    service.metrics.longpolls.set(service.polls.taken)
+    snapshots = await service.snapshots()
+    return Response(
+        await asyncio.to_thread(exposition, service.metrics, snapshots), media_type=TEXT
+    )
 
 
 class _Stream(StreamingResponse):
@@ -188,13 +190,13 @@ class _Stream(StreamingResponse):
             self._place.__exit__(None, None, None)
 
 
-async def _events(site: Service, caller: Caller, seconds: float) -> AsyncIterator[str]:
+async def _events(service: Service, caller: Caller, seconds: float) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     yield ": here\n\n"
-    async for each in site.hub.watch(caller.sees, min(BEAT_S, seconds)):
+    async for each in service.broadcaster.watch(caller.sees, min(BEAT_S, seconds)):
         yield ": here\n\n" if each is None else _event(*each)
-        if loop.time() >= end or site.tokens.get(caller.token.token) is None:
+        if loop.time() >= end or service.tokens.get(caller.token.token) is None:
             return
 
 

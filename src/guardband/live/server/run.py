@@ -69,9 +69,9 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop."""
-        hub = getattr(getattr(self.config.app, "state", None), "hub", None)
-        if hub is not None:
-            hub.stop()
+        broadcaster = getattr(getattr(self.config.app, "state", None), "broadcaster", None)
+        if broadcaster is not None:
+            broadcaster.stop()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

@@ -15,16 +15,16 @@ from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import Refused, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import packed_size
-from guardband.live.server.admission import Visit
 from guardband.live.server.alerts import Alert, alerts_of
 from guardband.live.server.auth import Tokens
-from guardband.live.server.hub import Hub
-from guardband.live.server.limits import Places
+from guardband.live.server.broadcaster import Broadcaster
+from guardband.live.server.limits import ConcurrencyLimiter
 from guardband.live.server.logs import log
-from guardband.live.server.metrics import Counts
+from guardband.live.server.metrics import ServerMetrics
+from guardband.live.server.middleware import RequestContext
 from guardband.live.server.settings import Settings
 from guardband.live.server.snapshot import Snapshot, take
-from guardband.live.server.store_threads import StoreThreads
+from guardband.live.server.store_executor import StoreExecutor
 from guardband.live.store import EpochRow, SpaceRow, Store, TokenRow
 
 __all__ = ["Service"]
@@ -34,10 +34,10 @@ BESIDE_BYTES = 32 * 1024  # what an upload has beside its matrix
 IDLE_S = 0.5  # between two looks at deadlines, while no epoch is open
 TOKENS_S = 2.0  # between two readings of the tokens: another process may have changed them
 MOST_NEWER = 100  # epochs looked at between two looks; numbers may jump after a restore
-SHOWN_S = 0.5  # how old a picture may be that is shown to people
+SHOWN_S = 0.5  # how old a snapshot may be that is shown
 
 
-class State(NamedTuple):
+class SpaceState(NamedTuple):
     """What of a space is news to agents."""
 
     epoch: int
@@ -46,8 +46,8 @@ class State(NamedTuple):
     wanted: bool
 
 
-def _state_of(row: SpaceRow) -> State:
-    return State(row.epoch, row.open, row.config_version, row.wanted_by is not None)
+def _state_of(row: SpaceRow) -> SpaceState:
+    return SpaceState(row.epoch, row.open, row.config_version, row.wanted_by is not None)
 
 
 class Service:
@@ -66,19 +66,19 @@ class Service:
     def __init__(self, store: Store, settings: Settings, version: str) -> None:
         self.store, self.settings, self.version = store, settings, version
         self.coordinator = Coordinator(store)
-        self.counts = Counts(version)
-        self.clerk = StoreThreads(self.coordinator, self.counts.commit.observe)
-        self.hub = Hub()
+        self.metrics = ServerMetrics(version)
+        self.executor = StoreExecutor(self.coordinator, self.metrics.commit.observe)
+        self.broadcaster = Broadcaster()
         self.tokens = Tokens()
-        self.polls = Places(settings.polls, settings.polls_per_token, "polls", "polls")
-        self.watchers = Places(
+        self.polls = ConcurrencyLimiter(settings.polls, settings.polls_per_token, "polls", "polls")
+        self.watchers = ConcurrencyLimiter(
             settings.watchers, settings.watchers_per_token, "watchers", "event streams"
         )
         self.upload_bytes = settings.body_bytes
-        self._states: dict[str, State] = {}
+        self._states: dict[str, SpaceState] = {}
         self._live_s: dict[str, float] = {}
         self._homes: dict[str, tuple[str, str]] = {}
-        self._pictures: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, Snapshot] = {}
         self._since: dict[str, dict[tuple[str, str | None], float]] = {}
         self._checked = 0.0
         self._stirred = asyncio.Event()
@@ -101,13 +101,13 @@ class Service:
 
     async def stop(self) -> None:
         """End."""
-        self.hub.stop()
+        self.broadcaster.stop()
         self._unlisten()
         for task in self._tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        self.clerk.close()
+        self.executor.close()
         self.store.close()
 
     async def read_tokens(self) -> None:
@@ -118,8 +118,8 @@ class Service:
                 return t.tokens()
 
         async with self._reading_tokens:
-            self._tokens_at = self.clerk.now()
-            self.tokens.replace(await self.clerk.do(read))
+            self._tokens_at = self.executor.now()
+            self.tokens.replace(await self.executor.do(read))
 
     async def look(self) -> None:
         """See what has changed, and wake those who wait for it."""
@@ -127,19 +127,19 @@ class Service:
             await self._look()
 
     async def _look(self) -> None:
-        for row in await self.clerk.do(self.coordinator.spaces):
+        for row in await self.executor.do(self.coordinator.spaces):
             before, after = self._states.get(row.name), _state_of(row)
             if before == after:
                 continue
             self._states[row.name] = after
             self._notice(row)
             if before is None:
-                self.hub.wake(row.name, "space")
+                self.broadcaster.wake(row.name, "space")
                 continue
             newer = min(after.epoch - before.epoch, MOST_NEWER)
             if newer > 0:
-                self._closed(row.name, await self.clerk.do(self._epochs, row.name, newer))
-            self.hub.wake(row.name, "epoch" if newer > 0 else "space")
+                self._closed(row.name, await self.executor.do(self._epochs, row.name, newer))
+            self.broadcaster.wake(row.name, "epoch" if newer > 0 else "space")
 
     async def saw(self, space: str, said: Uploaded) -> None:
         """Look, where an upload's answer shows that something has changed."""
@@ -147,13 +147,13 @@ class Service:
         now = (said.epoch, said.open.epoch if said.open else 0, said.config_version)
         if known is None or now != (known.epoch, known.open, known.config_version):
             await self.look()
-        self.hub.poke(space, "report")
+        self.broadcaster.notify(space, "report")
 
     async def check(self) -> None:
         """Raise where the store does not answer; asked at most once a second."""
-        if self.clerk.now() - self._checked > 1.0:
+        if self.executor.now() - self._checked > 1.0:
             await self.read_tokens()
-            self._checked = self.clerk.now()
+            self._checked = self.executor.now()
 
     def beat_s(self, space: str) -> float:
         """Return how often a poll that waits gives a sign of life for its stream."""
@@ -172,46 +172,46 @@ class Service:
                     )
                 return row.space, row.task
 
-            self._homes[stream] = await self.clerk.do(find)
+            self._homes[stream] = await self.executor.do(find)
         return self._homes[stream]
 
-    async def picture(self, name: str) -> Snapshot:
+    async def snapshot(self, name: str) -> Snapshot:
         """Return a space as it is, or was a moment ago."""
-        known = self._pictures.get(name)
-        now = self.clerk.now()
+        known = self._snapshots.get(name)
+        now = self.executor.now()
         if known is None or not 0.0 <= now - known.now < SHOWN_S:
-            known = await self.clerk.do(take, self.store, name, now)
+            known = await self.executor.do(take, self.store, name, now)
             if known is None:
                 raise Refused("unknown_space", 404, f"there is no space {name!r}.")
             # Estimates take a while for large spaces; the event loop shall not wait for them.
             await asyncio.to_thread(known.conclude)
-            self._pictures[name] = known
+            self._snapshots[name] = known
         return known
 
-    async def pictures(self) -> list[Snapshot]:
+    async def snapshots(self) -> list[Snapshot]:
         """Return all spaces."""
         return [
-            await self.picture(row.name) for row in await self.clerk.do(self.coordinator.spaces)
+            await self.snapshot(row.name) for row in await self.executor.do(self.coordinator.spaces)
         ]
 
-    def alerts(self, picture: Snapshot) -> list[tuple[Alert, float]]:
+    def alerts(self, snapshot: Snapshot) -> list[tuple[Alert, float]]:
         """Return the alerts of a space, with the time since which each has been known."""
-        since = self._since.get(picture.row.name, {})
+        since = self._since.get(snapshot.row.name, {})
         return [
-            (alert, since.get((alert.id, alert.task), picture.now))
-            for alert in alerts_of(picture.facts())
+            (alert, since.get((alert.id, alert.task), snapshot.now))
+            for alert in alerts_of(snapshot.facts())
         ]
 
-    def judge(self, picture: Snapshot) -> None:
+    def judge(self, snapshot: Snapshot) -> None:
         """Keep since when a space has had its alerts, and log those that are new."""
-        before, found = self._since.get(picture.row.name, {}), self.alerts(picture)
-        self._since[picture.row.name] = {(a.id, a.task): since for a, since in found}
+        before, found = self._since.get(snapshot.row.name, {}), self.alerts(snapshot)
+        self._since[snapshot.row.name] = {(a.id, a.task): since for a, since in found}
         for alert, _ in found:
             if (alert.id, alert.task) not in before:
                 log(
                     "alert",
                     logging.WARNING,
-                    space=picture.row.name,
+                    space=snapshot.row.name,
                     alert=alert.id,
                     task=alert.task,
                     severity=alert.severity,
@@ -223,15 +223,15 @@ class Service:
         upload = scope["path"].startswith("/v1/streams/")
         return self.upload_bytes if upload else self.settings.body_bytes
 
-    def done(self, visit: Visit) -> None:
+    def done(self, context: RequestContext) -> None:
         """Count a request that is over."""
-        row = visit.caller.token if visit.caller else None
+        row = context.caller.token if context.caller else None
         if row is not None and row.task is not None and row.space is not None:
             labels = (row.space, row.task)
-            self.counts.upload_bytes.labels(*labels).inc(visit.received)
-            self.counts.download_bytes.labels(*labels).inc(visit.sent)
-            if visit.status == 429 and visit.method == "PUT":
-                self.counts.uploads.labels(*labels, "limited").inc()
+            self.metrics.upload_bytes.labels(*labels).inc(context.received)
+            self.metrics.download_bytes.labels(*labels).inc(context.sent)
+            if context.status == 429 and context.method == "PUT":
+                self.metrics.uploads.labels(*labels, "limited").inc()
 
     async def _beat(self) -> None:
         """Close epochs past their deadline, and notice what other processes did."""
@@ -239,10 +239,10 @@ class Service:
             busy = any(state.open or state.wanted for state in self._states.values())
             stirred = await self._rest(self.settings.tick_s if busy else IDLE_S)
             try:
-                ticked = await self.clerk.do(self.coordinator.tick, now=self.clerk.now())
+                ticked = await self.executor.do(self.coordinator.tick, now=self.executor.now())
                 if ticked or stirred or not busy:
                     await self.look()
-                if self.clerk.now() - self._tokens_at > TOKENS_S:
+                if self.executor.now() - self._tokens_at > TOKENS_S:
                     await self.read_tokens()
             except Refused as problem:
                 log("store", logging.ERROR, detail=problem.detail, cause=str(problem.__cause__))
@@ -256,8 +256,8 @@ class Service:
         while True:
             await asyncio.sleep(self.settings.alerts_s)
             try:
-                for picture in await self.pictures():
-                    self.judge(picture)
+                for snapshot in await self.snapshots():
+                    self.judge(snapshot)
             except Refused as problem:
                 log("store", logging.ERROR, detail=problem.detail, cause=str(problem.__cause__))
             except Exception:
@@ -295,6 +295,6 @@ class Service:
         """Count epochs that were closed."""
         for each in epochs:
             took = max(0.0, (each.closed_at or each.opened_at) - each.opened_at)
-            self.counts.epochs.labels(name).inc()
-            self.counts.epoch.labels(name).observe(took)
+            self.metrics.epochs.labels(name).inc()
+            self.metrics.epoch.labels(name).observe(took)
             log("epoch", space=name, epoch=each.epoch, n=each.n, seconds=round(took, 3))

@@ -28,10 +28,10 @@ from guardband.live.client.decisions import OtherRewardError
 from guardband.live.client.journal import JournalError
 from guardband.live.protocol.types import Count, Message, Modest, Text, Whole
 from guardband.live.server import errors
-from guardband.live.server.admission import Admission, Visit
 from guardband.live.server.auth import Tokens
 from guardband.live.server.errors import answers, problem
 from guardband.live.server.logs import log
+from guardband.live.server.middleware import AuthRateLimit, RequestContext
 from guardband.live.server.settings import Settings
 
 __all__ = ["SETTINGS", "is_loopback", "make_sidecar"]
@@ -183,7 +183,7 @@ def make_sidecar(agent: LiveAgent) -> FastAPI:
     for kind in (ValueError, TypeError, UnknownDecisionError, JournalError):
         app.add_exception_handler(kind, _answer)
     app.add_middleware(
-        Threshold,
+        LoopbackOnly,
         tokens=Tokens(),  # none: whoever is on this machine may ask
         settings=SETTINGS,
         body_limit=lambda _: BODY_BYTES,
@@ -192,14 +192,14 @@ def make_sidecar(agent: LiveAgent) -> FastAPI:
     return app
 
 
-class Threshold(Admission):
+class LoopbackOnly(AuthRateLimit):
     """The server's door, which here asks for the way and not for a token.
 
     A page in a browser can be made to talk to this machine: it names itself in Origin, or the
     name under which it came in Host.
     """
 
-    def _refusal(self, scope: Scope, visit: Visit) -> Response | None:
+    def _refusal(self, scope: Scope, context: RequestContext) -> Response | None:
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin")

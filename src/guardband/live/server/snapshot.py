@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums
-from guardband.live.server.alerts import RECENT_S, Facts, TaskFacts
-from guardband.live.server.estimates import Estimate, estimate_of, heterogeneity
+from guardband.live.server.alerts import RECENT_S, SpaceFacts, TaskFacts
+from guardband.live.server.estimates import ThetaEstimate, estimate_of, heterogeneity
 from guardband.live.store import (
     EpochRow,
     EventRow,
@@ -23,7 +23,7 @@ from guardband.live.store import (
     TaskRow,
 )
 
-__all__ = ["Snapshot", "TaskPicture", "counted", "delta_spent", "take"]
+__all__ = ["Snapshot", "TaskSnapshot", "counted", "delta_spent", "take"]
 
 EPOCHS = 100
 EVENTS = 50
@@ -31,7 +31,7 @@ RECENT_EVENTS = 500  # looked at for conflicts, refusals and restores
 CONSERVATIVE = 0.5  # an agent that plays the baseline more often than this is called conservative
 
 
-class TaskPicture(NamedTuple):
+class TaskSnapshot(NamedTuple):
     """A task: counters and sums over its streams, gauges of the open one last heard of."""
 
     row: TaskRow
@@ -64,7 +64,7 @@ class Snapshot:
     now: float
     space: SpaceSettings
     row: SpaceRow
-    tasks: Sequence[TaskPicture]
+    tasks: Sequence[TaskSnapshot]
     open: EpochRow | None
     epochs: Sequence[EpochRow]  # closed ones, oldest first
     events: Sequence[EventRow]  # newest first
@@ -74,7 +74,7 @@ class Snapshot:
     totals: dict[str, Sums]  # what of each task is in the newest epoch
 
     @cached_property
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> ThetaEstimate | None:
         """Theta from the newest epoch, where its sum may be served."""
         served = sum(total.n > 0 for total in self.totals.values())
         if served < max(1, self.space.sync.min_streams):
@@ -90,9 +90,9 @@ class Snapshot:
         """Compute what takes a while, once."""
         _ = self.estimate, self.heterogeneity
 
-    def facts(self) -> Facts:
+    def facts(self) -> SpaceFacts:
         """Return what alerts are made of."""
-        return Facts(
+        return SpaceFacts(
             space=self.space,
             agents=[
                 TaskFacts(
@@ -112,13 +112,13 @@ class Snapshot:
             restores=self.recent_restores,
         )
 
-    def lease_of(self, each: TaskPicture) -> float | None:
+    def lease_of(self, each: TaskSnapshot) -> float | None:
         """Return for how long a task may explore without getting through; None: no limit."""
         if self.space.lease_s is None or each.last_seen_s is None:
             return None
         return max(0.0, self.space.lease_s - each.last_seen_s)
 
-    def state_of(self, each: TaskPicture) -> str:
+    def state_of(self, each: TaskSnapshot) -> str:
         """Return a task's state in one word."""
         mode = each.state.get("mode", "running")
         recent = each.gauges.get("baseline_recent", 0.0)
@@ -136,7 +136,7 @@ class Snapshot:
 
 
 def take(store: Store, name: str, now: float) -> Snapshot | None:
-    """Return the picture of a space, or None where there is no such space."""
+    """Return a snapshot of a space, or None where there is no such space."""
     with store.reading() as t:
         row = t.space(name)
         if row is None:
@@ -190,7 +190,7 @@ def _task(
     heartbeats: Sequence[HeartbeatRow],
     fresh: Sequence[EventRow],
     now: float,
-) -> TaskPicture:
+) -> TaskSnapshot:
     own = {stream.stream: stream for stream in streams}
     heard = sorted(heartbeats, key=lambda heartbeat: heartbeat.last_seen)
     alive = [heartbeat for heartbeat in heard if own[heartbeat.stream].state == "open"]
@@ -204,7 +204,7 @@ def _task(
         gauges["margin_min"] = min(margins)
     counters = _sum(reports, "counters")
     troubles = [event.what for event in fresh if event.who == row.task]
-    return TaskPicture(
+    return TaskSnapshot(
         row=row,
         uses=json.loads(row.uses),
         alpha=space.alphas.get(row.task, space.alpha),

@@ -1,4 +1,4 @@
-"""What a page about a space shows, made from a picture and from samples."""
+"""The summary and the history of a space, made from a snapshot and from samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from guardband.live.server.replies import (
     TaskHistory,
     ThetaReply,
 )
-from guardband.live.server.snapshot import Snapshot, TaskPicture, counted, delta_spent
+from guardband.live.server.snapshot import Snapshot, TaskSnapshot, counted, delta_spent
 from guardband.live.store import SampleRow
 
 __all__ = ["history_of", "summary_of"]
@@ -26,21 +26,21 @@ __all__ = ["history_of", "summary_of"]
 GONE = ("quarantined", "retracted", "ended")
 
 
-def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
+def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
     """Return the summary of a space."""
-    row, space, estimate = picture.row, picture.space, picture.estimate
-    tasks = {stream: task for task, streams in picture.streams.items() for stream in streams}
-    judged = [each for each in picture.tasks if picture.state_of(each) not in GONE]
+    row, space, estimate = snapshot.row, snapshot.space, snapshot.estimate
+    tasks = {stream: task for task, streams in snapshot.streams.items() for stream in streams}
+    judged = [each for each in snapshot.tasks if snapshot.state_of(each) not in GONE]
     lead = lead_interval(space, judged)
     return SummaryReply(
         space=row.name,
-        now=picture.now,
+        now=snapshot.now,
         paused=row.paused,
         config_version=row.config_version,
         config=space,
         epoch=row.epoch,
-        epoch_age_s=None if row.closed_at is None else max(0.0, picture.now - row.closed_at),
-        open=_open(picture),
+        epoch_age_s=None if row.closed_at is None else max(0.0, snapshot.now - row.closed_at),
+        open=_open(snapshot),
         delta=space.delta,
         delta_spent=delta_spent(space, len(tasks), row.epoch),
         lead_mean=None if lead is None else lead[0],
@@ -49,7 +49,7 @@ def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Summ
             AlertReply(**alert._asdict(), runbook=runbook_of(alert), since=since)
             for alert, since in alerts
         ],
-        agents=[_agent(picture, each) for each in picture.tasks],
+        agents=[_agent(snapshot, each) for each in snapshot.tasks],
         epochs=[
             EpochLine(
                 epoch=each.epoch,
@@ -61,11 +61,11 @@ def summary_of(picture: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Summ
                 n=each.n,
                 logdet=each.logdet,
             )
-            for each in picture.epochs
+            for each in snapshot.epochs
         ],
         events=[
             EventLine(seq=e.seq, at=e.at, who=e.who, what=e.what, detail=json.loads(e.detail))
-            for e in picture.events
+            for e in snapshot.events
         ],
         theta=None
         if estimate is None
@@ -145,25 +145,25 @@ def _between(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str,
     }
 
 
-def _open(picture: Snapshot) -> OpenEpoch | None:
-    if picture.open is None:
+def _open(snapshot: Snapshot) -> OpenEpoch | None:
+    if snapshot.open is None:
         return None
-    left = picture.open.opened_at + picture.space.sync.deadline_s - picture.now
-    return OpenEpoch(epoch=picture.open.epoch, deadline_ms=max(0, int(1e3 * left)))
+    left = snapshot.open.opened_at + snapshot.space.sync.deadline_s - snapshot.now
+    return OpenEpoch(epoch=snapshot.open.epoch, deadline_ms=max(0, int(1e3 * left)))
 
 
-def _agent(picture: Snapshot, each: TaskPicture) -> AgentReply:
-    lead = lead_interval(picture.space, [each])
+def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
+    lead = lead_interval(snapshot.space, [each])
     return AgentReply(
         task=each.task,
         index=each.row.place,
         uses=each.uses,
-        state=picture.state_of(each),
+        state=snapshot.state_of(each),
         streams=each.streams,
         last_seen_s=each.last_seen_s,
         epoch=each.epoch,
-        epoch_lag=None if each.epoch is None else max(0, picture.row.epoch - each.epoch),
-        lease_s=picture.lease_of(each),
+        epoch_lag=None if each.epoch is None else max(0, snapshot.row.epoch - each.epoch),
+        lease_s=snapshot.lease_of(each),
         alpha=each.alpha,
         n=each.n,
         counters=each.counters,
@@ -175,5 +175,5 @@ def _agent(picture: Snapshot, each: TaskPicture) -> AgentReply:
         halfwidth=each.state.get("halfwidth", []),
         lead_mean=None if lead is None else lead[0],
         lead_halfwidth=None if lead is None else lead[1],
-        heterogeneity=picture.heterogeneity.get(each.task),
+        heterogeneity=snapshot.heterogeneity.get(each.task),
     )

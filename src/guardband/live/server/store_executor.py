@@ -11,13 +11,13 @@ from typing import ParamSpec, TypeVar
 
 from guardband.live.coordinator.coordinator import Coordinator
 
-__all__ = ["StoreThreads"]
+__all__ = ["StoreExecutor"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class StoreThreads:
+class StoreExecutor:
     """Runs what needs the store: SQLite has one connection in one thread, PostgreSQL some.
 
     Parameters

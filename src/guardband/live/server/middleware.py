@@ -17,11 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from guardband.live.server.auth import Caller, Tokens
 from guardband.live.server.errors import problem
-from guardband.live.server.limits import Buckets
+from guardband.live.server.limits import TokenBucket
 from guardband.live.server.logs import log
 from guardband.live.server.settings import Settings
 
-__all__ = ["Admission", "Visit"]
+__all__ = ["AuthRateLimit", "RequestContext"]
 
 NO_BODY = ("GET", "HEAD", "OPTIONS")
 SECURITY = {
@@ -37,11 +37,11 @@ SECURITY = {
 }
 
 
-class Gone(Exception):  # noqa: N818 - it is no error when somebody leaves
+class ClientDisconnected(Exception):  # noqa: N818 - it is no error when somebody leaves
     """The client has left, or takes nothing."""
 
 
-class Visit:
+class RequestContext:
     """One request, as the door sees it."""
 
     def __init__(self, scope: Scope, caller: Caller | None) -> None:
@@ -53,7 +53,7 @@ class Visit:
         self.started = time.perf_counter()
 
 
-class Admission:
+class AuthRateLimit:
     """ASGI middleware around the whole application.
 
     Parameters
@@ -77,13 +77,13 @@ class Admission:
         tokens: Tokens,
         settings: Settings,
         body_limit: Callable[[Scope], int],
-        on_done: Callable[[Visit], None],
+        on_done: Callable[[RequestContext], None],
     ) -> None:
         self.app, self.tokens, self.settings = app, tokens, settings
         self.body_limit, self.on_done = body_limit, on_done
-        self.uploads = Buckets(settings.uploads_per_s, settings.upload_burst)
-        self.streams = Buckets(settings.streams_per_s, settings.stream_burst)
-        self.others = Buckets(settings.requests_per_s, settings.request_burst)
+        self.uploads = TokenBucket(settings.uploads_per_s, settings.upload_burst)
+        self.streams = TokenBucket(settings.streams_per_s, settings.stream_burst)
+        self.others = TokenBucket(settings.requests_per_s, settings.request_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Admit a request, or refuse it."""
@@ -91,60 +91,61 @@ class Admission:
             await self.app(scope, receive, send)
             return
         caller = self.tokens.caller(_header(scope, b"authorization"))
-        visit = Visit(scope, caller)
+        context = RequestContext(scope, caller)
         scope.setdefault("state", {})["caller"] = caller
-        scope["state"]["visit"] = visit
 
         async def tell(message: Message) -> None:
-            self._note(visit, message)
+            self._note(context, message)
             try:
                 async with asyncio.timeout(self.settings.send_s):
                     await send(message)
             except TimeoutError:
-                raise Gone from None
+                raise ClientDisconnected from None
 
         try:
-            refusal = self._refusal(scope, visit)
-            if refusal is None and visit.method not in NO_BODY:
-                whole = await self._body(scope, receive, visit)
+            refusal = self._refusal(scope, context)
+            if refusal is None and context.method not in NO_BODY:
+                whole = await self._body(scope, receive, context)
                 refusal = whole if isinstance(whole, Response) else None
                 receive = _replay(whole, receive) if isinstance(whole, bytes) else receive
             await (refusal or self.app)(scope, receive, tell)
-        except Gone:
-            visit.status = visit.status or 499  # as nginx counts them; nobody reads it
+        except ClientDisconnected:
+            context.status = context.status or 499  # as nginx counts them; nobody reads it
         except Exception:
-            log("error", logging.ERROR, trace=True, method=visit.method, path=visit.path[:200])
-            if visit.status:
+            log("error", logging.ERROR, trace=True, method=context.method, path=context.path[:200])
+            if context.status:
                 raise
             await problem(500, detail="an error of the server; it has been logged.")(
                 scope, receive, tell
             )
         finally:
-            self._done(visit)
+            self._done(context)
 
-    def _refusal(self, scope: Scope, visit: Visit) -> Response | None:
+    def _refusal(self, scope: Scope, context: RequestContext) -> Response | None:
         """Return the answer to those who may not come in."""
-        guarded = visit.path.startswith("/v1/") or visit.path == "/v1"
-        guarded |= visit.path == "/metrics" and not self.settings.open_metrics
+        guarded = context.path.startswith("/v1/") or context.path == "/v1"
+        guarded |= context.path == "/metrics" and not self.settings.open_metrics
         if not guarded:
             return None
-        if visit.caller is None:
+        if context.caller is None:
             known = _header(scope, b"authorization") is not None
             detail = "send the header Authorization: Bearer gb_..., with a token that is valid."
             return problem(401, "unknown_token" if known else "no_token", detail)
         bucket = self.others
-        if visit.path.startswith("/v1/streams/"):
+        if context.path.startswith("/v1/streams/"):
             bucket = self.uploads
-        elif visit.method == "POST" and visit.path.endswith("/streams"):
+        elif context.method == "POST" and context.path.endswith("/streams"):
             bucket = self.streams
-        wait = bucket.wait_of(visit.caller.token.token, time.monotonic())
+        wait = bucket.wait_of(context.caller.token.token, time.monotonic())
         if wait > 0:
             each = f"{bucket.rate:g} requests a second"
             detail = f"this token has used up its {each}; wait {wait:.2g} s."
             return problem(429, detail=detail, retry_after_s=wait)
         return None
 
-    async def _body(self, scope: Scope, receive: Receive, visit: Visit) -> bytes | Response:
+    async def _body(
+        self, scope: Scope, receive: Receive, context: RequestContext
+    ) -> bytes | Response:
         """Return the whole body, or the answer to one that is too long or too slow."""
         most = self.body_limit(scope)
         length = _header(scope, b"content-length") or b"0"
@@ -157,39 +158,39 @@ class Admission:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Gone
+                        raise ClientDisconnected
                     parts.append(message.get("body", b""))
-                    visit.received += len(parts[-1])
-                    if visit.received > most:
+                    context.received += len(parts[-1])
+                    if context.received > most:
                         return too_long
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
             return problem(408, headers={"Connection": "close"})
 
-    def _note(self, visit: Visit, message: Message) -> None:
+    def _note(self, context: RequestContext, message: Message) -> None:
         """Look at what is sent, and add the headers that everything has."""
         if message["type"] == "http.response.start":
-            visit.status = message["status"]
+            context.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY.items():
                 headers.setdefault(name, value)
-            if visit.path.startswith("/v1"):
+            if context.path.startswith("/v1"):
                 headers.setdefault("Cache-Control", "no-store")
         elif message["type"] == "http.response.body":
-            visit.sent += len(message.get("body", b""))
+            context.sent += len(message.get("body", b""))
 
-    def _done(self, visit: Visit) -> None:
-        self.on_done(visit)
+    def _done(self, context: RequestContext) -> None:
+        self.on_done(context)
         log(
             "request",
-            method=visit.method,
-            path=visit.path[:200],
-            status=visit.status,
-            ms=round(1e3 * (time.perf_counter() - visit.started), 2),
-            received=visit.received,
-            sent=visit.sent,
-            who=visit.caller.who if visit.caller else None,
+            method=context.method,
+            path=context.path[:200],
+            status=context.status,
+            ms=round(1e3 * (time.perf_counter() - context.started), 2),
+            received=context.received,
+            sent=context.sent,
+            who=context.caller.who if context.caller else None,
         )
 
 

@@ -6,12 +6,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 
-__all__ = ["Hub"]
+__all__ = ["Broadcaster"]
 
 PAUSE_S = 0.25  # a watcher hears at most so often; what happens meanwhile is told once
 
 
-class Hub:
+class Broadcaster:
     """The waiting of one process; everything here runs in its event loop."""
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ class Hub:
         """Tell polls of the space, and everybody who watches, that there is something to hear."""
         self._changes[space] += 1
         self._release(space)
-        self.poke(space, what)
+        self.notify(space, what)
 
-    def poke(self, space: str, what: str) -> None:
+    def notify(self, space: str, what: str) -> None:
         """Tell those who watch that something about the space is new."""
         for watcher in self._watchers:
             watcher.tell(space, what)
