@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["CONSERVATIVE", "HELD_BACK", "REASONS", "sentence"]
+__all__ = ["CHOSEN", "CONSERVATIVE", "HELD_BACK", "REASONS", "sentence"]
 
-# The agent played what it found best.
+# The agent played what it found best, or had no data to find anything.
 CHOSEN = {
     "learned": "the most promising of the actions that are certified to clear the floor",
     "certified": "the most promising action of all is certified to clear the floor",
     "itself": "the most promising action of all is the baseline",
+    "no-data": "nothing was observed yet: this action is safe without any data",
     "free": "the most promising action; there is no constraint",
     "always": "always the baseline",
 }

@@ -183,7 +183,7 @@ def test_bad_requests_change_nothing(change: dict, error: type, message: str) ->
         (-math.inf, ValueError, "-inf"),
         ("much", TypeError, "'much'"),
         ("0.5", TypeError, "'0.5'"),
-        (4200.0, ValueError, "4200.*bounds"),
+        (4200.0, ValueError, "4200.*stated noise"),
     ],
 )
 def test_bad_rewards_change_nothing(reward: object, error: type, message: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Awaited, Request
 from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import as_batch, as_id, as_reward
-from guardband.agent.requests import SLACK, RequestReader
+from guardband.agent.inputs import as_batch, as_id, as_reward, reward_range
+from guardband.agent.requests import RequestReader
 from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
@@ -125,7 +125,7 @@ class Agent:
         self._theta, self._pending = group.states[number].estimate.theta, group.pending[number]
         self._reader = RequestReader(group, number)
         self._prefix = f"{group.names[number]}-"
-        self._reward_limit = group.engine.reward_limit * SLACK
+        self._rewards = reward_range(group.algorithm)
 
     def __repr__(self) -> str:
         group = self._group
@@ -239,9 +239,10 @@ class Agent:
         decision
             `Decision.id`, or the decision itself.
         reward
-            The reward that was seen; True and False count as 1 and 0.
+            The reward that was seen; True and False count as 1 and 0. One that is farther outside
+            [0, 1] than 6 times the stated noise is refused.
         """
-        value = as_reward(reward, self._reward_limit)
+        value = as_reward(reward, self._rewards)
         name = as_id(decision)
         with self._group.lock:
             awaited = self._awaited(name)
@@ -258,7 +259,7 @@ class Agent:
         rewards
             The reward of each.
         """
-        names, values = as_batch(decisions, rewards, self._reward_limit)
+        names, values = as_batch(decisions, rewards, self._rewards)
         with self._group.lock:
             awaited = [self._awaited(name) for name in names]
             for name, each, value in zip(names, awaited, values, strict=True):

@@ -20,8 +20,10 @@ class Decision(NamedTuple):
     action
         The row of the features to play.
     kind
-        "learned": chosen by what was learned; "explored": a coin chose an action that is not
-        certified; "baseline": the baseline's action, to be safe.
+        "learned": an action other than the baseline, certified and chosen by what was learned
+        (an algorithm without a constraint certifies nothing); "explored": a coin chose an action
+        that is not certified; "baseline": the baseline, to be safe, because it is the agent's
+        favourite, or because nothing was observed yet.
     reason
         Why, in a sentence.
     mean, lower, upper

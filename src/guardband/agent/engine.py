@@ -33,8 +33,6 @@ from guardband.reasons import sentence
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict", "make_engine"]
 
-NOISES = ("noise", "context_noise")
-SURE = 40.0  # a sub-Gaussian reward is never this many deviations from its mean
 CERTIFICATES = tuple(kind.name.lower() for kind in Certificate)
 PAPER_CERTIFICATES = {
     "play": "pruned set",
@@ -108,11 +106,27 @@ class Verdict(NamedTuple):
         )
 
 
+def chosen_words(reason: str, *, itself: bool, known: bool) -> tuple[str, str]:
+    """Return the kind and the reason of an action that the algorithm preferred.
+
+    Parameters
+    ----------
+    reason
+        Why, if the action was learned.
+    itself
+        Whether the action is the baseline.
+    known
+        Whether there were data to learn from.
+    """
+    if known and not itself:
+        return "learned", reason
+    return "baseline", "itself" if known else "no-data"
+
+
 class Engine(Protocol):
     """What an agent asks of its algorithm."""
 
     ridge: float
-    reward_limit: float
     terms: Any
 
     def check(self, request: Request) -> None:
@@ -158,8 +172,7 @@ class PaperEngine:
                 "gate='gap' needs the true optimum, which only a simulation knows; "
                 "use gate='printed' or gate='none'."
             )
-        noise = math.hypot(*(float(getattr(algorithm, n, math.inf)) for n in NOISES))
-        self.reward_limit = terms.feature_bound * terms.theta_bound + SURE * noise
+        self.pooled = pooled
         self.states = [_flat(fleet, m) for m in range(len(coords))]
         self.arguments = [(*state, *pooled) for state in self.states]
 
@@ -192,10 +205,13 @@ class PaperEngine:
             promise = "play"
         else:
             promise = "policy" if settings[RHO] > 0.0 else "baseline"
+        words = KINDS[int(kind)], PAPER_REASONS[int(reason)]
+        if kind == 0:
+            known = math.isnan(floor) or self._observed(m)
+            words = chosen_words(words[1], itself=action == baseline, known=known)
         return Verdict(
             int(action),
-            KINDS[int(kind)],
-            PAPER_REASONS[int(reason)],
+            *words,
             mean,
             upper - mean,
             floor,
@@ -206,6 +222,10 @@ class PaperEngine:
             kept,
             Awaited(x, mean, 1.0, kind > 0),
         )
+
+    def _observed(self, m: int) -> bool:
+        """Tell whether agent m knows of any observation, its own or others'."""
+        return bool(self.states[m][2][0] + self.pooled.scalars[0] > 0.0)
 
     def learn(
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int
@@ -256,8 +276,6 @@ class GuardEngine:
         self.realised = algorithm.realised
         self.alpha = plan.alpha
         self.settings = [pack_guard(plan.terms, alpha) for alpha in plan.alpha[: len(coords)]]
-        noise = math.hypot(algorithm.noise, algorithm.context_noise or 0.0)
-        self.reward_limit = max(1.0, algorithm.theta_bound * feature_bound) + SURE * noise
         self.pooled = pooled
         self.reports: Reports = new_reports(len(coords), facts.dim)
         self.states = [_flat(fleet, m) for m in range(len(coords))]
@@ -309,10 +327,7 @@ class GuardEngine:
         chosen = int(action)
         # Policy mode plays a target for certain if it is sure to be worth the baseline or more.
         sure = conservative and not self.terms.strict and propensity == 1.0 and chosen != baseline
-        if sure or (kept[chosen] and not (conservative and chosen == baseline)):
-            kind = "learned"
-        else:
-            kind = "baseline" if chosen == baseline else "explored"
+        kind = "baseline" if chosen == baseline else "explored"
         if conservative:
             reason = "stuck" if stuck else "careful"
             promise = "play" if kept[chosen] or sure else "baseline"
@@ -321,6 +336,9 @@ class GuardEngine:
         else:
             reason = "certified" if kept[chosen] else "itself"
             promise = "play" if kept[chosen] else "baseline"
+        if sure or (kept[chosen] and not (conservative and chosen == baseline)):
+            known = self._observed(m)
+            kind, reason = chosen_words(reason, itself=chosen == baseline, known=known)
         if alarm:
             reason += "+alarm"
         worth = ceiling if reward is None else reward
@@ -338,6 +356,10 @@ class GuardEngine:
             kept,
             Awaited(x, guess, weight, bool(conservative)),
         )
+
+    def _observed(self, m: int) -> bool:
+        """Tell whether agent m knows of any observation, its own or others'."""
+        return bool(self.states[m][2][0] + self.pooled.scalars[0] > 0.0)
 
     def learn(
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int

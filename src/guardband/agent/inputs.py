@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from guardband.agent.decision import Decision
 from guardband.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["as_batch", "as_id", "as_number", "as_plain_array", "as_reward"]
+__all__ = ["as_batch", "as_id", "as_number", "as_plain_array", "as_reward", "reward_range"]
+
+SLACK = 1.0 + 1e-9  # bounds are met up to rounding
 
 
 def as_id(decision: str | Decision) -> str:
@@ -21,10 +23,10 @@ def as_id(decision: str | Decision) -> str:
 
 
 def as_batch(
-    decisions: Sequence[str | Decision], rewards: Sequence[float], limit: float
+    decisions: Sequence[str | Decision], rewards: Sequence[float], allowed: tuple[float, float]
 ) -> tuple[list[str], list[float]]:
     """Return the ids and rewards of a batch, if they fit together and no id is given twice."""
-    names, values = [as_id(each) for each in decisions], [as_reward(y, limit) for y in rewards]
+    names, values = [as_id(each) for each in decisions], [as_reward(y, allowed) for y in rewards]
     if len(names) != len(values):
         raise InvalidValueError(f"{len(names)} decisions and {len(values)} rewards do not fit.")
     if len(set(names)) < len(names):
@@ -57,14 +59,22 @@ def as_number(name: str, value: Any) -> float:
     raise InvalidTypeError(f"{name} must be a number, not {value!r}.")
 
 
-def as_reward(value: float, limit: float) -> float:
-    """Return a finite reward within what the stated bounds allow."""
-    reward = as_number("reward", value)
+def reward_range(algorithm: Any) -> tuple[float, float]:
+    """Return the rewards that agents take: up to 6 times the stated noise outside [0, 1]."""
+    reach = 6.0 * getattr(algorithm, "noise", math.inf) * SLACK
+    return -reach, 1.0 + reach
+
+
+def as_reward(value: float, allowed: tuple[float, float]) -> float:
+    """Return a finite reward within the allowed range, see `reward_range`."""
+    reward, (low, high) = as_number("reward", value), allowed
     if not math.isfinite(reward):
         raise InvalidValueError(f"reward must be finite, not {reward}.")
-    if abs(reward) > limit:
+    if not low <= reward <= high:
         raise InvalidValueError(
-            f"reward {reward:g} contradicts the stated bounds: with feature_bound, theta_bound and "
-            f"noise as they are, none exceeds {limit:.6g}. Rescale rewards, or state larger bounds."
+            f"reward {reward:g} is farther outside [0, 1] than 6 times the stated noise: with "
+            f"noise={(high - 1.0) / 6.0:.4g} rewards lie between {low:.4g} and {high:.4g}. "
+            "Scale rewards to [0, 1] by (reward - least) / (greatest - least), and divide noise "
+            "by the same number; or state a larger noise."
         )
     return reward

@@ -11,15 +11,13 @@ import numpy as np
 
 from guardband.agent.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Request
 from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import as_number, as_plain_array
+from guardband.agent.inputs import SLACK, as_number, as_plain_array
 from guardband.checks import as_array
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.kernels.types import Floats
 
-__all__ = ["SLACK", "RequestReader"]
-
-SLACK = 1.0 + 1e-9  # bounds are met up to rounding
+__all__ = ["RequestReader"]
 
 
 class RequestReader:

@@ -173,6 +173,7 @@ def test_all_reasons_that_agents_report_are_known() -> None:
     assert set(ALL_REASONS) - set(REASONS) == {
         "certified",
         "itself",
+        "no-data",
         "alarm",
         "learned",
         "free",

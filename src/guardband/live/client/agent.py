@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from guardband.agent.agent import Agent
 from guardband.agent.decision import Decision
-from guardband.agent.inputs import as_id, as_number
+from guardband.agent.inputs import as_id, as_number, as_reward, reward_range
 from guardband.agent.requests import RequestReader
 from guardband.checks import check_whole
 from guardband.kernels.types import Floats
@@ -288,6 +288,7 @@ class LiveAgent(Agent):
                 f"reward {value:g} is not between {rules.low:g} and {rules.high:g}, as the space "
                 "declares: scale rewards, or use a space with other bounds."
             )
+        as_reward(value, reward_range(self._group.algorithm))
         self._store.close(as_id(decision_id), value)
         if self._store.due:
             self._worker.wake()

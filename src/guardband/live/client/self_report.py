@@ -159,7 +159,8 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
     if rows:
         careful = sum(reason in HELD for _, reason, _, _ in rows)
         found["conservative_recent"] = careful / len(rows)
-        found["baseline_recent"] = sum(kind == "baseline" for kind, *_ in rows) / len(rows)
+        held = sum(kind == "baseline" and reason in HELD for kind, reason, *_ in rows)
+        found["baseline_recent"] = held / len(rows)  # not where it is the agent's favourite
     return found
 
 

@@ -32,6 +32,8 @@ __all__ = ["Finding", "Place", "audit", "compared", "find_decision"]
 
 TOLERANCE = 1e-9
 EXACT = ("action", "kind", "promise", "certificate")
+# Rows of the first version call a favourite that is the baseline, or one without data, "learned".
+FIRST_REASONS = ("certified", "learned", "free", "careful")
 CLOSE = ("propensity", "margin", "floor", "mean", "width")
 BY_LEVEL = ("margin", "floor", "width")  # what depends on the confidence
 BLOBS = ("x", "features", "extras")
@@ -271,6 +273,10 @@ def _compare(rebuilt: Rebuilt, ruled: Ruled, choices: tuple[Choice, ...]) -> lis
         "shadow_action": ruled.shadow_action,
         "careful": int(awaited.conservative),
     }
+    if verdict.reason in ("itself", "no-data") and (
+        row["kind"] == "learned" and row["reason"] in FIRST_REASONS
+    ):
+        del exact["kind"], exact["reason"]
     close = {name: getattr(verdict, name) for name in CLOSE} | {"guess": awaited.guess}
     if rebuilt.rule is not None:
         close["weight"] = awaited.weight

@@ -14,7 +14,7 @@ import numpy as np
 from guardband.agent.engine import Request, Verdict
 from guardband.kernels.types import Floats, Rule
 from guardband.live.operators.replay import Rebuilt
-from guardband.reasons import HELD_BACK
+from guardband.reasons import CHOSEN, HELD_BACK
 
 __all__ = ["Choice", "weigh"]
 
@@ -171,7 +171,7 @@ class _Words:
         name = "the baseline: " if k == self.request.baseline else ""
         if self.guard:
             return name + self._guarded(k)
-        if row["reason"] in ("learned", "free"):
+        if row["reason"] in CHOSEN:
             return name + self._less(k)
         if row["propensity"] < 1.0 and k in (self.target, self.request.baseline):
             return name + self._coin()
