@@ -11,8 +11,8 @@ import guardband as gb
 from guardband.algorithms import SCLTS, DiscUCB, DiscUCBUnknown
 from guardband.lab.notebooks import NOTEBOOKS, NotebookWorld
 from guardband.lab.panels import PANELS
+from guardband.seeds import trial_seed
 from guardband.sim.draws import Replay, TrialDraws
-from guardband.sim.trial import run_trial
 
 ALPHA = 0.3
 
@@ -95,14 +95,15 @@ def test_length_of_chunks_does_not_change_the_draws(monkeypatch):
     assert_array_equal(np.concatenate([part.zeta for part in parts]), whole.zeta)
 
 
+@pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_conservative_rounds_play_what_was_drawn():
-    world = world_of()
-    draws = next(TrialDraws(world, 200, 7).chunks())
+    problem, seed = NOTEBOOKS["synthetic-a"](baseline=11, psi_noise=0.01, alpha=ALPHA), 7
+    world = problem.build(trial_seed(seed, 0))
+    draws = next(TrialDraws(world, 200, trial_seed(seed, 0)).chunks())
     replay = Replay(draws.contexts, draws.noise, draws.rho, draws.zeta[:, 0])
-    how = {"rounds": 200, "judged": np.array([ALPHA]), "trace": True}
-    disc = DiscUCB(ALPHA)
-    (one,) = run_trial(world, [disc], seed=7, **how)
-    (other,) = run_trial(world, [disc], seed=7, replay=replay, **how)
+    how = {"rounds": 200, "seed": seed, "trace": True}
+    one = gb.simulate(problem, DiscUCB(ALPHA), **how)
+    other = gb.simulate(problem, DiscUCB(ALPHA), replay=replay, **how)
     assert one.trace.conservative.all()
     assert_allclose(one.trace.rewards, other.trace.rewards)
     base = world.baseline_rewards[draws.contexts, 0]
