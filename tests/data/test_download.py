@@ -1,6 +1,7 @@
 """Downloads from a server on this machine that cuts, ignores ranges, fails and lies."""
 
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -229,6 +230,8 @@ def test_bar_is_drawn_on_a_terminal_only(server: Server, cache, capsys, monkeypa
     (cache / FILE).unlink()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("guardband.progress.MOMENT", -1.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fetch("tiny", url=server.url, progress=False)
     (cache / FILE).unlink()
     assert capsys.readouterr() == ("", "")

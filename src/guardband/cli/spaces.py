@@ -42,6 +42,9 @@ def create(
         str | None, typer.Option(help="shared, or per-request: each has a context of its own.")
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Bound on the reward noise.")] = None,
+    context_noise: Annotated[
+        float | None, typer.Option(help="Bound on what the hidden context adds to a reward.")
+    ] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on theta's length.")] = None,
     mode: Annotated[str | None, typer.Option(help="strict or policy.")] = None,
     window_s: Annotated[float | None, typer.Option(help="How long to wait for rewards.")] = None,
@@ -66,6 +69,7 @@ def create(
         "alpha": alpha,
         "contexts": contexts,
         "noise": noise,
+        "context_noise": context_noise,
         "theta_bound": theta_bound,
         "mode": mode,
         "profile": profile,

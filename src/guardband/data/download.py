@@ -6,22 +6,23 @@ Only the one wanted file is taken out of the archive, and only after its SHA-256
 checked does it appear in the cache.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import time
 import zipfile
-from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
+from typing import BinaryIO
 
 import pooch
 import requests
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from guardband.data.cache import find, home, is_original, writing_to
 from guardband.data.catalogue import DataError, Dataset, dataset
 from guardband.files import write_atomically
+from guardband.progress import ProgressBar
 
 __all__ = ["BUSY", "CHUNK", "PAUSE", "TIMEOUT", "TRIES", "fetch", "import_file"]
 
@@ -30,8 +31,6 @@ PAUSE = 0.5  # seconds before the second try; doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte
 CHUNK = 1 << 14
 BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may differ if asked again
-
-Report = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
 
 
 def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
@@ -44,7 +43,7 @@ def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
     url
         Another address (http or https) of the same zip archive.
     progress
-        Whether to draw a progress bar on standard error; never drawn if that is no terminal.
+        Whether to show the progress on standard error.
 
     Returns
     -------
@@ -63,8 +62,9 @@ def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
     source = entry.url if url is None else url
     part = home(entry).with_name(f"{entry.folder}.zip.part")
     resumed = part.exists()
-    with writing_to(part.parent), _bar(entry.title, progress) as report:
-        _download(source, part, report)
+    show = None if progress else False
+    with writing_to(part.parent), ProgressBar(f"fetching {entry.title}", show) as bar:
+        _download(source, part, bar)
         try:
             path = _keep(_unzip(part, entry, source), entry, source)
         except DataError:
@@ -148,17 +148,18 @@ def _keep(content: bytes, entry: Dataset, where: str | Path) -> Path:
     return target
 
 
-def _download(url: str, part: Path, report: Report) -> None:
+def _download(url: str, part: Path, bar: ProgressBar) -> None:
     """Bring `part` to the full length of what `url` serves, over as many cuts as allowed."""
     if not url.startswith(("http://", "https://")):
         remedy = "For a file on this machine use `guardband data import`."
         raise DataError("address", repr(url), "one that begins with http:// or https://", remedy)
+    chunks = _Chunks(bar)
     trouble: requests.RequestException
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))
         try:
-            _stream(url, part, report)
+            _stream(url, part, chunks)
             return
         except requests.RequestException as error:
             trouble, answer = error, error.response
@@ -175,21 +176,21 @@ def _download(url: str, part: Path, report: Report) -> None:
     raise _unreachable(url, part, trouble) from trouble
 
 
-def _stream(url: str, part: Path, report: Report) -> None:
+def _stream(url: str, part: Path, chunks: _Chunks) -> None:
     """Append what is missing of `url` to `part`, in one request."""
     part.parent.mkdir(parents=True, exist_ok=True)
     with part.open("ab") as file, contextlib.ExitStack() as stack:
-        size, total = file.tell(), None
+        chunks.file, size = file, file.tell()
 
         def begin(answer: requests.Response, **_: object) -> None:
-            nonlocal total
             stack.enter_context(answer)
-            total = _total(answer)
+            if (total := _total(answer)) is not None:
+                chunks.bar.expect(total)
             if answer.status_code == requests.codes.ok:  # the server ignores ranges: from the start
                 file.truncate(0)
 
         download = pooch.HTTPDownloader(
-            progressbar=_Bar(lambda: report(file.tell(), total)),
+            progressbar=chunks,
             chunk_size=CHUNK,
             timeout=TIMEOUT,
             headers={"Range": f"bytes={size}-"} if size else {},
@@ -198,16 +199,18 @@ def _stream(url: str, part: Path, report: Report) -> None:
         download(url, file, None)
 
 
-class _Bar:
-    """What pooch asks of a progress bar. It counts chunks; `report` looks at the file instead."""
+class _Chunks:
+    """What pooch asks of a progress bar; it may count more than the file has grown by."""
 
     total = 0
 
-    def __init__(self, report: Callable[[], None]) -> None:
-        self.report = report
+    def __init__(self, bar: ProgressBar) -> None:
+        self.bar, self.seen = bar, 0
+        self.file: BinaryIO
 
     def update(self, _: int) -> None:
-        self.report()
+        self.bar.advance(self.file.tell() - self.seen)
+        self.seen = self.file.tell()
 
     def reset(self) -> None: ...
 
@@ -235,14 +238,3 @@ def _unreachable(url: str, part: Path, error: Exception) -> DataError:
         + "Check the connection and try again, or download it with a browser and run "
         "`guardband data import`.",
     )
-
-
-@contextlib.contextmanager
-def _bar(title: str, wanted: bool) -> Iterator[Report]:
-    """Draw a progress bar on standard error, if that is wanted and a terminal."""
-    console = Console(stderr=True)
-    columns = TextColumn(title), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    hidden = not (wanted and console.is_terminal)
-    with Progress(*columns, console=console, disable=hidden) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
