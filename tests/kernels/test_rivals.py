@@ -12,8 +12,9 @@ import guardband as gb
 from guardband.facts import Facts
 from guardband.kernels.linalg import cholesky, invert
 from guardband.kernels.loop import simulate
-from guardband.kernels.phased import Mode, new_phase_plan, simulate_phase
+from guardband.kernels.phased import simulate_phase
 from guardband.kernels.ridge import copy_estimate, horizon_radius
+from guardband.kernels.rivals import Mode, new_phase_plan
 from guardband.kernels.solo import simulate_solo
 from guardband.kernels.types import new_state
 

@@ -11,7 +11,7 @@ import numpy as np
 from guardband.algorithms.base import SIGHTS, Floored
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.facts import Facts
-from guardband.kernels.solo import Method, Solo
+from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Mix, Rule
 
 __all__ = ["CLUCB"]

@@ -14,7 +14,7 @@ from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_choice, check_positive
 from guardband.facts import Facts
-from guardband.kernels.phased import Mode
+from guardband.kernels.rivals import Mode
 from guardband.kernels.types import Floats, Ints
 
 __all__ = ["DisLSB"]

@@ -12,8 +12,7 @@ from guardband.algorithms.base import SIGHTS, Confidence
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_positive
 from guardband.facts import Facts
-from guardband.kernels.asynchronous import Upload
-from guardband.kernels.ridge import horizon_radius
+from guardband.kernels.rivals import UploadRule
 from guardband.kernels.types import Rule, Terms
 
 __all__ = ["FedLinUCB"]
@@ -59,7 +58,7 @@ class FedLinUCB(Confidence):
             np.ones(facts.agents),
             np.zeros(facts.agents),
             sight=int(SIGHTS[self.context]),
-            method=Upload(math.log1p(growth), beta),
+            method=UploadRule(math.log1p(growth), beta),
             traffic=Traffic(2, 2 * packed(facts.dim)),
         )
 
@@ -68,5 +67,7 @@ class FedLinUCB(Confidence):
         rounds = (facts.horizon or 1) / min(growth, 1.0)
         level = math.log(1.0 / self._sigma(facts)[1])
         stretch = math.sqrt(1.0 + facts.agents * growth) + facts.agents * math.sqrt(2.0 * growth)
+        from guardband.kernels.ridge import horizon_radius  # noqa: PLC0415 - compiled
+
         alone = float(horizon_radius(terms, facts.dim, rounds, level))
         return math.sqrt(self.ridge) * self.theta_bound + stretch * alone

@@ -15,7 +15,7 @@ from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.checks import check_positive
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.phased import Mode
+from guardband.kernels.rivals import Mode
 from guardband.kernels.types import Floats, Ints
 
 __all__ = ["FedPE", "FedPECD", "width_factor"]

@@ -10,7 +10,7 @@ import numpy as np
 from guardband.algorithms.base import SIGHTS, Confidence, idle_terms
 from guardband.algorithms.plan import Plan, pooling_traffic, require_simulation
 from guardband.facts import Facts
-from guardband.kernels.solo import Method, Solo
+from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Rule
 
 __all__ = ["Baseline", "DisLinUCB", "LinUCB", "Oracle"]

@@ -15,7 +15,7 @@ import numpy as np
 from guardband.algorithms.design import CUT, Design, optimal_design
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.phased import Mode, PhasePlan, new_phase_plan
+from guardband.kernels.rivals import Mode, PhasePlan, new_phase_plan
 from guardband.kernels.types import Floats, Ints
 
 __all__ = ["Phases", "Phasing", "require_contexts"]

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, Protocol
 from guardband.algorithms.phases import Phasing
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.asynchronous import Upload
 from guardband.kernels.environment import Sight
-from guardband.kernels.solo import Method, Solo
+from guardband.kernels.rivals import Method, Solo, UploadRule
 from guardband.kernels.types import Floats, Mix, Rule, Terms
 
 __all__ = ["Algorithm", "Plan", "Traffic", "packed", "pooling_traffic", "require_simulation"]
@@ -32,7 +31,7 @@ class Plan(NamedTuple):
     rho: Floats  # (M,) exploration of conservative rounds
     gap: Floats | None = None  # (M, C), for the gap gate
     sight: int = int(Sight.HIDDEN)
-    method: Solo | Upload | Phasing | None = None  # a loop of its own; None: the common one
+    method: Solo | UploadRule | Phasing | None = None  # a loop of its own; None: the common one
     traffic: Traffic = Traffic(0, 0)
 
     @property
@@ -44,7 +43,7 @@ class Plan(NamedTuple):
             needed.add("coin" if self.terms.mix == Mix.ACTION else "zeta")
         if isinstance(self.method, Solo) and self.method.method == Method.SAMPLE:
             needed.add("normal")
-        if isinstance(self.method, Upload):
+        if isinstance(self.method, UploadRule):
             needed.add("order")
         return frozenset(needed)
 

@@ -16,7 +16,7 @@ from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.checks import check_not_negative, check_positive
 from guardband.facts import Facts
-from guardband.kernels.solo import Method, Solo
+from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Gate, Mix, Rule
 
 __all__ = ["SCLTS", "SCLUCB", "SEGE"]

@@ -6,8 +6,6 @@ towards the next upload and used by nobody.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import optimism
 from guardband.kernels.draw import draw_round
@@ -24,14 +22,7 @@ from guardband.kernels.ridge import absorb, copy_estimate, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Estimate, State, Statistic
 
-__all__ = ["Upload", "simulate_asynchronous"]
-
-
-class Upload(NamedTuple):
-    """The settings of asynchronous agents beside the common terms."""
-
-    growth: float  # log(1 + a): uploads when log det has grown by more than this
-    beta: float  # the radius, the same in all rounds
+__all__ = ["simulate_asynchronous"]
 
 
 @kernel

@@ -7,72 +7,20 @@ NumPy; see `guardband.algorithms.phases`.
 from __future__ import annotations
 
 import math
-from enum import IntEnum
-from typing import NamedTuple
-
-import numpy as np
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import argmax
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import rank_one
 from guardband.kernels.loop import act, count_round, given_to, save_checkpoint, task_of
+from guardband.kernels.rivals import Mode
 from guardband.kernels.scan import scan
-from guardband.kernels.types import Estimate, Floats, Ints, Outcome, Reason
+from guardband.kernels.types import Estimate, Outcome, Reason
 
-__all__ = ["Mode", "PhasePlan", "new_phase_plan", "simulate_phase"]
-
-MOST_TESTS = 64  # phases grow geometrically: no run has as many
-
-
-class Mode(IntEnum):
-    """How a phase's plan is read."""
-
-    SHARES = 0  # each context's visits are split among its actions in given proportions
-    QUOTAS = 1  # each context's actions have quotas; when they are full, its leader is played
-    TESTS = 2  # actions that pass all past tests are played where least is known
-
-
-class PhasePlan(NamedTuple):
-    """What agents do in a phase, and what they learn in it."""
-
-    mode: int
-    target: Floats  # (G, C, K) shares or quotas, by distinct task
-    leader: Ints  # (G, C)
-    counts: Floats  # (M, C, K) plays in this phase
-    visits: Floats  # (M, C) rounds of this phase
-    gram: Floats  # (M, d, d) sum of x x' over this phase
-    moment: Floats  # (M, d) sum of y x
-    inverse: Floats  # (M, d, d) of I + gram, for TESTS
-    tests: Floats  # (n, d) past estimates
-    slack: Floats  # (n,) how far behind the best an action may be by each of them
-    passed: Ints  # (1,) number of tests so far
-    work: Floats  # (4, d) scratch; row 3 stays zero
-
+__all__ = ["simulate_phase"]
 
 SHARES, QUOTAS, TESTS = int(Mode.SHARES), int(Mode.QUOTAS), int(Mode.TESTS)
 R_FREE = int(Reason.FREE)
-
-
-def new_phase_plan(mode: Mode, table: tuple[int, int, int], agents: int, dim: int) -> PhasePlan:
-    """Return an empty plan; `table` are the numbers of tasks, contexts and actions."""
-    groups, contexts, actions = table
-    inverse = np.zeros((agents, dim, dim))
-    inverse[:, range(dim), range(dim)] = 1.0
-    return PhasePlan(
-        mode=int(mode),
-        target=np.zeros(table),
-        leader=np.zeros((groups, contexts), np.int64),
-        counts=np.zeros((agents, contexts, actions)),
-        visits=np.zeros((agents, contexts)),
-        gram=np.zeros((agents, dim, dim)),
-        moment=np.zeros((agents, dim)),
-        inverse=inverse,
-        tests=np.zeros((MOST_TESTS, dim)),
-        slack=np.zeros(MOST_TESTS),
-        passed=np.zeros(1, np.int64),
-        work=np.zeros((4, dim)),
-    )
 
 
 @kernel

@@ -8,7 +8,6 @@ what it earned beyond its promise and spends it on optimism. And the oracle, who
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -27,28 +26,11 @@ from guardband.kernels.loop import (
 )
 from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
 from guardband.kernels.ridge import absorb, horizon_radius
+from guardband.kernels.rivals import Method
 from guardband.kernels.scan import scan
 from guardband.kernels.types import Floats, Gate, Outcome, Reason, Rule
 
-__all__ = ["ConservativeBudget", "Method", "Solo", "new_budget", "simulate_solo"]
-
-
-class Method(IntEnum):
-    """Whose rule an agent follows."""
-
-    SAMPLE = 0  # SCLTS: the best certified action for a sampled parameter
-    OPTIMISM = 1  # SCLUCB: the certified action with the largest upper bound
-    GREEDY = 2  # SEGE: the certified action with the largest estimate; gate at pace sqrt(t)
-    BUDGET = 3  # CLUCB: optimism, as long as the budget covers what it may cost
-    ORACLE = 4  # the best action
-
-
-class Solo(NamedTuple):
-    """The settings of a single-task method beside the common terms."""
-
-    method: int
-    level: float  # log(1 / delta'), of the horizon form of the radius
-    pace: float  # SEGE's c
+__all__ = ["ConservativeBudget", "new_budget", "simulate_solo"]
 
 
 class ConservativeBudget(NamedTuple):

@@ -1,8 +1,22 @@
-"""Agents in people's own processes, and the coordinator through which they learn together."""
+"""Agents in users' own processes, and the coordinator through which they learn together."""
 
-from guardband.live.client.agent import LiveAgent
-from guardband.live.link.base import Unreachable
-from guardband.live.protocol.messages import Refused
-from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
+from typing import TYPE_CHECKING
 
-__all__ = ["LiveAgent", "Refused", "RewardSettings", "SpaceSettings", "SyncSettings", "Unreachable"]
+from guardband.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from guardband.live.client.agent import LiveAgent
+    from guardband.live.link.base import Unreachable
+    from guardband.live.protocol.messages import Refused
+    from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
+else:
+    __getattr__ = lazy_imports(__name__)
+
+__all__ = [
+    "LiveAgent",
+    "Refused",
+    "RewardSettings",
+    "SpaceSettings",
+    "SyncSettings",
+    "Unreachable",
+]

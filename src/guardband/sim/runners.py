@@ -9,7 +9,7 @@ import numpy as np
 from guardband.algorithms import GuardPlan, Plan
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Traffic, packed
-from guardband.kernels.asynchronous import Upload, simulate_asynchronous
+from guardband.kernels.asynchronous import simulate_asynchronous
 from guardband.kernels.environment import (
     Clock,
     Draws,
@@ -24,7 +24,8 @@ from guardband.kernels.guard_ucb import SCRATCH_ROWS
 from guardband.kernels.guarded_loop import new_reports, simulate_guarded
 from guardband.kernels.loop import simulate
 from guardband.kernels.phased import simulate_phase
-from guardband.kernels.solo import Solo, new_budget, simulate_solo
+from guardband.kernels.rivals import Solo, UploadRule
+from guardband.kernels.solo import new_budget, simulate_solo
 from guardband.kernels.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
 from guardband.problems import Forecast, Fresh, World
 from guardband.sim.arrays import draws_of, environment_of, features_of, task_table, world_of
@@ -268,7 +269,7 @@ RUNNERS: dict[type, type[Runner | SoloRunner]] = {
     Plan: CommonRunner,
     GuardPlan: GuardRunner,
     Solo: SoloRunner,
-    Upload: AsynchronousRunner,
+    UploadRule: AsynchronousRunner,
     Phasing: PhasedRunner,
 }
 

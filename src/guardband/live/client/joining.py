@@ -18,10 +18,10 @@ from guardband.live.client.journal import Journal
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import (
+    ALGORITHMS,
     RewardSettings,
     SpaceSettings,
     SyncSettings,
-    algorithms,
 )
 from guardband.live.protocol.types import NAME
 
@@ -117,9 +117,9 @@ def as_given(alpha: float | None, algorithm: Any, given: Mapping[str, Any]) -> d
 
 def _of_algorithm(algorithm: Any) -> dict[str, Any]:
     """Return what a description such as `gb.GuardUCB(noise=0.1)` says about the space."""
-    names = {kind: name for name, kind in algorithms().items()}
+    names = {kind: name for name, kind in ALGORITHMS.items()}
     if type(algorithm) not in names:
-        listed = ", ".join(algorithms())
+        listed = ", ".join(ALGORITHMS)
         raise TypeError(f"live agents run {listed}, not {type(algorithm).__name__}.")
     said: dict[str, Any] = {"algorithm": names[type(algorithm)]}
     if getattr(algorithm, "anchors", False):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from guardband.algorithms import DiscUCB, DiscUCBUnknown, DisLinUCB, GuardUCB
 from guardband.checks import nearest
 from guardband.errors import InvalidValueError
 from guardband.live.protocol.types import (
@@ -29,8 +30,15 @@ from guardband.live.protocol.types import (
     Text,
 )
 
-__all__ = ["RewardSettings", "SpaceSettings", "SyncSettings", "algorithms", "explain"]
+__all__ = ["ALGORITHMS", "RewardSettings", "SpaceSettings", "SyncSettings", "explain"]
 
+# What live agents can run, by the name on the command line.
+ALGORITHMS: dict[str, Any] = {
+    "guard-ucb": GuardUCB,
+    "disc-ucb": DiscUCB,
+    "disc-ucb-unknown": DiscUCBUnknown,
+    "dis-lin-ucb": DisLinUCB,
+}
 # The names of format 1, by those of today; digests are taken of the old ones for ever.
 FORMAT_1 = {
     "guard-ucb": "GuardUcb",
@@ -262,7 +270,7 @@ class SpaceSettings(SettingsModel):
             "mode": self.mode,
             "shared_context": self.contexts == "shared",
         }
-        kind = algorithms()[self.algorithm]
+        kind = ALGORITHMS[self.algorithm]
         own = {f.name for f in fields(kind)}
         return kind(**{k: v for k, v in settings.items() if k in own and v is not None})
 
@@ -287,23 +295,6 @@ class SpaceSettings(SettingsModel):
     def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""
         return type(self).model_validate({**dict(self), **settings})
-
-
-def algorithms() -> dict[str, Any]:
-    """Return the algorithms that live agents can run, by their names on the command line."""
-    from guardband.algorithms import (  # noqa: PLC0415 - loads kernels
-        DiscUCB,
-        DiscUCBUnknown,
-        DisLinUCB,
-        GuardUCB,
-    )
-
-    return {
-        "guard-ucb": GuardUCB,
-        "disc-ucb": DiscUCB,
-        "disc-ucb-unknown": DiscUCBUnknown,
-        "dis-lin-ucb": DisLinUCB,
-    }
 
 
 def explain(error: ValidationError) -> str:
