@@ -1,7 +1,7 @@
 """What an algorithm may be told about a problem before it starts.
 
-Whatever an algorithm knows beyond its own settings is a field here, so that nothing of the truth
-reaches it unseen. `gap` is the truth's own: only the variants named "oracle" read it.
+Whatever an algorithm knows beyond its own settings is a field here. `gap` is hidden in practice:
+only the variants named "oracle" read it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Named streams of random numbers: one seed, and nothing is drawn from an unnamed stream."""
+"""Named streams of random numbers from one seed; every draw comes from a named stream."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ STOPPED = 130
 
 
 def main() -> None:
-    """Run the command `guardband`; who stops it while it is still loading sees no traceback."""
+    """Run the command `guardband`; Ctrl-C shows no traceback, not even during imports."""
     try:
         if sys.argv[1:] == ["--version"]:  # needs nothing loaded
             from importlib.metadata import version  # noqa: PLC0415

@@ -50,12 +50,12 @@ def agent(
     space_file: Annotated[
         Path | None, typer.Option(help="JSON of the space, to make it where it is local:.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log only what is wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only.")] = False,
 ) -> None:
     """Run one task's agent, for programs in any language on this machine, until Ctrl-C.
 
     POST /v1/decide answers with the action to play, POST /v1/reward takes its reward; see below.
-    The API is described in /openapi.json; /healthz says how the agent fares.
+    The API is described in /openapi.json; /healthz reports the agent's state.
     """
     with plainly(), contextlib.ExitStack() as on_failure:
         from guardband.live.client.agent import LiveAgent  # noqa: PLC0415 - an extra
@@ -65,7 +65,7 @@ def agent(
 
         if not is_loopback(host):
             raise ValueError(
-                f"{host} can be reached from other machines, and this agent asks nobody for a "
+                f"{host} can be reached from other machines, and this agent asks for no "
                 "token: listen on 127.0.0.1, and run one agent on every machine that decides."
             )
         given: dict[str, Any] = {} if space_file is None else json.loads(space_file.read_text())

@@ -1,4 +1,4 @@
-"""The command `guardband`: its verbs, and how it fails."""
+"""The command `guardband`: its subcommands, and how errors and warnings are shown."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def _say_version(asked: bool) -> None:
 def every_command(
     _: Annotated[
         bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is."),
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Safe, distributed linear bandits: learn together, never fall far below a baseline."""
 
 
 def main() -> None:
-    """Run the command; mistakes get a sentence, not a traceback."""
+    """Run the command; show errors as a sentence, without a traceback."""
     notes = Console(stderr=True, soft_wrap=True)
 
     def note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
@@ -94,5 +94,5 @@ def main() -> None:
 
 
 def _with_checkout(text: str) -> str:
-    """Add how to install what is missing to those who have the sources, not the package."""
+    """Add how to install a missing extra in a checkout."""
     return EXTRA.sub(r"\g<0> (in a checkout: pip install '.[\g<1>]')", text)

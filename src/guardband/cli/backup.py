@@ -1,4 +1,4 @@
-"""`guardband backup` and `guardband restore`: the coordinator's store, copied and put back."""
+"""`guardband backup` and `guardband restore`: copy the coordinator's store, and put it back."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def backup(
 ) -> None:
     """Copy the coordinator's store, also while the server works on it.
 
-    The copy is one file, complete and checked. Agents' state folders are not in it and need no
-    copy: one that was put back would be noticed and given up.
+    The copy is one file, complete and checked. Do not back up agents' state folders: an agent
+    notices that its folder was restored and starts a new stream.
     """
     _only_sqlite()
     with plainly():
@@ -41,13 +41,13 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A file from guardband backup.")],
     data: Data = HERE,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a store that exists; it is kept beside.")
+        bool, typer.Option("--force", help="Replace a store that exists; the old one is renamed.")
     ] = False,
 ) -> None:
     """Put a copy of the coordinator's store back; the server must not run.
 
-    What agents have counted since comes back from them when they are next in touch: nothing that
-    was acknowledged is lost, and nothing counts twice. Tokens and rules are those of the copy.
+    Agents upload again what they have counted since: nothing that was acknowledged is lost, and
+    nothing counts twice. Tokens and rules are those of the copy.
     """
     _only_sqlite()
     with plainly():
@@ -65,7 +65,7 @@ def _only_sqlite() -> None:
     if os.environ.get("GUARDBAND_STORE"):
         raise ValueError(
             "GUARDBAND_STORE names a database server: use its own tools (pg_dump, pg_restore, "
-            "point-in-time recovery); agents heal what is missing all the same."
+            "point-in-time recovery); agents upload again what it lacks."
         )
 
 

@@ -1,4 +1,4 @@
-"""`guardband bounds`: what the paper proves about a problem, in numbers."""
+"""`guardband bounds`: every bound of the paper, evaluated for a problem."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDE = 140  # columns of the whole table; a narrow window gets the most importan
 
 def bounds(
     named: Annotated[str | None, typer.Argument(hidden=True)] = None,
-    problem: Annotated[str, typer.Option(help="Which one: guardband problems")] = "movielens",
+    problem: Annotated[str, typer.Option(help="Its name; see: guardband problems")] = "movielens",
     alpha: Annotated[
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
     ] = None,
@@ -31,15 +31,15 @@ def bounds(
     delta: Annotated[
         str, typer.Option(help="The chance of failure; 'paper' for 1 / (M^2 T).")
     ] = f"{DELTA:g}",
-    seed: Annotated[int, typer.Option(help="Which world is looked at.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the problem's world.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
     """Evaluate every bound of the paper for a problem.
 
-    Each at its most favourable, with whether its condition is met and whether it says more than
-    what is true anyway. For example:
+    Each is evaluated at its most favourable. The table says whether its condition is met, and
+    whether it is better than the trivial bound. For example:
 
         guardband bounds --problem synthetic-a --rounds 20000
     """
@@ -85,7 +85,7 @@ def _facts(problem: str, given: gb.theory.Setting) -> str:
         f"[bold]{problem}[/bold]: M = {given.agents}, T = {given.horizon:,}, d = {given.dim}, "
         f"alpha = {given.alpha:g}, delta = {given.level:.3g}, lambda = {given.ridge:g}, "
         f"R = {given.noise:g}, S = {given.theta_bound:.4g}, L = {given.feature_bound:.4g}\n"
-        f"known to the theorist alone: r_b from {given.reward_low:.3g} to {given.reward_high:.3g}, "
+        f"not known to algorithms: r_b from {given.reward_low:.3g} to {given.reward_high:.3g}, "
         f"kappa_b from {given.gap_low:.3g} to {given.gap_high:.3g}; rho = {given.mixed():.3g}, "
         f"unknown baseline {given.mixed(unknown=True):.3g}"
     )
@@ -113,7 +113,7 @@ def _words(given: gb.theory.Setting, found: list[gb.theory.Bound]) -> list[str]:
     first = gate.terms["earliest round"]
     regret = next(bound for bound in found if bound.label == "T1")
     lines = [
-        f"{len(dict.fromkeys(useful))} labels have their condition met and say something: "
+        f"{len(dict.fromkeys(useful))} labels have their condition met and beat the trivial bound: "
         + "; ".join(dict.fromkeys(useful))
         + ".",
         f"The gate cannot open before round {math.ceil(first):,}"

@@ -1,4 +1,4 @@
-"""What a run is: read from a TOML file, overridden by options, checked before anything starts."""
+"""The settings of `guardband run`: read from a TOML file, overridden by options, and checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 FILE_SETTINGS = ("theta", "tasks", "baseline", "reward_std")
 
-# What a TOML file must hold where nothing later would say so in its words.
+# The types of settings that nothing else checks.
 KINDS: dict[str, tuple[type, str]] = {
     "problem": (str, "a text"),
     "algorithms": (list, "a list of names"),
@@ -66,11 +66,11 @@ out = "{out}"   # where the report goes
 
 # Settings of the algorithms and of the problem, by their names in Python:
 # [settings]
-# noise = 0.1      # what algorithms assume
+# noise = 0.1      # the bound on the reward noise that algorithms are told
 # delta = 1e-3
 # [problem_settings]
 # psi_noise = 0.01
-# reward_std = {{model = "student", std = 0.1, df = 3}}    # of the rewards themselves; or a number
+# reward_std = {{model = "student", std = 0.1, df = 3}}    # the rewards' own noise; or a number
 """
 
 

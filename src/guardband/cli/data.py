@@ -1,4 +1,4 @@
-"""`guardband data`: the real data sets, from their makers or from a file."""
+"""`guardband data`: show, download and import the original data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`guardband problems` and `guardband algorithms`: what there is."""
+"""`guardband problems` and `guardband algorithms`: lists of what can be run by name."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def algorithms() -> None:
 
 
 def _wide() -> Console:
-    """Return a console on which an entry takes one line; a narrow terminal wraps it as it likes."""
+    """Return a console on which an entry takes one line; a narrow terminal wraps it."""
     console = Console()
     return Console(width=max(console.width, 190))

@@ -1,4 +1,4 @@
-"""What operators' commands share: where they act, and how they fail."""
+"""What operators' commands share: their target (a data folder or a server), and their errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Target:
-    """Where a command acts: in a data folder of this machine, or at a server that runs."""
+    """What a command acts on: a data folder of this machine, or a running server."""
 
     data: Path
     url: str | None
@@ -64,8 +64,7 @@ class Target:
     def _ask(self, url: str, method: str, path: str, body: Any) -> Any:
         """Ask a running server; its refusals become errors.
 
-        The token of a data folder that happens to lie here is not sent: it may be another
-        server's.
+        The token in a data folder of this machine is not sent: it may belong to another server.
         """
         import httpx  # noqa: PLC0415
 
@@ -91,7 +90,7 @@ class Target:
 
 
 def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
-    """Give a command the options --data, --url and --token, and hand it what they name."""
+    """Add the options --data, --url and --token to a command and pass it the `Target` they name."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **given: Any) -> None:
@@ -113,7 +112,7 @@ def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., N
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Turn a missing extra, a refusal and a broken store into errors with a sentence."""
+    """Turn a missing extra, a refusal and a broken store into errors that say what to do."""
     from guardband.live.protocol.messages import Refused  # noqa: PLC0415
     from guardband.live.store import StoreError  # noqa: PLC0415
 

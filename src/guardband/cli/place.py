@@ -1,4 +1,4 @@
-"""Where a report goes."""
+"""Checking, before the work begins, that a report can be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["check_place"]
 
 
 def check_place(place: Path) -> None:
-    """Refuse a folder that cannot be written to before the work, not after."""
+    """Raise OSError if the folder cannot be written to."""
     made = [folder for folder in (place, *place.parents) if not folder.exists()]
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -22,6 +22,6 @@ def check_place(place: Path) -> None:
             "folder with --out."
         ) from None
     finally:
-        for folder in made:  # another mistake may still end the run: leave nothing behind
+        for folder in made:  # the run may still fail: leave nothing behind
             with contextlib.suppress(OSError):
                 folder.rmdir()

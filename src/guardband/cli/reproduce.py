@@ -41,7 +41,7 @@ UNUSED_DAYS = 60  # kept trials that nobody asked for in so long are removed
 
 
 class InterruptedRun(SystemExit):
-    """Ctrl-C, after what is left was said."""
+    """Ctrl-C, after the notice on what is left was printed."""
 
     def __init__(self) -> None:
         super().__init__(STOPPED)
@@ -134,7 +134,7 @@ def reproduce(
 
 
 class _Session:
-    """One command: what was asked for, and what has become of it so far."""
+    """One command: what was asked for, and its results so far."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Session:
             )
 
     def _note(self) -> None:
-        """Say what did not go as somebody might expect."""
+        """Print notes on algorithms left out, damaged cache entries and a cache that failed."""
         notes = Console(stderr=True, soft_wrap=True)
         for outcome in self.outcomes:
             if outcome.left_out:
@@ -206,7 +206,7 @@ def _stoppable(session: _Session) -> Iterator[None]:
         notes = Console(stderr=True, soft_wrap=True)
         notes.print(_how_to_go_on(session))
         complete = len(session.outcomes) == len(session.chosen)
-        if not complete:  # else it was the page itself that somebody would not wait for
+        if not complete:  # else Ctrl-C came while the page was written
             with suppress(KeyboardInterrupt):
                 session.write()
         if session.page is not None:

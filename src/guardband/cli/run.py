@@ -1,4 +1,4 @@
-"""`guardband run`: a comparison, from a line or from a file."""
+"""`guardband run`: a comparison of algorithms, set up by options or by a TOML file."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def run(
     config: Annotated[
         Path | None, typer.Argument(help="A TOML file with the settings; see --init.")
     ] = None,
-    problem: Annotated[str | None, typer.Option(help="What to solve: guardband problems")] = None,
+    problem: Annotated[str | None, typer.Option(help="Its name; see: guardband problems")] = None,
     algorithms: Annotated[
-        str | None, typer.Option(help="Names with commas between them: guardband algorithms")
+        str | None, typer.Option(help="Names, separated by commas; see: guardband algorithms")
     ] = None,
     agents: Annotated[int | None, typer.Option(help="How many tasks learn together.")] = None,
     alpha: Annotated[
@@ -177,7 +177,7 @@ def _compile_first(task: Any, entrants: list[Any]) -> None:
         warnings.catch_warnings(),
         notes.status("loading the kernels (compiling them the first time: about half a minute)"),
     ):
-        warnings.simplefilter("ignore", gb.BoundWarning)  # the run itself will say it
+        warnings.simplefilter("ignore", gb.BoundWarning)  # the run itself will warn
         gb.simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
 
 

@@ -47,7 +47,7 @@ def serve(
     open_metrics: Annotated[
         bool, typer.Option("--open-metrics", help="Answer /metrics without a token.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log only what is wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only.")] = False,
 ) -> None:
     """Serve spaces: coordinator, HTTP API, dashboard and metrics, until Ctrl-C.
 
@@ -89,7 +89,7 @@ def serve(
         scheme = "http" if tls_cert is None else "https"
         shown = f"[{host}]" if ":" in host else host
         address = f"{scheme}://{shown}:{sock.getsockname()[1]}"
-        # Whoever reads the address may stop the server at once: it is said when signals are heard.
+        # A script that reads the address may stop the server at once: print it when signals work.
         server.ready = lambda: _say_where(address, data, first=first)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[sock])
@@ -97,15 +97,15 @@ def serve(
 
 
 def _check_address(host: str, *, tls: bool, insecure: bool) -> None:
-    """Refuse to let tokens and data travel in the open."""
+    """Refuse to send tokens and data over a network without TLS."""
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         loopback = False
     if not (loopback or tls or insecure):
         raise ValueError(
-            f"{host} can be reached from other machines, and without TLS everybody on the way can "
-            "read tokens and totals. Give --tls-cert and --tls-key, or listen on 127.0.0.1 behind "
+            f"{host} can be reached from other machines, and without TLS others on the network can "
+            "read tokens and sums. Give --tls-cert and --tls-key, or listen on 127.0.0.1 behind "
             "a proxy that speaks TLS, or say --insecure if the network is yours alone."
         )
 
@@ -128,7 +128,7 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
 
 
 def _say_where(address: str, data: Path, *, first: bool) -> None:
-    """Print the addresses; the token only to somebody at a terminal: logs are read by many."""
+    """Print the addresses; the token only on a terminal, since many people may read logs."""
     from guardband.live.server.first_start import read_token, token_file  # noqa: PLC0415
 
     token = read_token(data) if sys.stdout.isatty() else None

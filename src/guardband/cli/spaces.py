@@ -1,4 +1,4 @@
-"""`guardband space ...`: what an operator does with spaces, on the first day and later."""
+"""`guardband space`: create, show, change, pause and revise spaces, and manage their tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ space_app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(help="The space.")]
 Task = Annotated[str, typer.Argument(help="The task.")]
-Reason = Annotated[str, typer.Option(help="Why; it is written down.")]
+Reason = Annotated[str, typer.Option(help="The reason, kept with the event.")]
 
 
 @space_app.command("create")
@@ -39,7 +39,7 @@ def create(
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
     ] = None,
     contexts: Annotated[
-        str | None, typer.Option(help="shared, or per-request: each has a context of its own.")
+        str | None, typer.Option(help="shared, or per-request: every request has its own.")
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Bound on the reward noise.")] = None,
     context_noise: Annotated[
@@ -48,7 +48,7 @@ def create(
     theta_bound: Annotated[float | None, typer.Option(help="Bound on theta's length.")] = None,
     mode: Annotated[str | None, typer.Option(help="strict or policy.")] = None,
     window_s: Annotated[float | None, typer.Option(help="How long to wait for rewards.")] = None,
-    default: Annotated[float | None, typer.Option(help="What counts where none came.")] = None,
+    default: Annotated[float | None, typer.Option(help="The reward where none comes.")] = None,
     order: Annotated[str | None, typer.Option(help="window or prompt.")] = None,
     profile: Annotated[str | None, typer.Option(help="platform or hospital.")] = None,
     file: Annotated[
@@ -120,7 +120,7 @@ def set_alpha(
     alpha: Annotated[float, typer.Argument(help="Share of the baseline's reward to be lost.")],
     task: Annotated[str | None, typer.Option(help="For one task only.")] = None,
 ) -> None:
-    """Change alpha while agents run: each uses it from its next decision after it heard."""
+    """Change alpha while agents run; each uses it as soon as it hears of it."""
     space, read = _read(target, name)
     new = {"alpha": alpha} if task is None else {"alphas": {**space.alphas, task: alpha}}
     version = _configure(target, space.changed(**new), read)
@@ -137,7 +137,7 @@ def set_(
         list[str], typer.Argument(help="KEY=VALUE, such as agents=5 or sync.deadline_s=3.")
     ],
 ) -> None:
-    """Change settings while agents run; what data mean (features, bounds) cannot change."""
+    """Change settings while agents run; features and bounds cannot change."""
     from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
 
     old, read = _read(target, name)
@@ -155,16 +155,16 @@ def revise(
     name: Name,
     new_name: Annotated[str, typer.Argument(help="The new space, such as home-2.")],
     settings: Annotated[
-        list[str] | None, typer.Argument(help="KEY=VALUE of what shall differ, such as noise=0.2.")
+        list[str] | None, typer.Argument(help="KEY=VALUE of what differs, such as noise=0.2.")
     ] = None,
     features: Annotated[
         str | None, typer.Option(help="Names of its features, with commas between.")
     ] = None,
 ) -> None:
-    """Make a space with other features, bounds or noise and else the same rules, and no data.
+    """Create a space with other features, bounds or noise, otherwise the same rules, and no data.
 
-    Sums over what means something else cannot be taken over. The old space stays as it is, for
-    its agents and for people, until they have moved.
+    Sums over other features cannot be carried over. The old space goes on as it is until its
+    agents have moved.
 
     For example: guardband space revise home home-2 noise=0.2
     """
@@ -185,7 +185,7 @@ def revise(
 @space_app.command("pause")
 @targeted
 def pause(target: Target, name: Name, reason: Reason = "") -> None:
-    """Let every agent play the baseline, from its next sign of life on."""
+    """Make every agent play the baseline, from the next time it contacts the coordinator."""
     target.do(
         lambda c: c.pause(name, reason, who=WHO, now=time.time()),
         "POST",
@@ -212,17 +212,20 @@ def resume(target: Target, name: Name) -> None:
 @space_app.command("quarantine")
 @targeted
 def quarantine(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
-    """Leave a task's data out from the next epoch on; they are still collected."""
+    """Leave a task's data out from the next epoch on; it still uploads."""
     _set_status(target, "quarantine", name, task, reason)
-    typer.echo(f"task {task} is in quarantine: its data leave the sum with the next epoch.")
+    typer.echo(f"task {task} is in quarantine: its data are left out from the next epoch on.")
 
 
 @space_app.command("retract")
 @targeted
 def retract(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
-    """Leave a task's data out from the next epoch on, and take no more of them."""
+    """Leave a task's data out from the next epoch on, and refuse its uploads."""
     _set_status(target, "retract", name, task, reason)
-    typer.echo(f"task {task} is retracted: its data leave the sum, and nothing more is taken.")
+    typer.echo(
+        f"task {task} is retracted: its data are left out from the next epoch on, and its uploads "
+        "are refused."
+    )
 
 
 @space_app.command("restore-task")
@@ -236,7 +239,7 @@ def restore_task(target: Target, name: Name, task: Task, reason: Reason = "") ->
 @space_app.command("remove")
 @targeted
 def remove(target: Target, name: Name, task: Task) -> None:
-    """End a task whose agents have stopped: nobody waits for it, what it counted stays.
+    """End a task whose agents have stopped: epochs no longer wait for it, its data stay.
 
     To take its data out of the sum as well, retract it.
     """
@@ -296,7 +299,7 @@ def _set_status(target: Target, verb: str, name: str, task: str, reason: str) ->
 
 
 def _nothing(_: Any) -> None:
-    """Take an answer that says only that it is done."""
+    """Ignore an answer that has no content."""
 
 
 def _names(text: str) -> tuple[str, ...]:

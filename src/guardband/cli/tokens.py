@@ -1,4 +1,4 @@
-"""`guardband token ...`: who may do what."""
+"""`guardband token`: create, list, rotate and delete tokens."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def speed(
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words of the right size."""
+    """Return a time in a suitable unit."""
     for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"

@@ -1,4 +1,4 @@
-"""One episode: a trial of the simulator, played from outside."""
+"""One episode: a trial of the simulator in which the caller chooses the actions."""
 
 from __future__ import annotations
 

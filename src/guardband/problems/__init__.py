@@ -1,4 +1,4 @@
-"""The problems, under the names of the command line."""
+"""Problems by name, reward noise models, and problems from arrays and files."""
 
 from __future__ import annotations
 

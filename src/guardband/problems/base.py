@@ -132,7 +132,7 @@ class NamedProblem(ABC):
 
     @property
     def context_noise(self) -> float | None:
-        """A bound on what the hidden context adds to a reward; None: the round tells, or nobody."""
+        """A bound on what the hidden context adds to a reward; None where none is declared."""
         return None
 
 

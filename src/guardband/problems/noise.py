@@ -17,7 +17,7 @@ __all__ = ["NOISES", "GaussianNoise", "RewardNoise", "StudentNoise", "TwoPointNo
 
 
 class RewardNoise(Protocol):
-    """What a problem asks of its noise."""
+    """A model of reward noise: a standard deviation, and a way to draw."""
 
     @property
     def std(self) -> float:

@@ -1,4 +1,4 @@
-"""One round of a world as nature makes it: what agents are given, and what stays hidden."""
+"""One round of a world: what agents are given, and what stays hidden."""
 
 from __future__ import annotations
 

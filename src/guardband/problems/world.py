@@ -1,4 +1,4 @@
-"""The truth of one trial, and what follows from it."""
+"""The world of one trial: features, parameter, tasks and baseline, and what follows from them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class World:
         (C, K, d): true features, and the expected features that agents are given. With a
         forecast psi changes from round to round, and psi is ignored (give phi).
     theta
-        (d,): the parameter that nobody knows.
+        (d,): the hidden parameter.
     tasks
         One tuple of feature indices per agent.
     baseline

@@ -2,8 +2,7 @@
 
 A bound of the paper has its label in the paper's LaTeX source for a name, takes a `Setting` and
 returns a `Bound`: its value, whether its condition is met, and whether it says anything. Nothing
-is corrected: what is wrong in print is computed as printed, and said. docs/theory.md has the
-table.
+is corrected: what is wrong in print is computed as printed; docs/theory.md says where that is.
 """
 
 from guardband.theory.all import all_bounds
