@@ -1,4 +1,4 @@
-"""One process of several on a host: whoever holds the lock on a file."""
+"""A lock that one process of a host holds: on a file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FileLock:
         return self._handle is not None
 
     def take(self) -> bool:
-        """Take it if nobody else has it; tell whether this process has it now."""
+        """Take it if no other process has it; tell whether this process has it now."""
         if self._handle is None:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
@@ -44,7 +44,7 @@ class FileLock:
         return True
 
     def leave(self) -> None:
-        """Let another process have it; in a forked child, only the child's copy is let go."""
+        """Release it; in a forked child, only the child's copy is released."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

@@ -1,4 +1,4 @@
-"""Copies of a coordinator's store, and the way back from one."""
+"""Backups of a coordinator's store in SQLite: made, examined and restored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from guardband.live.store.sqlite import APPLICATION, FORMAT, SqliteStore
 
 __all__ = ["Backup", "back_up", "examine", "restore"]
 
-RULES_APART = 1000  # more changes of rules than anybody makes between two backups
+RULES_APART = 1000  # more changes of settings than are made between two backups
 BESIDE = ("-wal", "-shm", "-journal")  # what SQLite may leave beside a file
 
 
@@ -87,7 +87,7 @@ def _examine(connection: apsw.Connection, file: Path) -> Backup:
 
 
 def restore(file: Path, store: Path, *, force: bool = False) -> tuple[Backup, Path | None]:
-    """Put a copy in the place of a store, or where none is; return it, and the old file's place.
+    """Replace a store by a copy; return what that holds, and the path of the old file.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ def restore(file: Path, store: Path, *, force: bool = False) -> tuple[Backup, Pa
 
 
 def _mark_restored(file: Path) -> None:
-    """Write down that this is a backup, and give out no number for a second time.
+    """Write down that this is a backup, and make sure that no number is used twice.
 
-    The rules of every space get one that no agent can have heard for other rules: an agent that
-    was cut off since before would otherwise take a pause, or a changed alpha, under a number that
-    it knows for what it knows already. Parts of delta that were given away since are left out.
+    The settings of every space get a config_version that no agent knows for other settings: an
+    agent that was away would otherwise take a pause, or a changed alpha, under a number that it
+    knows for what it knows already. Parts of delta that were given to streams since are skipped.
     """
     now = time.time()
     store = SqliteStore(file)
@@ -135,10 +135,10 @@ def _mark_restored(file: Path) -> None:
 
 @contextmanager
 def _alone(store: Path) -> Iterator[None]:
-    """Hold a store that nobody else has open; refuse where somebody has.
+    """Lock a store that no other process has open; refuse where one has.
 
     Leaving WAL mode needs the file for oneself, and puts all of the log into it. A file that is
-    too damaged to be opened is nobody's.
+    too damaged to be opened is in use by no process.
     """
     connection = apsw.Connection(str(store))
     try:
@@ -172,13 +172,13 @@ def _set_aside(store: Path) -> Path:
 
 
 def _copy(file: Path, target: BinaryIO) -> None:
-    """Copy a store that nobody has open."""
-    for suffix in BESIDE[:1]:
-        if Path(f"{file}{suffix}").exists():
-            raise StoreError(
-                f"{file} has a log beside it, {file.name}{suffix}: it is a store in use and no "
-                "copy; make one with `guardband backup`."
-            )
+    """Copy a file that is a backup, and no store in use."""
+    log = Path(f"{file}-wal")
+    if log.exists():
+        raise StoreError(
+            f"{file} has a log beside it, {log.name}: it is a store in use and no copy; make one "
+            "with `guardband backup`."
+        )
     with file.open("rb") as source:
         shutil.copyfileobj(source, target)
     target.flush()

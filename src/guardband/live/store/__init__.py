@@ -1,4 +1,4 @@
-"""Where a coordinator keeps what it must not forget: rows, and the queries that read them."""
+"""A coordinator's store: its rows, and the transactions that read and write them."""
 
 from guardband.live.store.rows import (
     EntryRow,

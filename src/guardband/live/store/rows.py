@@ -33,14 +33,14 @@ class MetaRow(NamedTuple):
 
 
 class SpaceRow(NamedTuple):
-    """A space, where its epochs stand, and its switches."""
+    """A space: its settings, its epochs, and whether it is paused."""
 
     name: str
-    config: str  # Space.as_json as text
+    config: str  # SpaceSettings as JSON
     config_version: int
     agents_version: int  # the config_version that last raised the number of tasks
     epoch: int  # the newest closed epoch; 0: none
-    floor: int  # the newest epoch that a client has seen, should that be more
+    floor: int  # the newest epoch that an agent has seen, where that is later
     open: int  # the epoch that collects answers; 0: none
     wanted_by: str | None  # a stream that asked for an epoch too soon after the last
     paused: str | None  # the reason
@@ -61,7 +61,7 @@ class TaskRow(NamedTuple):
 
 
 class StreamRow(NamedTuple):
-    """A stream: its newest cut, its answer to the open epoch, and its entry in the last one."""
+    """A stream: its newest checkpoint, its answer to an open epoch, its entry in the last one."""
 
     stream: str
     space: str
@@ -93,7 +93,7 @@ class StreamRow(NamedTuple):
 
     @property
     def stored(self) -> Checkpoint:
-        """The newest cut."""
+        """The newest checkpoint."""
         return Checkpoint(self.version, Sums.from_bytes(self.total), self.round)
 
 
@@ -155,7 +155,7 @@ class EventRow(NamedTuple):
 
 
 class SampleRow(NamedTuple):
-    """A report, kept for charts: level 0 every ten seconds, then coarser and longer."""
+    """A sample of the reports, for charts: higher levels are coarser and are kept longer."""
 
     space: str
     stream: str
@@ -167,7 +167,7 @@ class SampleRow(NamedTuple):
 
 
 class TokenRow(NamedTuple):
-    """Who may do what; the secret itself is not stored."""
+    """An access token; of its secret, only the digest is stored."""
 
     token: str
     sha256: str
