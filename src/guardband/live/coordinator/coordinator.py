@@ -78,7 +78,7 @@ class Coordinator(OperatorRequests):
         Where everything is kept. The coordinator itself remembers only since when it has known
         of an open epoch: after a restart, its deadline starts again.
     keeps_time
-        Look at a space's epochs before each answer, where nobody calls `tick` regularly.
+        Look at a space's epochs before each answer, because no timer calls `tick`.
     """
 
     def __init__(self, store: Store, *, keeps_time: bool = False) -> None:

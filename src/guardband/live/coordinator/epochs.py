@@ -22,7 +22,7 @@ __all__ = [
 
 
 def next_number(row: SpaceRow) -> int:
-    """Return the number of the next epoch to open: one that nobody has ever seen."""
+    """Return the number of the next epoch to open: one that no agent has seen."""
     return max(row.epoch, row.floor) + 1
 
 
@@ -41,7 +41,7 @@ def open_epoch(
 
     A request is out of date where the stream has not seen the newest closed epoch: that one may
     have fulfilled it. It need not have seen numbers that were merely skipped, because another
-    agent knew them from before a restore: nobody can show them to it any more.
+    agent knew them from before a restore: those epochs are lost.
 
     `contributors` are active tasks of which observations are about to be stored. `at_once` is for
     operators, who wait for no interval; and where they leave too few tasks for a sum, agents must
@@ -80,56 +80,33 @@ def close_epoch(t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: flo
     whatever it has stored since: its owner chose when to store that by looking at its own data,
     and the confidence set holds for checkpoints taken when the epoch was heard of.
     """
-    everybody = t.tasks(row.name)
-    active = {task.task for task in everybody if task.status == "active"}
-    totals: list[Sums] = []
-    tasks: set[str] = set()
-    answered = late = round_ = 0
-    for stream in t.streams(row.name):
-        if stream.task not in active:
-            continue
-        entry = stream
-        if stream.answer_epoch == row.open:
-            answered += 1
-            entry = _enter(stream, row.open, answered=True)
-        elif stream.state == "sealed":
-            entry = _enter(stream, row.open, answered=False)
-        else:
-            late += 1
-            entry = stream._replace(entry_epoch=row.open)
-        if entry.entry_n == 0:
-            continue
-        t.put(entry)
-        t.put(
-            EntryRow(
-                row.name,
-                row.open,
-                entry.stream,
-                entry.task,
-                entry.entry_n,
-                entry.entry_version,
-            )
-        )
-        tasks.add(entry.task)
-        totals.append(Sums.from_bytes(entry.entry_total))
-        round_ = max(round_, entry.entry_round)
-    total = add_sums(space.dim, totals)
+    tasks = t.tasks(row.name)
+    active = {task.task for task in tasks if task.status == "active"}
+    streams = [_enter(each, row.open) for each in t.streams(row.name) if each.task in active]
+    entries = [s for s in streams if s.entry_n > 0]
+    for each in entries:
+        t.put(each)
+        line = (each.stream, each.task, each.entry_n, each.entry_version)
+        t.put(EntryRow(row.name, row.open, *line))
+    answered = [s for s in streams if s.answer_epoch == row.open]
+    late = [s for s in streams if s.answer_epoch != row.open and s.state == "open"]
+    total = add_sums(space.dim, (Sums.from_bytes(each.entry_total) for each in entries))
     opened = t.epoch(row.name, row.open)
     assert opened is not None
     t.put(
         opened._replace(
             state="closed",
             closed_at=now,
-            streams=len(totals),
-            streams_in=answered,
-            streams_late=late,
-            tasks=len(tasks),
+            streams=len(entries),
+            streams_in=len(answered),
+            streams_late=len(late),
+            tasks=len({each.task for each in entries}),
             n=total.n,
-            round=round_,
+            round=max((each.entry_round for each in entries), default=0),
             total=total.as_bytes(),
             sha256=total.sha256,
             logdet=_logdet(space, total),
-            excluded=len(everybody) - len(active),
+            excluded=len(tasks) - len(active),
         )
     )
     row = row._replace(epoch=row.open, open=0, closed_at=now)
@@ -167,20 +144,25 @@ def news_for(
     )
 
 
-def _enter(stream: StreamRow, epoch: int, *, answered: bool) -> StreamRow:
-    """Return the stream with its answer, or with its end, as its entry."""
-    n, version, round_, total = (
-        (stream.answer_n, stream.answer_version, stream.answer_round, stream.answer_total)
-        if answered
-        else (stream.n, stream.version, stream.round, stream.total)
-    )
-    return stream._replace(
-        entry_epoch=epoch,
-        entry_n=n,
-        entry_version=version,
-        entry_round=round_,
-        entry_total=total,
-    )
+def _enter(stream: StreamRow, epoch: int) -> StreamRow:
+    """Return the stream with its entry: its answer, its end where it was sealed, or its last."""
+    if stream.answer_epoch == epoch:
+        return stream._replace(
+            entry_epoch=epoch,
+            entry_n=stream.answer_n,
+            entry_version=stream.answer_version,
+            entry_round=stream.answer_round,
+            entry_total=stream.answer_total,
+        )
+    if stream.state == "sealed":
+        return stream._replace(
+            entry_epoch=epoch,
+            entry_n=stream.n,
+            entry_version=stream.version,
+            entry_round=stream.round,
+            entry_total=stream.total,
+        )
+    return stream._replace(entry_epoch=epoch)
 
 
 def _logdet(space: SpaceSettings, total: Sums) -> float | None:

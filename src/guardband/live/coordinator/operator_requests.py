@@ -54,7 +54,7 @@ class OperatorRequests:
         """Give a space other settings; return the new config_version.
 
         `version` is the config_version with which the old settings were read: where it has moved,
-        somebody else's change would be undone, and nothing happens.
+        another operator's change would be undone, and the request is refused.
         """
         with self.store.transaction(name) as t:
             row, old = self._space(t, name)

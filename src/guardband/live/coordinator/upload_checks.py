@@ -24,7 +24,7 @@ HUGE = 1e300  # sums of two such numbers are still numbers
 EPS = float(np.finfo(np.float64).eps)
 LOOSE = 64.0  # roundings granted to the eigenvalues, and ...
 # ... one more for each observation, up to so many: honest sums miss by a hundredth of that, and
-# without an end to it somebody who claims 2^53 observations could send anything.
+# without an end to it an agent that claims 2^53 observations could send anything.
 GRANTED, GRANTED_IN_ALL = 2**20, 2**30
 
 

@@ -2,7 +2,7 @@
 
 All work on a space is done under a lock of that space (an advisory one that ends with the
 transaction), so that replicas take turns as if they were one process: nothing that matters is in
-their memory. A change that somebody may be waiting for is announced by NOTIFY inside the very
+their memory. A change that others may be waiting for is announced by NOTIFY inside the very
 transaction that makes it.
 """
 
@@ -83,7 +83,7 @@ class PostgresStore(Store):
         """Begin work on one space: durable when the block ends, undone if it raises.
 
         Refused("store_unavailable", 503) where the database is away or reports an error, also
-        where it went away during the commit and nobody can say whether that happened.
+        where it went away during the commit and it is unknown whether that happened.
         """
         begin = f"{WRITING}; select pg_advisory_xact_lock({_lock_of(space)})"
         return PostgresTransaction(self._pool, begin)
@@ -158,7 +158,7 @@ class PostgresTransaction(Transaction):
         Whatever the database reports, up to a connection that breaks during the commit, becomes
         Refused("store_unavailable"): the caller is told to send the same request again, and the
         stored (n, version) then decides whether the first one counted. A connection that reported
-        an error is closed: what it still holds of that is nobody's to guess.
+        an error is closed: its state is unknown.
         """
         try:
             if error is None:

@@ -48,7 +48,7 @@ CONNECTION = {
     "target_session_attrs": "read-write",
     "tcp_user_timeout": 15_000,
 }
-# Nobody waits for ever, and a replica that was frozen in the middle of a transaction loses it,
+# No request waits for ever, and a replica that was frozen in the middle of a transaction loses it,
 # and with it the lock on its space.
 SESSION = f"""
 set search_path = {SCHEMA};
@@ -108,7 +108,7 @@ def _configure(connection: Connection) -> None:
 def unavailable(error: psycopg.Error) -> Refused:
     """Return the answer to those whose request could not be carried out, or not for certain."""
     # What the database said is the exception's cause, for logs: it names hosts and users.
-    if not isinstance(error, LOST):  # it will not pass by itself; somebody must look at it
+    if not isinstance(error, LOST):  # it will not pass by itself: an operator must look at it
         why = error.diag.message_primary or str(error)
         LOGGER.error("store", extra={"fields": {"why": f"{type(error).__name__}: {why}"}})
     detail = "the database does not answer now; send the same request again."
