@@ -293,6 +293,9 @@ def test_a_changed_epoch_is_found(store, database) -> None:
     assert store.check() == []
     ask(database, "update guardband.epoch set sha256 = repeat('0', 64)")
     assert store.check() == ["epoch 1 of space home was altered"]
+    ask(database, "update guardband.epoch set total = set_byte(total, 30, 200)")
+    (wrong,) = store.check()
+    assert "damaged at epoch 1 of space home" in wrong
 
 
 def test_a_backup_is_postgresqls_own_business(store, tmp_path) -> None:

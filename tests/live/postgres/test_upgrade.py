@@ -96,7 +96,7 @@ def test_its_streams_go_on(connect) -> None:
     now = rows[0].registered_at + 60.0
     cuts = []
     for k, row in enumerate(rows):
-        total = row.stored.sums
+        total = row.sums
         more = Sums(total.n + 1, total.gram + _one_more(total), total.surprise, total.weight + 1.0)
         cuts.append(Checkpoint(f"{k:032x}", more, row.round + 1))
         request = Upload(

@@ -119,7 +119,7 @@ class Faults(Traffic):
         row = self.row(player.chain.stream)
         if row is None or row.state == "sealed" or self.status(row.task) == "retracted":
             return
-        gram = matrix_of(row.stored.sums)
+        gram = matrix_of(row.sums)
         n = row.n + 5
         if kind == "uses":
             outside = sorted(set(range(DIM)) - set(USES[player.task]))
@@ -133,10 +133,8 @@ class Faults(Traffic):
         else:
             gram[1, 1] += 1.0
             n = 2**60
-        total = Sums(n, gram[np.triu_indices(DIM + 1)], row.stored.sums.surprise, 3.0)
-        cut = Checkpoint(
-            self.fresh("version"), total._replace(weight=row.stored.sums.weight + 1), 2**20
-        )
+        total = Sums(n, gram[np.triu_indices(DIM + 1)], row.sums.surprise, 3.0)
+        cut = Checkpoint(self.fresh("version"), total._replace(weight=row.sums.weight + 1), 2**20)
         try:
             self.coordinator.upload(
                 row.stream, Upload(base=row.revision, checkpoint=cut), now=self.now

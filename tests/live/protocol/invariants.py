@@ -25,7 +25,7 @@ class Invariants(Model):
 
     def I1_server_counts_once(self) -> None:
         with self.store.reading() as t:
-            totals = [row.stored.sums for row in t.streams("home")]
+            totals = [row.sums for row in t.streams("home")]
         often = self.book.read(*totals, what="I1")
         assert max(often.values(), default=0) <= 1, "I1: an observation is stored twice"
 
@@ -56,7 +56,7 @@ class Invariants(Model):
                 if row.n:
                     made = self.made[row.version]
                     assert row.total == made.raw, "I4: what is stored is not what was cut"
-                    assert set(self.book.read(row.stored.sums, what="I4")) == made.tags
+                    assert set(self.book.read(row.sums, what="I4")) == made.tags
 
     def I5_epochs_stay(self) -> None:
         with self.store.reading() as t:
@@ -72,7 +72,7 @@ class Invariants(Model):
             if self.checked.get(row.stream) == row.version:
                 continue
             self.checked[row.stream] = row.version
-            matrix = matrix_of(row.stored.sums)
+            matrix = matrix_of(row.sums)
             outside = sorted(set(range(DIM)) - set(USES[row.task]))
             assert not matrix[outside].any(), "I7: a task wrote outside its features"
             top = max(1.0, np.abs(matrix).max())

@@ -18,6 +18,7 @@ from guardband.live.store import (
     SampleRow,
     SpaceRow,
     Store,
+    StoreError,
     StreamRow,
     TaskRow,
     TokenRow,
@@ -213,6 +214,25 @@ class StoreContract:
     def test_nothing_is_wrong_with_it(self, store):
         self.put(store, SPACE, STREAM)
         assert store.check() == []
+
+    def test_damaged_sums_are_found_and_not_used(self, store):
+        from live.protocol.scenes import Scene  # noqa: PLC0415 - scenes build on stores
+
+        scene = Scene(store)
+        name = scene.join("movies")
+        scene.observe(name, 2)
+        scene.pool(name)
+        with store.transaction("home") as t:
+            row, epoch = t.stream(scene.stream(name)), t.epoch("home", 1)
+            damaged = row.total[:-1] + bytes([row.total[-1] ^ 1])
+            t.put(row._replace(total=damaged))
+            t.put(epoch._replace(total=damaged))
+        scene.observe(name)
+        scene.cut(name)
+        with pytest.raises(StoreError, match=r"damaged at stream .* Restore a backup"):
+            scene.send(name)
+        with pytest.raises(StoreError, match="damaged at epoch 1 of space home"):
+            scene.coordinator.epoch("home", 1)
 
     def test_a_coordinator_works_on_it(self, store):
         from live.protocol.scenes import Scene  # noqa: PLC0415 - scenes build on stores

@@ -108,7 +108,7 @@ class Town:
         with self.server.service.store.reading() as t:
             row = t.stream(self.mine.id)
         assert row is not None
-        stored = row.stored.sums
+        stored = row.sums
         self.mine.n, self.mine.base = row.n, {"n": row.n, "version": row.version}
         self.mine.matrix = matrix_of(stored)
         count, epoch = draw(st.integers(1, 3)), draw(st.integers(0, 4))

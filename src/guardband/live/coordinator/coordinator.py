@@ -42,7 +42,6 @@ from guardband.live.protocol.messages import (
     Uploaded,
 )
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums
 from guardband.live.store import (
     EpochRow,
     HeartbeatRow,
@@ -268,9 +267,8 @@ class Coordinator(OperatorRequests):
             raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
         if type(new.round) is not int or not held.round <= new.round <= 2**53:
             raise _invalid("round", f"round must be whole and at least {held.round}.")
-        earlier = Sums.from_bytes(held.total)
         check_increment(
-            space, _uses_of(task.uses), earlier, new.sums, min_batch=space.sync.min_batch
+            space, _uses_of(task.uses), held.sums, new.sums, min_batch=space.sync.min_batch
         )
         return held._replace(
             n=new.sums.n,

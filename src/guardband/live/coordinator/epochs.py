@@ -90,7 +90,7 @@ def close_epoch(t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: flo
         t.put(EntryRow(row.name, row.open, *line))
     answered = [s for s in streams if s.answer_epoch == row.open]
     late = [s for s in streams if s.answer_epoch != row.open and s.state == "open"]
-    total = add_sums(space.dim, (Sums.from_bytes(each.entry_total) for each in entries))
+    total = add_sums(space.dim, (each.entry_sums for each in entries))
     opened = t.epoch(row.name, row.open)
     assert opened is not None
     t.put(
@@ -130,7 +130,7 @@ def news_for(
         own = Revision(stream.entry_n, stream.entry_version)
     return News(
         epoch=row.epoch,
-        sums=Sums.from_bytes(closed.total) if served and closed and closed.total else None,
+        sums=closed.sums if closed is not None and served else None,
         own=own,
         round=0 if closed is None else closed.round,
         streams=0 if closed is None else closed.streams,

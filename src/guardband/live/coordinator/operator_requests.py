@@ -15,7 +15,6 @@ from guardband.live.coordinator.membership import (
 from guardband.live.coordinator.report_store import samples_since
 from guardband.live.protocol.messages import EpochRecord, ManifestLine, OpenEpoch, Refused
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums
 from guardband.live.store import (
     SampleRow,
     SpaceRow,
@@ -92,7 +91,7 @@ class OperatorRequests:
             epoch=epoch,
             manifest=tuple(ManifestLine(e.stream, e.task, e.n, e.version) for e in entries),
             n=row.n,
-            sums=Sums.from_bytes(row.total) if served else None,
+            sums=row.sums if served else None,
             sha256=row.sha256,
             streams_in=row.streams_in,
             streams_late=row.streams_late,

@@ -156,7 +156,7 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
     parts: dict[str, list[Sums]] = {task.task: [] for task in tasks if task.status == "active"}
     for stream in streams:
         if stream.task in parts and stream.entry_epoch == row.epoch and row.epoch > 0:
-            parts[stream.task].append(Sums.from_bytes(stream.entry_total))
+            parts[stream.task].append(stream.entry_sums)
     return Snapshot(
         now=now,
         space=space,

@@ -9,12 +9,13 @@ from guardband.live.store.rows import (
     Row,
     SampleRow,
     SpaceRow,
+    StoreError,
     StreamRecord,
     StreamRow,
     TaskRow,
     TokenRow,
 )
-from guardband.live.store.sql import Store, StoreError, Transaction
+from guardband.live.store.sql import Store, Transaction
 
 __all__ = [
     "EntryRow",

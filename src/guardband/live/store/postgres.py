@@ -34,11 +34,12 @@ from guardband.live.store.rows import (
     Row,
     SampleRow,
     SpaceRow,
+    StoreError,
     StreamRow,
     TokenRow,
 )
 from guardband.live.store.schema import POSTGRES, migrations
-from guardband.live.store.sql import Store, StoreError, Transaction
+from guardband.live.store.sql import Store, Transaction
 
 __all__ = ["MIGRATIONS", "PostgresStore"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from guardband.live.protocol.messages import Refused
-from guardband.live.store.sql import StoreError
+from guardband.live.store.rows import StoreError
 
 try:
     import psycopg

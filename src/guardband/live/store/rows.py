@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from guardband.live.protocol.messages import Checkpoint, Revision
+from guardband.errors import GuardbandError
+from guardband.live.protocol.messages import Revision
 from guardband.live.protocol.sums import Sums
 
 __all__ = [
@@ -18,11 +19,23 @@ __all__ = [
     "Row",
     "SampleRow",
     "SpaceRow",
+    "StoreError",
     "StreamRecord",
     "StreamRow",
     "TaskRow",
     "TokenRow",
 ]
+
+
+class StoreError(GuardbandError, RuntimeError):
+    """The store cannot be used: damaged, newer than this program, or not a store at all."""
+
+
+def _read(raw: bytes, owner: str) -> Sums:
+    try:
+        return Sums.from_bytes(raw)
+    except ValueError as error:
+        raise StoreError(f"the store is damaged at {owner}: {error} Restore a backup.") from error
 
 
 class MetaRow(NamedTuple):
@@ -92,9 +105,14 @@ class StreamRow(NamedTuple):
         return Revision(self.n, self.version)
 
     @property
-    def stored(self) -> Checkpoint:
-        """The newest checkpoint."""
-        return Checkpoint(self.version, Sums.from_bytes(self.total), self.round)
+    def sums(self) -> Sums:
+        """What its newest checkpoint counts."""
+        return _read(self.total, f"stream {self.stream}")
+
+    @property
+    def entry_sums(self) -> Sums:
+        """What its entry in the newest epoch counts."""
+        return _read(self.entry_total, f"stream {self.stream}")
 
 
 class HeartbeatRow(NamedTuple):
@@ -130,6 +148,11 @@ class EpochRow(NamedTuple):
     sha256: str | None = None
     logdet: float | None = None  # log det(V / ridge), for the dashboard
     excluded: int = 0  # tasks that operators had left out when it was closed
+
+    @property
+    def sums(self) -> Sums:
+        """What a closed epoch counts."""
+        return _read(self.total or b"", f"epoch {self.epoch} of space {self.space}")
 
 
 class EntryRow(NamedTuple):

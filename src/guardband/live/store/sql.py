@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from guardband.errors import GuardbandError
-from guardband.live.protocol.sums import Sums
 from guardband.live.store.rows import (
     KEYS,
     TABLES,
@@ -21,19 +19,16 @@ from guardband.live.store.rows import (
     Row,
     SampleRow,
     SpaceRow,
+    StoreError,
     StreamRecord,
     StreamRow,
     TaskRow,
     TokenRow,
 )
 
-__all__ = ["Store", "StoreError", "Transaction", "select", "upsert"]
+__all__ = ["Store", "Transaction", "select", "upsert"]
 
 Kind = TypeVar("Kind", bound=Row)
-
-
-class StoreError(GuardbandError, RuntimeError):
-    """The store cannot be used: damaged, newer than this program, or not a store at all."""
 
 
 def select(kind: type[Any], where: str) -> str:
@@ -283,8 +278,12 @@ class Store:
             query = "select space, epoch from epoch where state = 'closed' order by space, epoch"
             for space, number in t.ask(query):
                 row = t.epoch(space, number)
-                if row is None or row.total is None or _digest(row.total) != row.sha256:
-                    wrong.append(f"epoch {number} of space {space} was altered")
+                assert row is not None
+                try:
+                    if row.sums.sha256 != row.sha256:
+                        wrong.append(f"epoch {number} of space {space} was altered")
+                except StoreError as error:
+                    wrong.append(str(error))
         return wrong
 
     def backup(self, path: Path) -> None:
@@ -294,11 +293,3 @@ class Store:
     def close(self) -> None:
         """Close what is open."""
         raise NotImplementedError
-
-
-def _digest(raw: bytes) -> str | None:
-    """Return the digest of stored sums; None where they cannot be read."""
-    try:
-        return Sums.from_bytes(raw).sha256
-    except ValueError:
-        return None

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from guardband.files import write_atomically
 from guardband.live.sqlite import apsw, connect
-from guardband.live.store.rows import Row
+from guardband.live.store.rows import Row, StoreError
 from guardband.live.store.schema import SQLITE, migrations
-from guardband.live.store.sql import Store, StoreError, Transaction
+from guardband.live.store.sql import Store, Transaction
 
 __all__ = ["APPLICATION", "FORMAT", "MIGRATIONS", "SqliteStore"]
 
