@@ -45,6 +45,8 @@ def connect(
         )
     db = apsw.Connection(str(path))
     db.set_busy_timeout(patience_ms)
+    # Else SQLite plans many a statement anew with every use, by the values that are bound to it.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     if page_size is not None:
         db.pragma("page_size", page_size)
     _use_log(db, patience_ms)
