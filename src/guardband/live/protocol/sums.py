@@ -153,6 +153,7 @@ def difference(later: Sums, earlier: Sums) -> Sums:
     )
 
 
+@lru_cache(maxsize=16)
 def _dim_of(size: int) -> int | None:
     """Return d, if (d + 1)(d + 2) / 2 numbers are `size`."""
     dim = (math.isqrt(8 * size + 1) - 3) // 2 if size > 0 else 0
