@@ -33,11 +33,11 @@ def ratios(table: pd.DataFrame) -> list[str]:
     head = (
         "problem",
         "policy / DisLinUCB (at most 2)",
-        "policy / DisLinUCB told the spread (at most 2)",
+        "policy / DisLinUCB told context_noise (at most 2)",
         "strict / DisLinUCB (at most 4)",
-        "strict / DisLinUCB told the spread (at most 4)",
+        "strict / DisLinUCB told context_noise (at most 4)",
         "printed DiSC-UCB / strict (at least 10 where it never leaves)",
-        "DiSC-UCB told the spread / strict",
+        "DiSC-UCB told context_noise / strict",
         "promises broken",
     )
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]

@@ -182,7 +182,7 @@ class TestCourse:
         idle = self.course(metric, 0.2, 0.8, conservative=[1000] * 3)
         claim = rule("i", "t", of(horizon, idle))
         assert claim.holds is holds
-        reason = "Only 1,000 of 10,000 rounds: nobody has left the baseline yet"
+        reason = "Only 1,000 of 10,000 rounds: no agent has left the baseline yet"
         assert (reason in claim.detail) == (holds is None)
 
     def test_a_shortened_run_tells_what_it_saw(self):
@@ -263,7 +263,9 @@ class TestShortened:
         steps[2].series.totals["regret"] -= 6
         claim = judge.falls("i", "t", of(1000, *steps))
         assert claim.holds is None
-        assert "Only 100 of 1,000 rounds: in one step nobody has left the baseline" in claim.detail
+        assert (
+            "Only 100 of 1,000 rounds: in one step no agent has left the baseline" in claim.detail
+        )
         assert judge.falls("i", "t", of(100, *steps)).holds is True
 
     def test_alike(self):

@@ -16,9 +16,9 @@ NAMES = {
     "guard-ucb": shown_name("guard-ucb"),
     "guard-ucb-policy": shown_name("guard-ucb-policy"),
     "disc-ucb": "DiSC-UCB",
-    "disc-ucb-told": "DiSC-UCB, told the spread",
+    "disc-ucb-told": "DiSC-UCB, told context_noise",
     "dis-lin-ucb": "DisLinUCB",
-    "dis-lin-ucb-told": "DisLinUCB, told the spread",
+    "dis-lin-ucb-told": "DisLinUCB, told context_noise",
     "baseline": shown_name("baseline"),
 }
 
@@ -62,11 +62,11 @@ def test_both_play_on_every_problem():
     for case in better.BENCHMARKS:
         for words in ("DisLinUCB", "DiSC-UCB"):
             at = labels.index(f"{case.name}: {words}")
-            assert labels[at + 1] == f"{case.name}: {words}, told the spread"
+            assert labels[at + 1] == f"{case.name}: {words}, told context_noise"
 
 
 def test_factors_are_judged_against_the_plain_and_the_told_rival():
-    """Guard-UCB 10, DisLinUCB 8 and, told the spread, 2: 4 times holds for the first alone."""
+    """Guard-UCB 10, DisLinUCB 8 and, told context_noise, 2: 4 times holds for the first alone."""
     judged = verdicts(field(dis_lin_ucb=8.0, dis_lin_ucb_told=2.0))
     assert judged["better-guard-ucb-policy-dis-lin-ucb"] is True
     assert judged["better-guard-ucb-policy-dis-lin-ucb-told"] is False
@@ -79,7 +79,7 @@ def test_factors_are_judged_against_the_plain_and_the_told_rival():
 
 def test_a_rival_that_did_not_play_proves_nothing():
     results = field()
-    del results["forecast: DisLinUCB, told the spread"]
+    del results["forecast: DisLinUCB, told context_noise"]
     assert verdicts(results)["better-guard-ucb-dis-lin-ucb-told"] is None
 
 
@@ -89,11 +89,11 @@ def test_the_difference_in_information_is_said():
     figure = better.PANEL.draw(smoke(), field())
     figure.savefig(io.BytesIO(), format="png", dpi=40)
     table, dots = figure.axes
-    assert "Guard-UCB is told the spread of ψ − φ" in table.get_title(loc="left")
+    assert "Guard-UCB is told context_noise of ψ − φ" in table.get_title(loc="left")
     heads = [label.get_text() for label in table.get_xticklabels()]
-    assert heads.index("DisLinUCB, told the spread") == heads.index("DisLinUCB") + 1
+    assert heads.index("DisLinUCB, told context_noise") == heads.index("DisLinUCB") + 1
     named = [text.get_text() for text in dots.get_legend().get_texts()]
-    assert "DisLinUCB, told the spread" in named
+    assert "DisLinUCB, told context_noise" in named
 
 
 def test_the_picture_has_intervals():

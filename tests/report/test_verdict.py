@@ -33,7 +33,7 @@ def test_the_usual_case():
 def test_a_gate_that_never_opened():
     assert told(SHUT, FREE, BASELINE).startswith(
         "disc-ucb never left the baseline: the paper's condition for doing so (its gate) was never "
-        "met, and what it tried there cost reward."
+        "met, and its exploration cost reward."
     )
     other = replace(SHUT, algorithm="sclts")
     assert "the gate for that was never met" in told(other, FREE)
@@ -101,8 +101,8 @@ def test_policy_mode_is_judged_by_its_coin():
     policy = series("guard-ucb-policy", [4, 5], settings=POLICY, expected=[1, 0], policy=0)
     assert told(policy).startswith(
         "guard-ucb-policy kept its promise: 2 single plays below the floor (70 % of the baseline's "
-        "reward) in 4 agent runs; its promise is about the average over its coin, and that never "
-        "was."
+        "reward) in 4 agent runs; its promise is about the average over its coin, which was "
+        "never below it."
     )
     clean = series("guard-ucb-policy", [4, 5], settings=POLICY)
     assert told(clean).startswith("guard-ucb-policy kept its promise: it was never below the floor")
@@ -181,7 +181,10 @@ def test_regrets_that_cannot_be_told_apart():
 def test_few_trials_rank_nobody():
     one, two = series("one", [50, 60]), series("two", [60, 55])
     found = told(one, two)
-    assert "one has the least regret so far (55 per agent), but 2 trials rank nobody" in found
+    assert (
+        "one has the least regret so far (55 per agent), but 2 trials are too few to rank them"
+        in found
+    )
 
 
 def test_a_stuck_learner_is_named_with_the_remedy():

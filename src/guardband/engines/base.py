@@ -16,7 +16,7 @@ Work = Callable[[Item, Advance], Result]
 
 
 class StoppedError(Exception):
-    """Nobody waits for this work any more."""
+    """The caller has stopped this work."""
 
 
 class ComputeEngine(Protocol):

@@ -97,7 +97,7 @@ class ResultCache:
         """Remove what was neither put nor asked for in so many days; return how much it was."""
         last, count = time.time() - days * 86_400, 0
         for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
-            if not OWN.fullmatch(path.name):  # somebody else's, in a folder with such a name
+            if not OWN.fullmatch(path.name):  # another program's, in a folder with such a name
                 continue
             with suppress(OSError):  # another process may have removed it, or own it
                 if path.stat().st_mtime < last:

@@ -84,7 +84,7 @@ class ExperimentConfig:
     rounds, trials
         The horizon and the number of trials; of the notebooks, because the text has no horizons.
     rewards
-        The reward noise; None: normal with deviation 0.001, as in the notebooks.
+        The reward noise; None: normal with standard deviation 0.001, as in the notebooks.
     notebook
         What the notebooks have in place of the above. Their baseline is an index after sorting,
         so that theirs is the next worse action; this is taken care of.
@@ -258,12 +258,12 @@ def remarks_of(config: ExperimentConfig, options: RunOptions) -> list[str]:
         )
     lines += config.chosen
     lines.append(
-        "ψ = φ + noise that is drawn once is nobody's expectation. Violations are counted twice: "
-        "as realised, φ_x'θ < (1 − α) φ_b'θ, and by expectation, with ψ for φ. Claims use the "
-        "first, which is the paper's constraint."
+        "ψ = φ + noise that is drawn once is not the expectation of φ. Violations are counted "
+        "twice: as realised, φ_x'θ < (1 − α) φ_b'θ, and by expectation, with ψ for φ. Claims use "
+        "the first, which is the paper's constraint."
     )
     lines.append(
-        "Guard-UCB is told the same α, R and bound on ‖θ‖, the spread of ψ − φ "
+        "Guard-UCB is told the same α, R and bound on ‖θ‖, context_noise "
         f"({experiment.problem.context_noise:.3g}), and not the baseline's reward."
     )
     return lines

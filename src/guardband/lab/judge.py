@@ -3,12 +3,12 @@
 Trials are pairs: trial i of two runs has the same world and the same draws. A claim that one
 number exceeds another holds if the 95 % interval of their mean difference lies wholly above 0,
 does not hold if it lies wholly below, or if there is no difference in any trial; else it cannot be
-told. A claim of never is settled by counting. A claim that something improves by learning alone (as
+told. A claim of never is decided by counting. A claim that something improves by learning alone (as
 rounds pass, or agents join) does not hold where no agent ever left the baseline, whatever the draws
-look like: nobody learned.
+look like: no agent learned.
 
 A run that is shorter than the panel's horizon tells by what happened in it, and not by what did
-not: nobody left the baseline, no trial differs, no reward was below the floor. There it cannot be
+not: no agent left the baseline, no trial differs, no reward was below the floor. There it cannot be
 told, while a violation that was counted refutes at any length.
 """
 
@@ -47,7 +47,7 @@ __all__ = [
 
 REGRET, REALISED, EXPECTED = "regret", "violations_realised", "violations_expected"
 MOSTLY = 0.5
-NOBODY_LEFT, SAME = "nobody has left the baseline yet", "no trial shows a difference yet"
+NONE_LEFT, SAME = "no agent has left the baseline yet", "no trial shows a difference yet"
 
 
 class Difference(NamedTuple):
@@ -146,7 +146,7 @@ def never(id: str, text: str, result: RunResult) -> Claim:
 def falls(id: str, text: str, steps: Sequence[RunResult], *, learning: bool = True) -> Claim:
     """Judge that the regret falls from each run to the next.
 
-    With `learning`, only what is learned can make it fall: it does not where nobody ever left the
+    With `learning`, only what is learned can make it fall: it does not where no agent ever left the
     baseline. Runs with different numbers of agents are compared over the agents that all of them
     have, because the mean over all would also compare the mixtures of their tasks.
     """
@@ -265,7 +265,7 @@ def _course(id: str, text: str, result: RunResult, apart: Difference, detail: st
 
 
 def _learned(verdicts: Sequence[bool | None], *runs: RunResult) -> bool | None:
-    """Return the verdict on an improvement: none where nobody ever left the baseline."""
+    """Return the verdict on an improvement: none where no agent ever left the baseline."""
     if all(never_left(result) for result in runs):
         return False if all(result.run.full for result in runs) else None
     return together(verdicts)
@@ -276,7 +276,7 @@ def _too_early(apart: Difference, *runs: RunResult) -> str:
     if all(result.run.full for result in runs):
         return ""
     if all(never_left(result) for result in runs):
-        return NOBODY_LEFT
+        return NONE_LEFT
     return SAME if apart.none else ""
 
 

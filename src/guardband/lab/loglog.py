@@ -65,7 +65,7 @@ def log_interval(samples: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
 
 
 def looks_of(names: Iterable[str], own: Mapping[str, int]) -> dict[str, int]:
-    """Return a look for each name: its own, or the next that is nobody's own."""
+    """Return a look for each name: its own, or the next that is no other's own."""
     left = (look for look in count() if look not in own.values())
     return {name: own[name] if name in own else next(left) for name in names}
 

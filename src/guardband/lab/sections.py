@@ -106,10 +106,10 @@ def panel_section(outcome: PanelResult) -> str:
         else "<p>The paper makes no claim about this panel in words.</p>",
         *_numbers(outcome.results),
         *_settings(outcome),
-        "<h3>Settings that need a word</h3>",
+        "<h3>Notes on the settings</h3>",
         '<ul class="remarks">',
         *(f"<li>{escape(line)}</li>" for line in panel.remarks(outcome.options)),
-        *(f"<li>{name} was asked for, and has no place here.</li>" for name in outcome.left_out),
+        *(f"<li>--with {name} does not fit this panel.</li>" for name in outcome.left_out),
         "</ul>",
         f'<p class="note">{escape(speed(outcome))} {escape(_made_by())} Files: {_files(name)}</p>',
         "</section>",
@@ -165,7 +165,7 @@ def _verdict(claim: Claim) -> str:
 
 def _caption(outcome: PanelResult) -> str:
     curves = "Mean over agents and trials, with the 95 % interval of the mean."
-    return curves if outcome.results else "Worked out, not simulated."
+    return curves if outcome.results else "Computed, not simulated."
 
 
 def _numbers(results: Mapping[str, RunResult]) -> Iterator[str]:
@@ -214,7 +214,7 @@ def _settings(outcome: PanelResult) -> Iterator[str]:
     apart = [key for key in keys if key not in same]
     if apart and len(told) > 1:
         lines = [(label, *(s.get(key, "") for key in apart)) for label, s in told.items()]
-        yield _folded(tabulate(["curve", *apart], lines), MANY + 1, "What sets the curves apart")
+        yield _folded(tabulate(["curve", *apart], lines), MANY + 1, "Where the curves differ")
 
 
 def _told(result: RunResult) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ def is_policy(series: Series) -> bool:
 
 
 def is_frozen(results: Results) -> bool:
-    """Return whether psi is phi with noise frozen into it, and so nobody's expectation."""
+    """Return whether psi is phi with noise frozen into it, and so not its expectation."""
     problem = results.settings.get("problem", {})
     noisy = isinstance(problem, dict) and problem.get("nature") == "frozen"
     return bool(noisy and problem.get("psi_noise", 1.0) > 0)
@@ -71,7 +71,7 @@ def below_floor(results: Results, series: Series) -> np.ndarray:
     """Return (trials, M): the plays below the floor, in the sense that means something here.
 
     That is the expectation over the hidden context; where psi is phi with noise frozen into it,
-    psi'theta is nobody's expectation, and only what was drawn counts.
+    psi'theta is not an expectation, and only what was drawn counts.
     """
     if is_frozen(results):
         return np.asarray(series.violations_realised)

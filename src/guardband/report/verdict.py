@@ -80,8 +80,8 @@ def _guard(results: Results) -> Iterator[str]:
         elif is_policy(series) and below_floor(results, series).any():
             yield (
                 f"{series.label} kept its promise: {_plays(results, series)} {FLOOR}"
-                f"{_in_runs(results)}; its promise is about the average over its coin, and that "
-                "never was"
+                f"{_in_runs(results)}; its promise is about the average over its coin, which "
+                "was never below it"
             )
         else:
             yield f"{series.label} kept its promise: it was never below {FLOOR}"
@@ -142,7 +142,7 @@ def _price(results: Results, idle: Sequence[Series]) -> str:
     least, other = min(_mean_regret(one) for one in idle), _mean_regret(reference)
     if not least > other > 0:
         return ""
-    return f", and what {'they' if len(idle) > 1 else 'it'} tried there cost reward"
+    return f", and {'their' if len(idle) > 1 else 'its'} exploration cost reward"
 
 
 def _kept(results: Results) -> Iterator[str]:
@@ -223,9 +223,8 @@ def _regret(results: Results) -> str:
     who = listed([series.label for series in level])
     trials = results.settings["trials"]
     if len(level) > 1 and 1 < trials < FEW:
-        return (
-            f"{best.label} has the least regret so far ({amount}), but {trials} trials rank nobody"
-        )
+        few = f"{trials} trials are too few to rank them"
+        return f"{best.label} has the least regret so far ({amount}), but {few}"
     if not behind:
         return f"the regrets of {who} cannot be told apart ({amount})"
     if len(level) > 1:

@@ -45,7 +45,7 @@ PYTHON = Rate(100.0, 0.0, 0.0)  # a policy in plain Python
 RATES: dict[type, Rate] = {
     Baseline: Rate(0.06, 0.0, 0.0),
     Oracle: Rate(0.06, 0.0, 0.0),
-    # Between a gate that stays closed and one that opens: nobody knows beforehand.
+    # Between a gate that stays closed and one that opens: which of them is not known beforehand.
     DiscUCB: Rate(0.15, 0.02, 0.0004),
     DiscUCBUnknown: Rate(0.15, 0.02, 0.0004),
     GuardUCB: Rate(0.2, 0.0, 0.0022),

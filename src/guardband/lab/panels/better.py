@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["BENCHMARKS", "PANEL", "Benchmark", "PanelBetter"]
 
 STRICT, POLICY, PRINTED, FREE = "guard-ucb", "guard-ucb-policy", "disc-ucb", "dis-lin-ucb"
-# The same algorithms with what Guard-UCB is told, the spread of psi - phi, in place of the 1 that
+# The same algorithms with what Guard-UCB is told, context_noise, in place of the 1 that
 # the paper assumes; names of this panel's own.
 TOLD = {f"{name}-told": name for name in (PRINTED, FREE)}
 FREE_TOLD, PRINTED_TOLD = f"{FREE}-told", f"{PRINTED}-told"
@@ -85,7 +85,7 @@ class Benchmark:
     def told_context_noise(self) -> dict[str, Any]:
         """Return what the paper's algorithms are given to know as much as Guard-UCB.
 
-        Guard-UCB reads a forecast's spread off each round's support; others get the true one.
+        Guard-UCB reads it off each round's support in a forecast; others get the true one.
         """
         told = self.problem.context_noise
         return {"constant": "tight"} if told is None else {"context_noise": told}
@@ -185,8 +185,8 @@ class PanelBetter:
         axes.set_title(
             "Regret as a share of the baseline's (dark: as much or more).  ▼ rounds per agent "
             f"below the floor, in expectation.  Mean of {trials} trials.  * ψ is not the mean of "
-            "φ: outside the theory\nGuard-UCB is told the spread of ψ − φ; so are those marked "
-            "'told the spread', and nobody else",
+            "φ: outside the theory\nGuard-UCB is told context_noise of ψ − φ; so are those marked "
+            "'told context_noise', and no others",
             loc="left",
             fontsize=11,
             pad=124,
@@ -201,7 +201,7 @@ class PanelBetter:
         return figure
 
     def remarks(self, options: RunOptions) -> Sequence[str]:
-        """Say what was played, and what everybody was told."""
+        """Say which rounds were played, and what each algorithm was told."""
         played = ", ".join(
             f"{case.name} {options.rounds(int(case.rounds * self.share)):,}" for case in BENCHMARKS
         )
@@ -210,10 +210,10 @@ class PanelBetter:
             f"this is {100 * self.share:g} % of the problems' full horizons.",
             "Every algorithm is told the problem's α, R, and honest bounds on ‖θ‖ and features; "
             "both columns of settings are the same here. Regret is in expected rewards.",
-            "Guard-UCB is told more than its rivals: the spread of ψ − φ, a number (the support of "
+            "Guard-UCB is told more than its rivals: context_noise, a number (the support of "
             "each round's distribution where the problem is a forecast), where the paper and "
             "others after it assume 1. Part of its lead is this information. So DisLinUCB and "
-            "DiSC-UCB play twice, as in the paper and told the spread, and factors are judged "
+            "DiSC-UCB play twice, as in the paper and told context_noise, and factors are judged "
             "against both.",
             "Outside the theory (marked *): ψ is φ plus noise that is drawn once, so that no "
             "confidence set can be right.",
@@ -246,7 +246,7 @@ class PanelBetter:
 
 
 def _shown_name(name: str) -> str:
-    return f"{shown_name(TOLD[name])}, told the spread" if name in TOLD else shown_name(name)
+    return f"{shown_name(TOLD[name])}, told context_noise" if name in TOLD else shown_name(name)
 
 
 def _label(case: Benchmark, name: str) -> str:
@@ -255,7 +255,7 @@ def _label(case: Benchmark, name: str) -> str:
 
 @cache
 def _algorithms(case: Benchmark) -> dict[str, Algorithm]:
-    """Return the algorithms that the problem allows; those told the spread beside their twins."""
+    """Return what the problem allows; those told context_noise stand beside their twins."""
     facts = case.problem.build(0).facts(case.rounds)
     twins = {twin: name for name, twin in TOLD.items()}
     made: dict[str, Algorithm] = {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["PANEL"]
 
 ALPHA, DELTA, BASELINE, WORLD = 0.8, 1e-3, 3, 0
-DECLARED, TOLD, FREE, GUARD = "DiSC-UCB", "DiSC-UCB, told the spread", "DisLinUCB", "Guard-UCB"
+DECLARED, TOLD, FREE, GUARD = "DiSC-UCB", "DiSC-UCB, told context_noise", "DisLinUCB", "Guard-UCB"
 LOOKS = {DECLARED: 0, TOLD: 5, FREE: 3, GUARD: 1}
 FAR = 10**15  # where the search for a bound that says something ends
 
@@ -104,7 +104,7 @@ class PanelBounds:
             "spread': noise and context as small as they are, not the paper's √(1 + R²), and "
             "λ = 0.05, so that the gate opens.",
             "A regret of M t is true of everything, because rewards lie in [0, 1].",
-            "prop1 and T1 are drawn and judged with what the DiSC-UCB that was told the spread "
+            "prop1 and T1 are drawn and judged with what the DiSC-UCB that was told context_noise "
             "assumes, ECC with what DisLinUCB assumes, the paper's √(1 + R²). Bounds are about "
             "single trials: a claim counts the trials that exceed one at some t, and may fail in "
             f"Mδ = {_allowed(given):g} of them. prop1 takes each trial's own conservative rounds; "

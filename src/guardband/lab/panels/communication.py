@@ -148,7 +148,7 @@ class PanelCommunication:
         corner = _played(options, CORNER).T
         return [
             f"Features are drawn from the positive part of the unit ball, {ACTIONS} actions in "
-            f"{CONTEXTS} contexts that everybody sees; agent m > 0 lacks one feature. α = {ALPHA}, "
+            f"{CONTEXTS} contexts that all agents see; agent m > 0 lacks one feature. α = {ALPHA}, "
             f"R = {NOISE}.",
             f"Sweeps over M run {_sweep_points(options, 'M')[0].T:,} rounds, over d "
             f"{_sweep_points(options, 'd')[0].T:,}. M = {CORNER.M:,} with d = {CORNER.d} runs "

@@ -9,7 +9,7 @@ __all__ = ["PANEL"]
 
 PANEL = Sweep(
     name="2c",
-    title="Does company help each agent? (synthetic data)",
+    title="Do more agents help each agent? (synthetic data)",
     question="Does DiSC-UCB's regret per agent fall as more agents learn together?",
     source="fig:3",
     over="agents",

@@ -9,7 +9,7 @@ __all__ = ["PANEL"]
 
 PANEL = Sweep(
     name="2f",
-    title="Does company help each agent? (MovieLens)",
+    title="Do more agents help each agent? (MovieLens)",
     question="Does DiSC-UCB's regret per agent fall as more agents learn together?",
     source="fig:5",
     over="agents",

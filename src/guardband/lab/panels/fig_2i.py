@@ -11,7 +11,7 @@ __all__ = ["PANEL"]
 
 PANEL = Sweep(
     name="2i",
-    title="Does company help each agent? (LastFM)",
+    title="Do more agents help each agent? (LastFM)",
     question="Does DiSC-UCB's regret per agent fall as more agents learn together?",
     source="fig:2_c",
     over="agents",

@@ -69,9 +69,9 @@ PANEL = Panel3c(
         chosen=(
             "The text tells M, α, the baseline's rank, the trials and the three models, "
             "standardised to variance 1. Chosen here: synthetic B with its λ, 20,000 rounds, "
-            "Student's t with 3 degrees of freedom, γ = 0.5, and R = 1, the noise's deviation. "
-            "The notebook is not public; its column has R = 0.1 and noise of deviation 0.001, as "
-            "all notebooks that are.",
+            "Student's t with 3 degrees of freedom, γ = 0.5, and R = 1, the noise's standard "
+            "deviation. The notebook is not public; its column has R = 0.1 and "
+            "standard deviation 0.001, as all notebooks that are.",
         ),
     ),
 )

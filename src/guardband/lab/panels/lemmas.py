@@ -44,7 +44,7 @@ class Case:
         return problem(self.kind, **self.settings)
 
     def algorithms(self) -> Iterator[Algorithm]:
-        """Yield the algorithms, told the true spread of noise and context: gates open."""
+        """Yield the algorithms, told the true noise and context_noise: gates open."""
         made = self.problem
         noise = made.build(0).reward_noise.std
         told: dict[str, Any] = {**made.assumptions(), "alpha": self.alpha, "ridge": RIDGE}
@@ -209,7 +209,7 @@ class PanelLemmas:
     def remarks(self, options: RunOptions) -> Sequence[str]:
         """Say what algorithms were told, and what breaks an assumption."""
         return [
-            "DiSC-UCB has the printed gate. It is told the true spread of noise and context "
+            "DiSC-UCB has the printed gate. It is told the true noise and context_noise "
             f"(constant='tight') and λ = {RIDGE}, so that the gate opens; both columns of settings "
             "are the same here.",
             f"The paper's δ is {MISSES} / M, so that θ may leave the set in {100 * MISSES:g} % of "
@@ -249,7 +249,7 @@ def _inside(lemma: Lemma, cases: Sequence[Case], results: RunResults) -> Claim:
 
 
 def _together(lemma: Lemma, runs: Sequence[RunResult]) -> bool | None:
-    """Judge one lemma on all problems but those where nobody ever came to where it speaks."""
+    """Judge one lemma on all problems but those without a round that it speaks of."""
     told = [_holds(lemma, result) for result in runs if not _idle(lemma, result)]
     return judge.together(told) if told else None
 

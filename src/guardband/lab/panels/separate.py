@@ -26,7 +26,7 @@ __all__ = ["PANEL"]
 
 FLEETS = (2, 4, 8, 16, 32)
 ALPHA, BASELINE, RIDGE = 0.8, 3, 0.05
-PRINTED, OPEN, GUARD, FREE = "DiSC-UCB", "DiSC-UCB, told the spread", "Guard-UCB", "DisLinUCB"
+PRINTED, OPEN, GUARD, FREE = "DiSC-UCB", "DiSC-UCB, told context_noise", "Guard-UCB", "DisLinUCB"
 LOOKS = {PRINTED: 0, OPEN: 5, FREE: 3, GUARD: 1}
 SAID = 0.5  # d M sqrt(T) for separate learners, d sqrt(M T) for the paper's
 
@@ -99,8 +99,8 @@ class PanelSeparate:
         return [
             f"forecast, the {BASELINE}rd best action for a baseline, α = {ALPHA}. All agents act "
             "under one hidden context. Regret is in expected rewards.",
-            "DiSC-UCB has the printed gate and the paper's √(1 + R²); 'told the spread' has the "
-            f"same gate, the true spread of noise and context, and λ = {RIDGE}: its gate opens.",
+            "DiSC-UCB has the printed gate and the paper's √(1 + R²); 'told context_noise' has the "
+            f"same gate, the true noise and context_noise, and λ = {RIDGE}: its gate opens.",
             "Guard-UCB that shares allows for the context that all agents have in common; one that "
             "does not share need not.",
             "Drawn: geometric means over trials with the 95 % interval of the logarithms, to which "
