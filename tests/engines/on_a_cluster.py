@@ -81,6 +81,31 @@ def check_equal() -> dict[str, Any]:
     }
 
 
+class Fixed:
+    """A policy in plain Python."""
+
+    name = "fixed"
+
+    def choose(self, agent: int, round: int, features: Any, baseline: int, told: Any) -> int:
+        return round % len(features)
+
+    def update(self, agent: int, features: Any, action: int, reward: float) -> None:
+        pass
+
+
+def check_simulate() -> dict[str, Any]:
+    """The same comparison on threads and on a cluster, with a policy in plain Python."""
+    algorithms, how = [Fixed(), gb.DisLinUCB()], {"rounds": 200, "trials": 3, "alpha": 0.5}
+    here, there = (
+        gb.simulate(gb.problem("toy"), algorithms, engine=engine, workers=2, **how)  # type: ignore[arg-type]
+        for engine in ("local", "ray")
+    )
+    return {
+        "labels": [series.label for series in there.series],
+        "equal": here.summary().equals(there.summary()) and here.curves().equals(there.curves()),
+    }
+
+
 def check_killed() -> dict[str, Any]:
     """Two nodes, of which one dies without a goodbye while trials run on both."""
     from ray.cluster_utils import Cluster  # noqa: PLC0415
@@ -155,6 +180,7 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "foreign": check_foreign,
     "killed": check_killed,
     "refusals": check_refusals,
+    "simulate": check_simulate,
 }
 
 if __name__ == "__main__":

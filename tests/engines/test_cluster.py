@@ -46,6 +46,12 @@ def test_a_cluster_gives_the_same_numbers_bit_for_bit() -> None:
 
 @needs_ray
 @pytest.mark.slow
+def test_simulate_gives_the_same_numbers_on_a_cluster() -> None:
+    assert cluster("simulate") == {"labels": ["fixed", "dis-lin-ucb"], "equal": True}
+
+
+@needs_ray
+@pytest.mark.slow
 def test_a_node_killed_midway_loses_nothing_and_changes_no_number() -> None:
     told = cluster("killed")
     # It was killed once four trials were kept, while there was work left; -1 would mean never.
