@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CHOSEN", "CONSERVATIVE", "HELD_BACK", "REASONS", "sentence"]
+__all__ = ["CHOSEN", "CONSERVATIVE", "HELD_BACK", "REASONS", "REMEDIES", "sentence"]
 
 # The agent played what it found best, or had no data to find anything.
 CHOSEN = {
@@ -46,6 +46,19 @@ ADDED = {
     "alarm": "the reported baseline rewards contradict the observations and are no longer used",
 }
 REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED
+# What an operator can do about the reasons for which an agent held back.
+REMEDIES = {
+    "careful": "Nothing to do: it becomes rarer as rewards come in.",
+    "stuck": "Where it lasts, only other agents' data, new actions or mode='policy' help.",
+    "gate": "Nothing to do: it opens as rewards come in.",
+    "empty": "Nothing to do: it becomes rarer as rewards come in.",
+    "no-baseline-reward": "Give decide() a baseline that earns something.",
+    "no-reward-floor": "Give decide() baseline_reward=..., or the agent reward_floor=...",
+    "no-config": "Check that the agent can reach the coordinator.",
+    "paused": "Resume learning.",
+    "lease": "Check that the agent can reach the coordinator.",
+    "shadow": "Start the agent without shadow=True.",
+}
 
 
 def sentence(code: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import guardband
+from guardband.live.server.summary import REASON_REPLIES
 
 STATIC = Path(guardband.__file__).parent / "live" / "static"
 POLICY = "default-src 'self'"
@@ -98,6 +99,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "lead_halfwidth": 0.02,
         "alerts": [],
         "agents": [agent("home", 1), agent("similar", 2), agent("mail", 3)],
+        "reasons": {code: reply.model_dump() for code, reply in REASON_REPLIES.items()},
         "epochs": [
             {
                 "epoch": e,

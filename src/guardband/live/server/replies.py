@@ -134,6 +134,13 @@ class ThetaReply(Reply):
     halfwidth: list[float]
 
 
+class ReasonReply(Reply):
+    """What a reason code says."""
+
+    text: str
+    remedy: str
+
+
 class SummaryReply(Reply):
     """Everything that a page about a space needs."""
 
@@ -153,6 +160,7 @@ class SummaryReply(Reply):
     lead_halfwidth: float | None
     alerts: list[AlertReply]
     agents: list[AgentReply]
+    reasons: dict[str, ReasonReply]  # why agents hold back, by the codes in `agents`
     epochs: list[EpochLine]
     events: list[EventLine]
     theta: ThetaReply | None

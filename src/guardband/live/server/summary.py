@@ -14,15 +14,20 @@ from guardband.live.server.replies import (
     EpochLine,
     EventLine,
     HistoryReply,
+    ReasonReply,
     SummaryReply,
     TaskHistory,
     ThetaReply,
 )
 from guardband.live.server.snapshot import Snapshot, TaskSnapshot, counted, delta_spent
 from guardband.live.store import SampleRow
+from guardband.reasons import REASONS, REMEDIES
 
 __all__ = ["history_of", "summary_of"]
 
+REASON_REPLIES = {
+    code: ReasonReply(text=REASONS[code], remedy=remedy) for code, remedy in REMEDIES.items()
+}
 GONE = ("quarantined", "retracted", "ended")
 
 
@@ -50,6 +55,7 @@ def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Sum
             for alert, since in alerts
         ],
         agents=[_agent(snapshot, each) for each in snapshot.tasks],
+        reasons=REASON_REPLIES,
         epochs=[
             EpochLine(
                 epoch=each.epoch,

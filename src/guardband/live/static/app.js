@@ -73,7 +73,7 @@ function draw() {
 function why(task) {
   const agent = state.summary.agents.find((a) => a.task === task);
   state.why = task;
-  if (agent) view.showWhy(agent, true);
+  if (agent) view.showWhy(agent, state.summary.reasons, true);
 }
 
 async function poll() {

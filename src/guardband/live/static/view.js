@@ -3,7 +3,7 @@
 import { agentClass, byId, fill, h } from "./dom.js";
 import { epochsChart, epochsTable, sparkline, thetaChart } from "./drawings.js";
 import {
-  answers, chance, count, counted, margin, named, notJudged, percent, REASONS, sentence, signed, span, STATES,
+  answers, chance, count, counted, margin, named, notJudged, percent, sentence, signed, span, STATES,
   stillNeeded, symbol, violations,
 } from "./words.js";
 
@@ -142,20 +142,20 @@ function firstAgent(summary) {
 }
 
 /** Why an agent plays the baseline: what, how often, what is missing, what would help. */
-export function showWhy(agent, onThis) {
+export function showWhy(agent, texts, onThis) {
   const all = Object.values(agent.reasons).reduce((x, y) => x + y, 0);
   const decided = agent.counters.decisions ?? 0;
   const reasons = Object.entries(agent.reasons).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   const recent = agent.gauges.conservative_recent;
   const facts = wanting(agent);
   const rows = reasons.map(([key, n]) => {
-    const [what, help] = REASONS[key] ?? [key, ""];
+    const { text, remedy } = texts?.[key] ?? { text: key, remedy: "" };
     const part = h("span", { class: "baseline" });
     part.style.width = `${(100 * n) / all}%`;
     return h("li", {},
       h("div", { class: "row" }, h("strong", {}, key), h("span", { class: "bar wide" }, part),
         h("span", { class: "number" }, `${count(n)} (${percent(n / all)})`)),
-      h("p", {}, `${what[0].toUpperCase()}${what.slice(1)}. `, h("em", {}, help)));
+      h("p", {}, `${sentence(text)} `, h("em", {}, remedy)));
   });
   fill(byId("why-body"),
     h("h2", { id: "why-title" }, `Why is ${agent.task} conservative?`),

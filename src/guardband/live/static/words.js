@@ -2,28 +2,6 @@
 
 const LEVELS = { good: "✓", wait: "…", look: "!", bad: "✕" };
 
-/** Why a decision was conservative, and what would change it; the keys are those of reports. */
-export const REASONS = {
-  careful: ["learning safely: the most promising action is not certified yet",
-    "Nothing to do: it fades as rewards come in."],
-  stuck: ["no certified action teaches enough about the most promising one",
-    "Where it lasts, only other agents' data, new actions or mode=\"policy\" help."],
-  paused: ["learning was paused here", "Resume learning."],
-  lease: ["the coordinator was out of reach for longer than the lease",
-    "See that the agent reaches the coordinator again."],
-  shadow: ["shadow mode: it decides and logs, and always plays the baseline",
-    "Start the agent without shadow=True."],
-  "no-config": ["the agent does not know the space's settings yet",
-    "See that the agent reaches the coordinator once."],
-  gate: ["too little is known yet: lambda_min(V) is below what the gate asks for",
-    "It opens as rewards come in."],
-  empty: ["no action is certified to clear the floor yet", "It fades as rewards come in."],
-  "no-baseline-reward": ["the baseline's reward is not above zero: no share of it can be promised",
-    "Give decide() a baseline that earns something."],
-  "no-reward-floor": ["the baseline's reward is not known, nor a lower bound of it",
-    "Give decide() baseline_reward=..., or the agent reward_floor=..."],
-};
-
 export const STATES = {
   ok: ["good", "ok"],
   conservative: ["wait", "conservative"],
