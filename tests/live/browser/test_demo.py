@@ -149,7 +149,7 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
             live.wait(lambda: page.locator("[data-alert=stale]").count() == 1)
             assert "mail" in page.locator("[data-alert=stale]").inner_text()
             page.locator("tr.state-stale", has_text="mail").wait_for()
-            page.locator(".answer.look", has_text="Is the plumbing alive?").wait_for()
+            page.locator(".answer.look", has_text="Is the system running?").wait_for()
             page.set_viewport_size({"width": 390, "height": 844})
             page.wait_for_timeout(500)
             assert overflow(page) == 0

@@ -80,7 +80,7 @@ NOTHING = Revision(0, "")
 
 @as_object
 class Checkpoint(NamedTuple):
-    """A stream's sums over its first n observations, fixed for ever under a version."""
+    """A stream's sums over its first n observations, which never change under their version."""
 
     version: Version
     sums: Sums
@@ -152,7 +152,7 @@ class AgentStatus(Message):
 
 
 class Report(Message):
-    """How an agent fares: counters and sums since its stream began, gauges of now.
+    """How an agent is doing: counters and sums since its stream began, gauges of now.
 
     Reports are for display; no decision depends on them.
     """
@@ -216,7 +216,7 @@ class News(Reply):
     config: SpaceSettings | None  # where config_version is news to the asker
     explore_for_s: float | None  # seconds of exploration granted from now; null: no limit
     paused: str | None  # the reason, while learning is paused
-    excluded: int = 0  # tasks that people quarantined, perhaps by looking at their rewards
+    excluded: int = 0  # tasks that were quarantined, perhaps because of their rewards
 
 
 class SpaceSaved(Reply):
@@ -266,7 +266,7 @@ class Refused(GuardbandError):  # noqa: N818 - an answer, not an error of the pr
     status
         The HTTP status that fits.
     detail
-        A sentence for people, with the value seen and the remedy.
+        A sentence with the value seen and the remedy.
     **more
         Fields for programs, such as stored={"n": .., "version": ..}.
     """

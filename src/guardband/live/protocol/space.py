@@ -39,7 +39,7 @@ ALGORITHMS: dict[str, Any] = {
     "disc-ucb-unknown": DiscUCBUnknown,
     "dis-lin-ucb": DisLinUCB,
 }
-# The names of format 1, by those of today; digests are taken of the old ones for ever.
+# The names of format 1, by those of today; digests use the old ones.
 FORMAT_1 = {
     "guard-ucb": "GuardUcb",
     "disc-ucb": "DiscUcb",

@@ -1,4 +1,4 @@
-"""What people decide: spaces, switches, tokens."""
+"""Routes of operators: create and change spaces, pause, quarantine, tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from guardband.live.store import TokenRow
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["people"])
+router = APIRouter(tags=["operators"])
 Task = Annotated[Name, Path(description="the task")]
 TokenId = Annotated[
     str, Path(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16, description="the token")
@@ -196,7 +196,7 @@ async def _make(
 ) -> TokenReply:
     """Make one token more, if there is room for it."""
     if len(service.tokens.all()) >= service.settings.tokens:
-        raise Refused("too_many_tokens", 409, "delete tokens that nobody uses.")
+        raise Refused("too_many_tokens", 409, "delete tokens that are not in use.")
     row, text = await service.executor.write(
         work, service.store, who=caller.who, now=service.executor.now()
     )

@@ -1,4 +1,4 @@
-"""What agents ask for: streams, uploads, news."""
+"""Routes of agents: streams, uploads, news."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ USUAL = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503)
 
 
 def service_of(request: Request) -> Service:
-    """Return what the server holds."""
+    """Return the running service."""
     service: Service = request.app.state.service
     return service
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who asks; the door has let nobody in without a token."""
+    """Return the caller; the middleware refuses requests without a token."""
     caller: Caller = request.state.caller
     return caller
 
@@ -98,7 +98,7 @@ async def upload(stream: Stream, message: Upload, request: Request) -> Uploaded:
 
 @router.post("/v1/streams/{stream}/report", responses=answers(*USUAL))
 async def report(stream: Stream, message: Report, request: Request) -> Done:
-    """Say how the agent fares, without uploading anything."""
+    """Send a report without an upload."""
     service = service_of(request)
     space, task = await service.home(stream)
     caller_of(request).must_own(space, task)
@@ -131,7 +131,9 @@ async def seal(stream: Stream, revision: Annotated[Revision, Body()], request: R
 async def next_epoch(
     space: SpaceName,
     request: Request,
-    stream: Annotated[StreamId | None, Query(description="whose sign of life this is")] = None,
+    stream: Annotated[
+        StreamId | None, Query(description="the stream that asks; it counts as heard of")
+    ] = None,
     after: Number = 0,
     open_after: Number = 0,
     config_version: Number = 0,
@@ -192,7 +194,7 @@ def _upload(
 async def _waiting(
     service: Service, space: str, request: Request, seconds: float, ask: Any
 ) -> News | None:
-    """Ask until there is an answer, the time is over, or nobody listens any more."""
+    """Ask until there is news, the time is over, or the client has gone."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     gone: asyncio.Task[None] | None = None

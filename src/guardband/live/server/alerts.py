@@ -1,4 +1,4 @@
-"""What somebody should look at: pure functions from an agent's numbers to alerts."""
+"""Alerts: pure functions from the figures of agents to what an operator should look at."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 # Thresholds, as the runbook has them.
 LOSS_SHARE = 0.05  # of resolved decisions without a reward of their own
-LOSS_ENOUGH = 100  # resolved decisions before that is judged
+LOSS_ENOUGH = 100  # resolved decisions before the share of losses is tested
 LOSS_CHANCE = 1e-4  # how unlikely a difference between kinds of decision must be
 FLOOR_CHANCE = 0.01  # of the interval of reward minus floor, over all times together
 FLOOR_ENOUGH = 30
@@ -39,7 +39,7 @@ LOSSES = ("defaulted", "discarded", "orphan")
 
 
 class Judged(Protocol):
-    """Whoever has counters and sums."""
+    """What has counters and sums: a task in facts or in a snapshot."""
 
     @property
     def counters(self) -> Mapping[str, int]:

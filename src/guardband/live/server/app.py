@@ -1,4 +1,4 @@
-"""The application: the API, the pages, and what guards them."""
+"""The FastAPI application: API, dashboard files, middleware."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["make_app"]
 
 STATIC = Path(__file__).parents[1] / "static"
 ABOUT = (
-    "Agents upload totals of what they have counted and download sums; people watch, pause and "
-    "decide. Errors are problem details (RFC 9457) with a stable `code`."
+    "Agents upload sums over their observations and download pooled sums; operators watch and "
+    "control. Errors are problem details (RFC 9457) with a stable `code`."
 )
 
 
@@ -67,7 +67,7 @@ def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
 
 
 def _add_pages(app: FastAPI) -> None:
-    """Give every file of the dashboard a route of its own: there are no paths to play with."""
+    """Give every file of the dashboard a route of its own: paths cannot be forged."""
     for file in sorted(path for path in STATIC.rglob("*") if path.is_file()):
         name = file.relative_to(STATIC).as_posix()
         _add_page(app, "/" if name == "index.html" else f"/{name}", file)

@@ -1,4 +1,4 @@
-"""Who is asking: bearer tokens `gb_<id>_<secret>`, of which only a digest is kept."""
+"""Authentication: bearer tokens `gb_<id>_<secret>`, of which only a digest is stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOBODY = "0" * 64  # compared with where the id is unknown, so that both cases t
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a valid token."""
+    """The holder of a valid token."""
 
     token: TokenRow
 
@@ -71,11 +71,11 @@ class Tokens:
         self._by_id: dict[str, TokenRow] = {}
 
     def replace(self, rows: Iterable[TokenRow]) -> None:
-        """Take these for all there are; revoked ones are as good as unknown."""
+        """Replace all tokens by these; revoked ones are left out."""
         self._by_id = {row.token: row for row in rows if row.revoked_at is None}
 
     def caller(self, header: bytes | None) -> Caller | None:
-        """Return who sent this Authorization header, or None where nobody valid did."""
+        """Return the caller that an Authorization header names; None if its token is not valid."""
         scheme, _, value = (header or b"").decode("latin-1").partition(" ")
         match = SHAPE.fullmatch(value.strip())
         if scheme.lower() != "bearer" or match is None:

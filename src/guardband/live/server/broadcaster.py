@@ -1,4 +1,4 @@
-"""Who waits for what: wakes polls and event streams when a space changes."""
+"""Wakes the polls and event streams that wait for a space to change."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 
 __all__ = ["Broadcaster"]
 
-PAUSE_S = 0.25  # a watcher hears at most so often; what happens meanwhile is told once
+PAUSE_S = 0.25  # an event stream is told at most so often; what happens meanwhile is told once
 
 
 class Broadcaster:
-    """The waiting of one process; everything here runs in its event loop."""
+    """The waiting polls and event streams of one process; all of it runs in the event loop."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -41,13 +41,13 @@ class Broadcaster:
                 del self._waiting[space]
 
     def wake(self, space: str, what: str) -> None:
-        """Tell polls of the space, and everybody who watches, that there is something to hear."""
+        """Wake the polls that wait for the space, and notify its event streams."""
         self._changes[space] += 1
         self._release(space)
         self.notify(space, what)
 
     def notify(self, space: str, what: str) -> None:
-        """Tell those who watch that something about the space is new."""
+        """Notify event streams that something about the space has changed."""
         for watcher in self._watchers:
             watcher.tell(space, what)
 
@@ -72,7 +72,7 @@ class Broadcaster:
             self._watchers.discard(watcher)
 
     def stop(self) -> None:
-        """Let everybody go who waits."""
+        """End all polls and event streams."""
         self.stopping = True
         for space in list(self._waiting):
             self._release(space)
@@ -86,7 +86,7 @@ class Broadcaster:
 
 
 class _Watcher:
-    """What one event stream has not been told yet: a set, however slowly it listens."""
+    """What one event stream has not been told yet; a set, so that it cannot grow without end."""
 
     def __init__(self, sees: Callable[[str], bool]) -> None:
         self.sees, self.news = sees, asyncio.Event()

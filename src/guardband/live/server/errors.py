@@ -1,4 +1,4 @@
-"""Every answer that is not what was asked for: problem details (RFC 9457) with a stable code."""
+"""Error responses: problem details (RFC 9457) with a stable code."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ CODES = {
 }
 WORDS = {
     400: "The request is not well formed.",
-    401: "No valid token.",
+    401: "There is no valid token.",
     403: "The token does not allow this.",
-    404: "There is no such thing here.",
-    405: "There is such a thing, but not with this method.",
+    404: "It does not exist.",
+    405: "The method is not allowed here.",
     408: "The request took too long to arrive.",
     409: "It does not fit what is stored.",
     410: "It is closed.",
     413: "The body is too long.",
-    422: "The request has values that cannot be.",
+    422: "The request has invalid values.",
     429: "Too many requests.",
-    503: "Not now; try again.",
+    503: "Not available now; try again.",
 }
 MOST_ERRORS = 8  # a list of a thousand bad numbers is reported by its first few
 
 
 class ProblemDetails(BaseModel):
-    """Why a request failed; `code` is stable, `detail` is for people."""
+    """Why a request failed; `code` is stable, `detail` is for reading."""
 
     model_config = ConfigDict(extra="allow")
 

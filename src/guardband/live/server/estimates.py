@@ -1,6 +1,6 @@
-"""What the coordinator itself concludes from totals: theta, its intervals, and who differs.
+"""Estimates that the server makes from the pooled sums, for display: theta, intervals, outliers.
 
-For people only; no decision is made from it.
+No decision depends on them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def heterogeneity(space: SpaceSettings, by_task: Mapping[str, Sums]) -> dict[str
     """Return, by task, how far its theta is from that of all others; above 1 they differ.
 
     T = (a - b)'(A^-1 + B^-1)^-1 (a - b) over (beta_a + beta_b)^2, with a, A from the task's own
-    data and b, B from everybody else's. If both learn the same theta, each estimate lies within
+    data and b, B from all others'. If both learn the same theta, each estimate lies within
     its radius, and (A^-1 + B^-1)^-1 is below A and below B, so the ratio is at most 1 with
     probability 1 - 2 delta. Tasks with too little data on either side are left out.
     """

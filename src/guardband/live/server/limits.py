@@ -1,4 +1,4 @@
-"""How much a caller may ask for: token buckets, and places that run out."""
+"""Limits per caller: rates by token buckets, and numbers of requests held at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from guardband.live.protocol.messages import Refused
 
 __all__ = ["ConcurrencyLimiter", "TokenBucket"]
 
-REMEMBERED = 20_000  # callers; the one that was quiet for longest is forgotten first
+REMEMBERED = 20_000  # callers; the one whose last request is oldest is forgotten first
 
 
 class TokenBucket:
@@ -43,14 +43,14 @@ class TokenBucket:
 
 
 class ConcurrencyLimiter:
-    """A number of places that requests hold while they wait.
+    """Limits how many requests are held at once, in all and per caller.
 
     Parameters
     ----------
     most, most_each
-        How many there are, and how many of them one caller may hold.
+        How many in all, and how many of one caller.
     code, what
-        How a refusal names them.
+        The names of such requests, in codes and in sentences.
     """
 
     def __init__(self, most: int, most_each: int, code: str, what: str) -> None:
@@ -59,7 +59,7 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def one(self, caller: str) -> Iterator[None]:
-        """Hold a place for the time of the block; Refused with 503 where none is left."""
+        """Hold a slot during the block; Refused with 503 if none is left."""
         if self.taken >= self.most or self._held[caller] >= self.most_each:
             raise Refused(
                 f"too_many_{self.code}",
@@ -78,5 +78,5 @@ class ConcurrencyLimiter:
 
     @property
     def taken(self) -> int:
-        """How many are held."""
+        """How many slots are held."""
         return self._held.total()

@@ -1,4 +1,4 @@
-"""One line of JSON for everything that happens; never a secret, a header, a query or a body."""
+"""The log: one line of JSON per event, without secrets, headers, queries and bodies."""
 
 from __future__ import annotations
 

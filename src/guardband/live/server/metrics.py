@@ -17,7 +17,7 @@ from guardband.reasons import CONSERVATIVE, HELD_BACK
 __all__ = ["OUTCOMES", "ServerMetrics", "exposition"]
 
 OUTCOMES = ("observed", "defaulted", "discarded", "late", "orphan", "duplicate")
-REASONS = (*CONSERVATIVE, *HELD_BACK)  # what agents report; whatever else somebody sends is "other"
+REASONS = (*CONSERVATIVE, *HELD_BACK)  # other codes are counted as "other"
 TASK = ("space", "agent")
 COMMIT_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 EPOCH_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)

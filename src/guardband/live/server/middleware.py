@@ -1,6 +1,6 @@
-"""The door: who may come in, how much they may carry, how long they may take.
+"""The middleware around all routes: authentication, rate limits, body size, time limits, logging.
 
-Everything that can be refused without looking at the body is refused before it is read.
+What can be refused without the body is refused before the body is read.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ SECURITY = {
 }
 
 
-class ClientDisconnected(Exception):  # noqa: N818 - it is no error when somebody leaves
-    """The client has left, or takes nothing."""
+class ClientDisconnected(Exception):  # noqa: N818 - not an error of the program
+    """The client has disconnected, or does not read the response."""
 
 
 class RequestContext:
-    """One request, as the door sees it."""
+    """What the middleware knows of one request."""
 
     def __init__(self, scope: Scope, caller: Caller | None) -> None:
         self.method: str = scope["method"]
@@ -54,20 +54,20 @@ class RequestContext:
 
 
 class AuthRateLimit:
-    """ASGI middleware around the whole application.
+    """ASGI middleware around the whole application: see the module's docstring.
 
     Parameters
     ----------
     app
-        What is behind it.
+        The application.
     tokens
-        Who is known.
+        The valid tokens.
     settings
         The limits.
     body_limit
-        Says how long the body of a request may be; it follows the largest space.
+        Returns how long the body of a request may be; it depends on the largest space.
     on_done
-        Told of every request when it is over.
+        Called with every request when it has ended.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class AuthRateLimit:
         self.others = TokenBucket(settings.requests_per_s, settings.request_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Admit a request, or refuse it."""
+        """Handle a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -110,7 +110,7 @@ class AuthRateLimit:
                 receive = _replay(whole, receive) if isinstance(whole, bytes) else receive
             await (refusal or self.app)(scope, receive, tell)
         except ClientDisconnected:
-            context.status = context.status or 499  # as nginx counts them; nobody reads it
+            context.status = context.status or 499  # as in nginx; for the log only
         except Exception:
             log("error", logging.ERROR, trace=True, method=context.method, path=context.path[:200])
             if context.status:
@@ -122,7 +122,7 @@ class AuthRateLimit:
             self._done(context)
 
     def _refusal(self, scope: Scope, context: RequestContext) -> Response | None:
-        """Return the answer to those who may not come in."""
+        """Return the response that refuses the request, or None."""
         guarded = context.path.startswith("/v1/") or context.path == "/v1"
         guarded |= context.path == "/metrics" and not self.settings.open_metrics
         if not guarded:
@@ -146,7 +146,7 @@ class AuthRateLimit:
     async def _body(
         self, scope: Scope, receive: Receive, context: RequestContext
     ) -> bytes | Response:
-        """Return the whole body, or the answer to one that is too long or too slow."""
+        """Return the whole body, or the response to one that is too long or too slow."""
         most = self.body_limit(scope)
         length = _header(scope, b"content-length") or b"0"
         too_long = problem(413, detail=f"a body may have {most:,} bytes here.", limit=most)
@@ -169,7 +169,7 @@ class AuthRateLimit:
             return problem(408, headers={"Connection": "close"})
 
     def _note(self, context: RequestContext, message: Message) -> None:
-        """Look at what is sent, and add the headers that everything has."""
+        """Count what is sent, and add the headers that all responses have."""
         if message["type"] == "http.response.start":
             context.status = message["status"]
             headers = MutableHeaders(scope=message)

@@ -1,4 +1,4 @@
-"""What people and their tools read: spaces, summaries, events, metrics, health."""
+"""Routes that read: spaces, summaries, events, metrics, health."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from guardband.live.store import SampleRow
 
 __all__ = ["public", "router"]
 
-router = APIRouter(tags=["people"])
+router = APIRouter(tags=["operators"])
 public = APIRouter(tags=["tools"])
 BEAT_S = 15.0  # between two signs of life of an event stream
 READY_S = 5.0
@@ -126,7 +126,7 @@ async def events(
     """Say, as it happens, that something about a space is new; ask for its summary then."""
     service, caller = service_of(request), caller_of(request)
     caller.must_be("admin", "viewer")
-    # The place is taken before the answer begins, so that a refusal can still be one.
+    # The slot is taken before the answer begins: afterwards it could not be refused.
     return _Stream(_events(service, caller, seconds), service.watchers.one(caller.token.token))
 
 
@@ -175,7 +175,7 @@ async def metrics(request: Request) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """Events, and the place that they hold until they end."""
+    """A response of events, with the slot that it holds until it ends."""
 
     def __init__(self, lines: AsyncIterator[str], place: AbstractContextManager[None]) -> None:
         super().__init__(lines, media_type="text/event-stream")

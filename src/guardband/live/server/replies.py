@@ -28,13 +28,13 @@ Series = list[float | None]
 
 
 class StatusReply(Reply):
-    """How the server is."""
+    """Whether the server is up."""
 
     status: str
 
 
 class Done(Reply):
-    """It has been done."""
+    """It is done."""
 
     done: bool = True
 
@@ -75,7 +75,7 @@ class AlertReply(Reply):
 
 
 class AgentReply(Reply):
-    """How a task fares: counters and sums over its streams, gauges of one open stream."""
+    """How a task is doing: counters and sums over its streams, gauges of one open stream."""
 
     task: str
     index: int

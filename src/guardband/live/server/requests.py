@@ -20,12 +20,12 @@ class ConfigureBody(Message):
     config: SpaceSettings
     config_version: Annotated[
         Whole | None,
-        Field(description="as it was read: refused (409) where somebody has changed it since"),
+        Field(description="as it was read: refused (409) if it has changed since"),
     ] = None
 
 
 class ReasonBody(Message):
-    """Why somebody does something, for the audit."""
+    """Why an operator does something; it is written to the events."""
 
     reason: Text = ""
 

@@ -1,4 +1,4 @@
-"""A server that runs: uvicorn, with clients that may not dawdle and an end that is clean."""
+"""Runs the application under uvicorn: header time-outs, a limit on connections, clean shutdown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRACE_S = 5
 
 
 class _Protocol(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, without clients that send their headers drop by drop."""
+    """uvicorn's HTTP/1.1, which drops clients that take too long to send their headers."""
 
     limits = Settings()
 
@@ -57,7 +57,7 @@ class _Protocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Lets those go who wait before it counts who is still there, and swallows its signals."""
+    """A server that ends waiting polls before it shuts down, and does not re-raise its signals."""
 
     ready: Callable[[], None] | None = None  # called when it serves, and listens to signals
 
@@ -76,7 +76,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on SIGINT and SIGTERM, and leave it at that."""
+        """Stop on SIGINT and SIGTERM, without raising the signal again afterwards."""
         with super().capture_signals():
             try:
                 yield

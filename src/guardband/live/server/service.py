@@ -1,4 +1,4 @@
-"""Everything that a running server holds, and its pulse."""
+"""A running server: its store, its coordinator, its limits, and its background tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHOWN_S = 0.5  # how old a snapshot may be that is shown
 
 
 class SpaceState(NamedTuple):
-    """What of a space is news to agents."""
+    """The parts of a space that agents poll for."""
 
     epoch: int
     open: int
@@ -51,7 +51,7 @@ def _state_of(row: SpaceRow) -> SpaceState:
 
 
 class Service:
-    """A store, the coordinator over it, and who waits for what.
+    """A store, the coordinator over it, and the requests that wait for changes.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Service:
         self._snapshots: dict[str, Snapshot] = {}
         self._since: dict[str, dict[tuple[str, str | None], float]] = {}
         self._checked = 0.0
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
         self._looking = asyncio.Lock()
         self._reading_tokens = asyncio.Lock()
         self._tokens_at = 0.0
@@ -89,18 +89,18 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Read what is there, and begin to look at deadlines."""
+        """Read the store, and start the tasks that watch deadlines and alerts."""
         await self.read_tokens()
         await self.look()
         loop = asyncio.get_running_loop()
         if hasattr(self.store, "listen"):  # other processes write to it, and it tells of that
             self._unlisten = self.store.listen(
-                lambda space: loop.call_soon_threadsafe(self._heard, space)
+                lambda space: loop.call_soon_threadsafe(self._on_change, space)
             )
         self._tasks = [asyncio.create_task(work()) for work in (self._beat, self._watch)]
 
     async def stop(self) -> None:
-        """End."""
+        """Stop the tasks, and close the store."""
         self.broadcaster.stop()
         self._unlisten()
         for task in self._tasks:
@@ -111,7 +111,7 @@ class Service:
         self.store.close()
 
     async def read_tokens(self) -> None:
-        """Take the store's tokens for ours; an older reading never replaces a newer one."""
+        """Read the tokens from the store; an older reading never replaces a newer one."""
 
         def read() -> list[TokenRow]:
             with self.store.reading() as t:
@@ -122,7 +122,7 @@ class Service:
             self.tokens.replace(await self.executor.do(read))
 
     async def look(self) -> None:
-        """See what has changed, and wake those who wait for it."""
+        """Look for changes, and wake the requests that wait for them."""
         async with self._looking:  # where there are several threads, one look after the other
             await self._look()
 
@@ -156,7 +156,7 @@ class Service:
             self._checked = self.executor.now()
 
     def beat_s(self, space: str) -> float:
-        """Return how often a poll that waits gives a sign of life for its stream."""
+        """Return how often a waiting poll counts as a heartbeat of its stream."""
         return max(0.1, min(self.settings.poll_s, self._live_s.get(space, 75.0) / 3.0))
 
     async def home(self, stream: str) -> tuple[str, str]:
@@ -183,7 +183,7 @@ class Service:
             known = await self.executor.do(take, self.store, name, now)
             if known is None:
                 raise Refused("unknown_space", 404, f"there is no space {name!r}.")
-            # Estimates take a while for large spaces; the event loop shall not wait for them.
+            # Estimates of large spaces take a while; the event loop must not wait for them.
             await asyncio.to_thread(known.conclude)
             self._snapshots[name] = known
         return known
@@ -202,7 +202,7 @@ class Service:
             for alert in alerts_of(snapshot.facts())
         ]
 
-    def judge(self, snapshot: Snapshot) -> None:
+    def update_alerts(self, snapshot: Snapshot) -> None:
         """Keep since when a space has had its alerts, and log those that are new."""
         before, found = self._since.get(snapshot.row.name, {}), self.alerts(snapshot)
         self._since[snapshot.row.name] = {(a.id, a.task): since for a, since in found}
@@ -224,7 +224,7 @@ class Service:
         return self.upload_bytes if upload else self.settings.body_bytes
 
     def done(self, context: RequestContext) -> None:
-        """Count a request that is over."""
+        """Count a request that has ended."""
         row = context.caller.token if context.caller else None
         if row is not None and row.task is not None and row.space is not None:
             labels = (row.space, row.task)
@@ -237,10 +237,10 @@ class Service:
         """Close epochs past their deadline, and notice what other processes did."""
         while True:
             busy = any(state.open or state.wanted for state in self._states.values())
-            stirred = await self._rest(self.settings.tick_s if busy else IDLE_S)
+            changed = await self._rest(self.settings.tick_s if busy else IDLE_S)
             try:
                 ticked = await self.executor.do(self.coordinator.tick, now=self.executor.now())
-                if ticked or stirred or not busy:
+                if ticked or changed or not busy:
                     await self.look()
                 if self.executor.now() - self._tokens_at > TOKENS_S:
                     await self.read_tokens()
@@ -252,31 +252,31 @@ class Service:
                 await asyncio.sleep(IDLE_S)
 
     async def _watch(self) -> None:
-        """Look for alerts, also while nobody else does; beside the beat, for it may take long."""
+        """Look for alerts, also while no page is open; in a task of its own, for it is slow."""
         while True:
             await asyncio.sleep(self.settings.alerts_s)
             try:
                 for snapshot in await self.snapshots():
-                    self.judge(snapshot)
+                    self.update_alerts(snapshot)
             except Refused as problem:
                 log("store", logging.ERROR, detail=problem.detail, cause=str(problem.__cause__))
             except Exception:
                 log("error", logging.ERROR, trace=True, where="alerts")
 
-    def _heard(self, space: str) -> None:
+    def _on_change(self, space: str) -> None:
         """Take note that another process changed a space, or, without a name, also tokens."""
         if not space:
             self._tokens_at = 0.0
-        self._stirred.set()
+        self._changed.set()
 
     async def _rest(self, seconds: float) -> bool:
         """Wait for so long, or until another process has changed something: then return True."""
         try:
             async with asyncio.timeout(seconds):
-                await self._stirred.wait()
+                await self._changed.wait()
         except TimeoutError:
             return False
-        self._stirred.clear()
+        self._changed.clear()
         return True
 
     def _epochs(self, name: str, last: int) -> list[EpochRow]:

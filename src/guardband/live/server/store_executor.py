@@ -1,4 +1,4 @@
-"""The coordinator, in threads of its own: as many pieces of work at once as its store allows."""
+"""Runs the coordinator in threads: as many calls at once as its store allows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ T = TypeVar("T")
 
 
 class StoreExecutor:
-    """Runs what needs the store: SQLite has one connection in one thread, PostgreSQL some.
+    """Runs calls that need the store: in one thread for SQLite, in several for PostgreSQL.
 
     Parameters
     ----------
     coordinator
         The protocol, over its store.
     on_commit
-        Told of the seconds that each piece of work with a commit took.
+        Called with the seconds that each call with a commit took.
     """
 
     def __init__(self, coordinator: Coordinator, on_commit: Callable[[float], None]) -> None:
         self.coordinator, self.on_commit = coordinator, on_commit
         threads = getattr(coordinator.store, "workers", 1)
         self._thread = ThreadPoolExecutor(threads, thread_name_prefix="guardband-store")
-        # Wall time at the start, and from there on a clock that nobody sets.
+        # Wall time at the start, monotonic from there on: setting the clock changes nothing.
         self._offset = time.time() - time.monotonic()
 
     def now(self) -> float:
@@ -40,16 +40,16 @@ class StoreExecutor:
         return self._offset + time.monotonic()
 
     async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `work` returns, run in a thread of the store's."""
+        """Run `work` in a thread of the store; return what it returns."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *args, **kwargs))
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the same with work that ends with a commit, which is timed."""
+        """Do the same for work that ends with a commit, and time it."""
         return await self.do(self._timed, partial(work, *args, **kwargs))
 
     def close(self) -> None:
-        """Finish the work at hand."""
+        """Finish the calls that run."""
         self._thread.shutdown(wait=True)
 
     def _timed(self, work: Callable[[], T]) -> T:

@@ -1,7 +1,7 @@
 // The dashboard: ask the coordinator every two seconds, show what it says.
 //
 // EventSource cannot send a token but in the address, where logs keep it; a summary is small and
-// made from memory, so the page polls instead, and rests while nobody looks at it.
+// made from memory, so the page polls instead, and stops polling while it is hidden.
 
 import * as api from "./api.js";
 import { showCharts } from "./charts.js";

@@ -1,4 +1,4 @@
-// Making elements. Text goes in as text, never as markup: names come from other people.
+// Making elements. Text goes in as text, never as markup: names come from users.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -20,7 +20,7 @@ export const svg = (tag, attributes, ...children) =>
 
 export const byId = (id) => document.getElementById(id);
 
-/** Replace what is in a node; whoever has the focus keeps it, if it has a data-key. */
+/** Replace what is in a node; the focused element keeps the focus if it has a data-key. */
 export function fill(node, ...children) {
   const key = node.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   node.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined));

@@ -189,7 +189,7 @@ function choices(best) {
 }
 
 function alive(summary, agents) {
-  const ask = (...rest) => answer("Is the plumbing alive?", ...rest);
+  const ask = (...rest) => answer("Is the system running?", ...rest);
   if (!agents.length) return ask("wait", "Not yet", "", "No agent has joined yet.");
   const stale = agents.filter((a) => a.state === "stale");
   const heard = `${agents.length - stale.length} of ${agents.length} agents`;
