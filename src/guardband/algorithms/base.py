@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from guardband.algorithms.plan import require_simulation
+from guardband.algorithms.policy import Policy
 from guardband.checks import (
     as_alpha,
     check_choice,
@@ -23,6 +24,7 @@ from guardband.kernels.types import Floats, Gate, Mix, Rule, Terms, Trigger
 
 __all__ = [
     "MIXES",
+    "OWN_MIXES",
     "SIGHTS",
     "Assumptions",
     "Careful",
@@ -34,13 +36,16 @@ __all__ = [
     "safe_rho",
 ]
 
+UNKNOWN_PROBLEM = Facts(((0,),), 1)
 CONSTANTS = ("source", "paper", "tight")
 MIXES = {"vector": Mix.VECTOR, "task-vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
+# Of a method that runs in the coordinates of its task alone: it knows no other directions.
+OWN_MIXES = {"vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
 SIGHTS = {"hidden": Sight.HIDDEN, "observed": Sight.OBSERVED, "observed-after": Sight.AFTER}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assumptions:
+class Assumptions(Policy):
     """What an algorithm takes for granted about noise, and what it sees of the context.
 
     Parameters
@@ -69,7 +74,6 @@ class Assumptions:
     constant: str = "paper"
     context: str = "hidden"
 
-    constrained: ClassVar[bool] = False
     made_for_hidden: ClassVar[bool] = False
     keeps: ClassVar[frozenset[str]] = frozenset({"context_noise"})  # as the papers have it: 1
     sights: ClassVar[tuple[str, ...]] = tuple(SIGHTS)
@@ -102,6 +106,10 @@ class Assumptions:
             context_noise = facts.context_noise
         return math.hypot(context_noise, self.noise), 0.5 * self.delta
 
+    def confidence(self, delta: float) -> float:
+        """Return 2 log(1 / level) as the kernels use it, for a set that may fail with `delta`."""
+        return 2.0 * math.log(1.0 / replace(self, delta=delta)._sigma(UNKNOWN_PROBLEM)[1])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Confidence(Assumptions):
@@ -133,6 +141,12 @@ class Confidence(Assumptions):
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def beta(self, logdet: float, delta: float) -> float:
+        """Return sigma sqrt(log det(V / lambda) + 2 log(2 / delta)) + sqrt(lambda) S."""
+        sigma = math.hypot(self.context_noise, self.noise)
+        root = math.sqrt(logdet + 2.0 * math.log(2.0 / delta))
+        return sigma * root + math.sqrt(self.ridge) * self.theta_bound
 
     def _terms(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 
 from guardband.algorithms.base import SIGHTS, Floored
 from guardband.algorithms.plan import Plan, require_simulation
+from guardband.algorithms.registry import register
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Mix, Rule
@@ -17,6 +18,13 @@ from guardband.kernels.types import Mix, Rule
 __all__ = ["CLUCB"]
 
 
+@register(
+    "cl-ucb",
+    about="optimism from savings, every task alone",
+    constraint="cumulative",
+    communication="none",
+    source="Kazerouni et al., NeurIPS 2017",
+)
 @dataclass(frozen=True)
 class CLUCB(Floored):
     """CLUCB: all rounds so far together earn 1 - alpha of the baseline (Kazerouni et al., 2017).

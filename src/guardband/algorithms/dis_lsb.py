@@ -12,6 +12,8 @@ import numpy as np
 from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
+from guardband.algorithms.policy import Rate
+from guardband.algorithms.registry import register
 from guardband.checks import check_choice, check_positive
 from guardband.facts import Facts
 from guardband.kernels.rivals import Mode
@@ -80,6 +82,14 @@ class PastTests(Phases):
         """Leave the plan as it is: the tests say everything."""
 
 
+@register(
+    "dis-lsb",
+    about="distributed elimination on expected features",
+    constraint="none",
+    communication="pools at the end of each phase",
+    source="Lin and Moothedath, ACC",
+    colour="#8C6D31",
+)
 @dataclass(frozen=True)
 class DisLSB(Assumptions):
     """DisLSB: elimination by a shared estimate, phase by phase (Lin and Moothedath).
@@ -104,6 +114,7 @@ class DisLSB(Assumptions):
     pulls: float | None = field(default=600.0, kw_only=True)
 
     name: ClassVar[str] = "dis-lsb"
+    rate: ClassVar[Rate] = Rate(0.2, 0.0, 0.0016, 0.1)
     made_for_hidden: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -8,6 +8,8 @@ from typing import ClassVar
 from guardband.algorithms.base import MIXES, SIGHTS, Careful, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, pooling_traffic
+from guardband.algorithms.policy import Rate
+from guardband.algorithms.registry import register
 from guardband.checks import check_choice
 from guardband.facts import Facts
 from guardband.kernels.types import Gate, Rule
@@ -15,6 +17,25 @@ from guardband.kernels.types import Gate, Rule
 __all__ = ["DiscUCB", "DiscUCBUnknown"]
 
 
+@register(
+    "disc-ucb-gap-oracle",
+    about="the same with a gate that is told the true optimum",
+    constraint="stage-wise",
+    communication="pools when log det V has grown",
+    source="the authors' notebooks",
+    label="DiSC-UCB-gap-oracle",
+    colour="#0072B2",
+    gate="gap",
+)
+@register(
+    "disc-ucb",
+    about="safe optimism, known baseline reward; the printed gate",
+    constraint="stage-wise",
+    communication="pools when log det V has grown",
+    source="Lin and Moothedath, the paper",
+    label="DiSC-UCB",
+    colour="#0072B2",
+)
 @dataclass(frozen=True)
 class DiscUCB(Gated):
     """DiSC-UCB: the baseline's reward is known in every round.
@@ -43,6 +64,11 @@ class DiscUCB(Gated):
     share: bool = field(default=True, kw_only=True)
 
     made_for_hidden: ClassVar[bool] = True
+    runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
+    watched: ClassVar[bool] = True
+    rate: ClassVar[Rate] = Rate(
+        0.15, 0.02, 0.0004
+    )  # between a gate that opens and one that does not
 
     @property
     def name(self) -> str:
@@ -64,6 +90,15 @@ class DiscUCB(Gated):
         )
 
 
+@register(
+    "disc-ucb-unknown",
+    about="safe optimism, unknown baseline reward (DiSC-UCB-UB)",
+    constraint="stage-wise",
+    communication="pools when log det V has grown",
+    source="Lin and Moothedath, the paper",
+    label="DiSC-UCB-UB",
+    colour="#56B4E9",
+)
 @dataclass(frozen=True)
 class DiscUCBUnknown(Careful, Floored):
     """DiSC-UCB-UB: the baseline's reward is not known; its upper bound takes its place.
@@ -83,6 +118,9 @@ class DiscUCBUnknown(Careful, Floored):
     share: bool = field(default=True, kw_only=True)
 
     name: ClassVar[str] = "disc-ucb-unknown"
+    runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
+    watched: ClassVar[bool] = True
+    rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
     made_for_hidden: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from guardband.algorithms.base import SIGHTS, Confidence
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
+from guardband.algorithms.registry import register
 from guardband.checks import check_positive
 from guardband.facts import Facts
 from guardband.kernels.rivals import UploadRule
@@ -18,6 +19,13 @@ from guardband.kernels.types import Rule, Terms
 __all__ = ["FedLinUCB"]
 
 
+@register(
+    "fed-lin-ucb",
+    about="asynchronous optimism",
+    constraint="none",
+    communication="asynchronous, one agent at a time",
+    source="He et al., NeurIPS 2022",
+)
 @dataclass(frozen=True)
 class FedLinUCB(Confidence):
     """FedLinUCB: an agent exchanges data with the server when its own have grown (He et al., 2022).

@@ -12,6 +12,8 @@ import numpy as np
 from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
+from guardband.algorithms.policy import Rate
+from guardband.algorithms.registry import register
 from guardband.checks import check_positive
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
@@ -74,6 +76,14 @@ class Clients(Phases):
             self.phase.leader[...] = shares.argmax(axis=2)
 
 
+@register(
+    "fed-pe",
+    about="federated elimination, a client per agent and context",
+    constraint="none",
+    communication="pools at the end of each phase",
+    source="Huang et al., NeurIPS 2021",
+    label="Fed-PE",
+)
 @dataclass(frozen=True)
 class FedPE(Assumptions):
     """Fed-PE: federated phased elimination, shared parameter (Huang et al., 2021).
@@ -94,6 +104,7 @@ class FedPE(Assumptions):
     base: float = field(default=2.0, kw_only=True)
 
     name: ClassVar[str] = "fed-pe"
+    rate: ClassVar[Rate] = Rate(0.3, 0.0, 0.003, 0.15)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,6 +134,15 @@ class FedPE(Assumptions):
         )
 
 
+@register(
+    "fed-pe-cd",
+    about="the same, the hidden context counted as noise",
+    constraint="none",
+    communication="pools at the end of each phase",
+    source="Lin and Moothedath, arXiv 2303.17043",
+    label="Fed-PECD",
+    colour="#444444",
+)
 @dataclass(frozen=True)
 class FedPECD(FedPE):
     """Fed-PECD: Fed-PE on expected features, which counts the hidden context as noise.
@@ -136,4 +156,5 @@ class FedPECD(FedPE):
     constant: str = field(default="paper", kw_only=True)
 
     name: ClassVar[str] = "fed-pe-cd"
+    rate: ClassVar[Rate] = Rate(0.4, 0.0, 0.005, 0.2)
     made_for_hidden: ClassVar[bool] = True

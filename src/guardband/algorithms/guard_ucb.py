@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from guardband.algorithms.policy import Policy, Rate
+from guardband.algorithms.registry import register
 from guardband.checks import (
     as_alpha,
     check_choice,
@@ -33,8 +35,27 @@ class GuardPlan(NamedTuple):
     alpha: Floats  # (M,)
 
 
+@register(
+    "guard-ucb-policy",
+    about="the same, certified as a randomised choice: learns faster",
+    constraint="stage-wise",
+    communication="pools when log det V has grown, no horizon",
+    source="guardband",
+    label="Guard-UCB-policy",
+    colour="#E69F00",
+    mode="policy",
+)
+@register(
+    "guard-ucb",
+    about="certified plays, unknown or known baseline; the default",
+    constraint="stage-wise",
+    communication="pools when log det V has grown, no horizon",
+    source="guardband",
+    label="Guard-UCB",
+    colour="#D55E00",
+)
 @dataclass(frozen=True)
-class GuardUCB:
+class GuardUCB(Policy):
     """Guard-UCB: certificates on differences, weights by noise, no gate and no horizon.
 
     In strict mode every action played satisfies the constraint, in expectation over the hidden
@@ -99,6 +120,13 @@ class GuardUCB:
     share: bool = field(default=True, kw_only=True)
 
     constrained: ClassVar[bool] = True
+    runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
+    weighted: ClassVar[bool] = True
+    differences: ClassVar[bool] = True
+    anytime: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = True
+    watched: ClassVar[bool] = True
+    rate: ClassVar[Rate] = Rate(0.2, 0.0, 0.0022)
     keeps: ClassVar[frozenset[str]] = frozenset({"ridge"})  # follows from theta_bound
 
     @property
@@ -136,6 +164,29 @@ class GuardUCB:
                 "realised=... is a promise about single plays: use mode='strict'."
             )
 
+    @property
+    def penalty(self) -> float:
+        """The ridge, lambda, as it is used."""
+        return self.theta_bound**-2 if self.ridge is None else self.ridge
+
+    @property
+    def max_weight(self) -> float:
+        """The largest weight that an observation can have, 1 / noise^2."""
+        return self.noise**-2
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the promise is about a randomised choice, not about single plays."""
+        return self.mode == "policy"
+
+    def confidence(self, delta: float) -> float:
+        """Return 2 log(1 / level) as the kernels use it; two radii halve the level."""
+        return 2.0 * math.log((2.0 if self.radius in ("best", "paper") else 1.0) / delta)
+
+    def beta(self, logdet: float, delta: float) -> float:
+        """Return sqrt(log det(V / lambda) + 2 log(1 / delta) + lambda S^2): weights carry noise."""
+        return math.sqrt(logdet + 2.0 * math.log(1.0 / delta) + self.penalty * self.theta_bound**2)
+
     def plan(self, facts: Facts) -> GuardPlan:
         """Return the terms for a problem of which `facts` are known."""
         agents, paper = facts.agents, self.radius == "paper"
@@ -162,7 +213,7 @@ class GuardUCB:
             tail=math.sqrt((1.0 - chance) / chance) if chance > 0 else math.inf,  # Cantelli
             anchors=bool(self.anchors),
             tolerance=-1.0 if self.baseline_tolerance is None else self.baseline_tolerance,
-            ridge=self.theta_bound**-2 if self.ridge is None else self.ridge,
+            ridge=self.penalty,
             variance=self.noise**2,
             sharing=sharing,
             context_noise=math.nan if context_noise is None else float(context_noise),

@@ -1,7 +1,7 @@
-"""Single-task methods with a stage-wise constraint: SCLTS, SCLUCB and SEGE.
+"""SCLTS and SCLUCB: single-task methods with a stage-wise constraint.
 
-Each runs as M independent copies in the coordinates of the tasks. All three choose among the
-actions that the whole confidence ellipsoid certifies, psi'theta-hat - beta norm(psi)_{V^-1} >=
+Each runs as M independent copies in the coordinates of the tasks. Both choose among the actions
+that the whole confidence ellipsoid certifies, psi'theta-hat - beta norm(psi)_{V^-1} >=
 (1 - alpha) r_b, and learn from their conservative rounds too.
 """
 
@@ -11,18 +11,17 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from guardband.algorithms.base import SIGHTS, Careful, Floored
+from guardband.algorithms.base import OWN_MIXES, SIGHTS, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, require_simulation
-from guardband.checks import check_not_negative, check_positive
+from guardband.algorithms.policy import Rate
+from guardband.algorithms.registry import register
+from guardband.checks import check_positive
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
-from guardband.kernels.types import Gate, Mix, Rule
+from guardband.kernels.types import Gate, Rule
 
-__all__ = ["SCLTS", "SCLUCB", "SEGE"]
-
-# A mixed vector lies in the task's own coordinates: the copy knows no others.
-OWN_MIXES = {"vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
+__all__ = ["SCLTS", "SCLUCB"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class _Scl(Gated, Floored):
     constant: str = field(default="source", kw_only=True)
     known_baseline: bool = field(default=True, kw_only=True)
 
+    rate: ClassVar[Rate] = Rate(0.25, 0.02, 0.001)
     stem: ClassVar[str]
     method: ClassVar[Method]
     mixes: ClassVar[tuple[str, ...]] = tuple(OWN_MIXES)
@@ -68,6 +68,14 @@ class _Scl(Gated, Floored):
         )
 
 
+@register(
+    "sclts",
+    about="safe Thompson sampling, every task alone",
+    constraint="stage-wise",
+    communication="none",
+    source="Moradipari et al., NeurIPS 2020",
+    colour="#009E73",
+)
 @dataclass(frozen=True)
 class SCLTS(_Scl):
     """SCLTS: Thompson sampling among the certified actions (Moradipari et al., 2020).
@@ -102,6 +110,13 @@ class SCLTS(_Scl):
         return self.parts * (facts.horizon or 1)
 
 
+@register(
+    "scl-ucb",
+    about="safe optimism, every task alone",
+    constraint="stage-wise",
+    communication="none",
+    source="Moradipari et al., NeurIPS 2020",
+)
 @dataclass(frozen=True)
 class SCLUCB(_Scl):
     """SCLUCB: optimism among the certified actions (Moradipari et al., 2020).
@@ -123,42 +138,3 @@ class SCLUCB(_Scl):
 
     stem: ClassVar[str] = "scl-ucb"
     method: ClassVar[Method] = Method.OPTIMISM
-
-
-@dataclass(frozen=True)
-class SEGE(Careful):
-    """SEGE: safe exploration, then greed among the certified actions (Khezeli and Bitar, 2020).
-
-    Parameters
-    ----------
-    alpha, mix
-        See `Careful`; directions of "vector" lie in the task's own coordinates.
-    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
-        The confidence set, see `Confidence`; by default it ignores the hidden context, as the
-        authors' does.
-    pace
-        c: round t is greedy only if lambda_min(V) >= c sqrt(t).
-    """
-
-    constant: str = field(default="source", kw_only=True)
-    pace: float = field(default=1.0, kw_only=True)
-
-    name: ClassVar[str] = "sege"
-    mixes: ClassVar[tuple[str, ...]] = tuple(OWN_MIXES)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "pace", check_not_negative("pace", self.pace))
-
-    def plan(self, facts: Facts) -> Plan:
-        """Return the terms for a problem of which `facts` are known."""
-        require_simulation(facts, self.name)
-        terms = self._terms(facts, Rule.KNOWN, share=False, mix=OWN_MIXES[self.mix])
-        level = math.log(1.0 / self._sigma(facts)[1])
-        return Plan(
-            terms,
-            self._alpha(facts),
-            self._rho(facts, facts.reward_low, facts.reward_high),
-            sight=int(SIGHTS[self.context]),
-            method=Solo(int(Method.GREEDY), level, self.pace),
-        )

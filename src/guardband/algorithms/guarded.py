@@ -8,9 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from guardband.algorithms.base import MIXES, safe_rho
+from guardband.algorithms.dis_lin_ucb import DisLinUCB
 from guardband.algorithms.fed_lin_ucb import FedLinUCB
-from guardband.algorithms.free import DisLinUCB, LinUCB
+from guardband.algorithms.lin_ucb import LinUCB
 from guardband.algorithms.plan import Plan, require_simulation
+from guardband.algorithms.policy import Policy
 from guardband.checks import as_alpha, check_choice
 from guardband.errors import InvalidTypeError
 from guardband.facts import Facts
@@ -20,7 +22,7 @@ __all__ = ["Guarded"]
 
 
 @dataclass(frozen=True)
-class Guarded:
+class Guarded(Policy):
     """An unconstrained rival, restricted to actions whose lower bound clears the floor.
 
     Among the actions with psi'theta-hat - beta norm(psi)_{V^-1} >= (1 - alpha) r_b the rival

@@ -1,0 +1,86 @@
+"""What every policy answers about itself, so that nobody has to ask for its type or name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import ClassVar, NamedTuple
+
+__all__ = ["Policy", "Rate"]
+
+
+class Rate(NamedTuple):
+    """What an agent's round costs in microseconds: start + feature d + scan K d.
+
+    And a trial, per number in the table of features and per feature: design.
+    """
+
+    start: float
+    feature: float
+    scan: float
+    design: float = 0.0
+
+
+class Policy:
+    """The answers of a policy that says nothing else: plain optimism that only the simulator runs.
+
+    Attributes
+    ----------
+    constrained
+        Whether it promises anything about the baseline.
+    runs
+        Where it can run beside `gb.simulate`: "agent" (and saved there), "live".
+    keeps
+        Settings that keep their own value, whatever a problem declares, unless they are given.
+    weighted
+        Whether observations have weights 1 / variance: then sums count in units of the noise.
+    differences
+        Whether an action is certified by its difference to the baseline, and not by its own bound.
+    anytime
+        Whether it pools by the anytime rule, and splits delta over agents and epochs by itself.
+    needs_model
+        Whether its promise needs what the theory assumes: rewards in [0, 1], and expected features
+        without a frozen error. The paper's algorithms are taken to promise more.
+    watched
+        Whether the simulator counts how often theta leaves its confidence set.
+    rate
+        About what its rounds cost in the simulator.
+    """
+
+    constrained: ClassVar[bool] = False
+    runs: ClassVar[frozenset[str]] = frozenset()
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    weighted: ClassVar[bool] = False
+    differences: ClassVar[bool] = False
+    anytime: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = False
+    watched: ClassVar[bool] = False
+    rate: ClassVar[Rate] = Rate(0.15, 0.0, 0.0016)
+
+    @classmethod
+    def settings(cls) -> list[str]:
+        """Return the names of its settings."""
+        return [f.name for f in fields(cls)]  # type: ignore[arg-type]  # every policy is a dataclass
+
+    @property
+    def penalty(self) -> float:
+        """The ridge, lambda, as it is used."""
+        ridge: float = getattr(self, "ridge", 1.0)
+        return ridge
+
+    @property
+    def max_weight(self) -> float:
+        """The largest weight that an observation can have."""
+        return 1.0
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the promise is about a randomised choice, not about single plays."""
+        return False
+
+    def confidence(self, delta: float) -> float:
+        """Return 2 log(1 / level) as the kernels use it, for a set that may fail with `delta`."""
+        raise NotImplementedError
+
+    def beta(self, logdet: float, delta: float) -> float:
+        """Return the radius of the confidence set for log det(V / lambda)."""
+        raise NotImplementedError

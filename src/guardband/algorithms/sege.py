@@ -1,0 +1,65 @@
+"""SEGE: safe exploration, then greed, every task alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from guardband.algorithms.base import OWN_MIXES, SIGHTS, Careful
+from guardband.algorithms.plan import Plan, require_simulation
+from guardband.algorithms.policy import Rate
+from guardband.algorithms.registry import register
+from guardband.checks import check_not_negative
+from guardband.facts import Facts
+from guardband.kernels.rivals import Method, Solo
+from guardband.kernels.types import Rule
+
+__all__ = ["SEGE"]
+
+
+@register(
+    "sege",
+    about="safe exploration, then greed; every task alone",
+    constraint="stage-wise",
+    communication="none",
+    source="Khezeli and Bitar, AAAI 2020",
+)
+@dataclass(frozen=True)
+class SEGE(Careful):
+    """SEGE: safe exploration, then greed among the certified actions (Khezeli and Bitar, 2020).
+
+    Parameters
+    ----------
+    alpha, mix
+        See `Careful`; directions of "vector" lie in the task's own coordinates.
+    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
+        The confidence set, see `Confidence`; by default it ignores the hidden context, as the
+        authors' does.
+    pace
+        c: round t is greedy only if lambda_min(V) >= c sqrt(t).
+    """
+
+    constant: str = field(default="source", kw_only=True)
+    pace: float = field(default=1.0, kw_only=True)
+
+    name: ClassVar[str] = "sege"
+    rate: ClassVar[Rate] = Rate(0.25, 0.02, 0.001)
+    mixes: ClassVar[tuple[str, ...]] = tuple(OWN_MIXES)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pace", check_not_negative("pace", self.pace))
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the terms for a problem of which `facts` are known."""
+        require_simulation(facts, self.name)
+        terms = self._terms(facts, Rule.KNOWN, share=False, mix=OWN_MIXES[self.mix])
+        level = math.log(1.0 / self._sigma(facts)[1])
+        return Plan(
+            terms,
+            self._alpha(facts),
+            self._rho(facts, facts.reward_low, facts.reward_high),
+            sight=int(SIGHTS[self.context]),
+            method=Solo(int(Method.GREEDY), level, self.pace),
+        )
