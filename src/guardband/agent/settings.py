@@ -22,7 +22,8 @@ def settle_algorithm(algorithm: Algorithm | str | None, **given: Any) -> tuple[A
     """
     chosen: Any = DEFAULT if algorithm is None else algorithm
     if isinstance(chosen, str):
-        chosen = ALGORITHMS[check_choice("algorithm", chosen, tuple(ALGORITHMS))].make()
+        names = [name for name, entry in ALGORITHMS.items() if "agent" in entry.kind.runs]
+        chosen = ALGORITHMS[check_choice("algorithm", chosen, names)].make()
     own = [f.name for f in fields(chosen)]
     settings = {name: value for name, value in given.items() if value is not None}
     feature_bound = settings.get("feature_bound", getattr(chosen, "feature_bound", 1.0))

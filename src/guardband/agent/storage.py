@@ -12,14 +12,7 @@ import numpy as np
 
 from guardband.agent.engine import Awaited
 from guardband.agent.group import AgentGroup
-from guardband.algorithms import (
-    Baseline,
-    DiscUCB,
-    DiscUCBUnknown,
-    DisLinUCB,
-    GuardUCB,
-    LinUCB,
-)
+from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.files import write_atomically
 
@@ -28,7 +21,7 @@ __all__ = ["load_group", "save_group"]
 FORMAT = "guardband fleet"
 VERSION = 1
 KINDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Baseline, DiscUCB, DiscUCBUnknown, DisLinUCB, GuardUCB, LinUCB)
+    entry.kind.__name__: entry.kind for entry in ALGORITHMS.values() if "agent" in entry.kind.runs
 }
 FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}  # of format 1
 

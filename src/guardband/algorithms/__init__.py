@@ -20,7 +20,7 @@ from guardband.algorithms.guarded import Guarded
 from guardband.algorithms.base import Confidence
 from guardband.algorithms.design import Design, optimal_design
 from guardband.algorithms.plan import Algorithm, Plan
-from guardband.algorithms.policy import Policy
+from guardband.algorithms.policy import Policy, Rate
 from guardband.algorithms.registry import ALGORITHMS, AlgorithmEntry, register
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "Oracle",
     "Plan",
     "Policy",
+    "Rate",
     "optimal_design",
     "register",
 ]

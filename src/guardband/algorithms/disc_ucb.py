@@ -66,9 +66,8 @@ class DiscUCB(Gated):
     made_for_hidden: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
     watched: ClassVar[bool] = True
-    rate: ClassVar[Rate] = Rate(
-        0.15, 0.02, 0.0004
-    )  # between a gate that opens and one that does not
+    # Between a gate that opens and one that does not.
+    rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
 
     @property
     def name(self) -> str:

@@ -172,7 +172,7 @@ class GuardUCB(Policy):
     @property
     def max_weight(self) -> float:
         """The largest weight that an observation can have, 1 / noise^2."""
-        return self.noise**-2
+        return 1.0 / self.noise**2
 
     @property
     def randomised(self) -> bool:

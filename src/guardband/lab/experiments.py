@@ -23,7 +23,7 @@ from guardband.problems.base import NoisyFeatures
 __all__ = [
     "LASTFM",
     "MOVIELENS",
-    "NAMES",
+    "ORACLE",
     "Experiment",
     "ExperimentConfig",
     "remarks_of",
@@ -44,27 +44,7 @@ ZERO = (
     "With a masked task the 5th best artist is worth 0 to some users. r_l is the smallest positive "
     "baseline reward; where r_b is 0 an agent that knows it stays with the baseline."
 )
-
-# How algorithms are written in pictures and claims.
-NAMES = {
-    "disc-ucb": "DiSC-UCB",
-    "disc-ucb-gap-oracle": "DiSC-UCB-gap-oracle",
-    "disc-ucb-unknown": "DiSC-UCB-UB",
-    "guard-ucb": "Guard-UCB",
-    "guard-ucb-policy": "Guard-UCB-policy",
-    "sclts": "SCLTS",
-    "sclts-gap-oracle": "SCLTS-gap-oracle",
-    "scl-ucb": "SCLUCB",
-    "scl-ucb-gap-oracle": "SCLUCB-gap-oracle",
-    "sege": "SEGE",
-    "cl-ucb": "CLUCB",
-    "lin-ucb": "LinUCB",
-    "dis-lin-ucb": "DisLinUCB",
-    "dis-lsb": "DisLSB",
-    "fed-lin-ucb": "FedLinUCB",
-    "fed-pe": "Fed-PE",
-    "fed-pe-cd": "Fed-PECD",
-}
+ORACLE = "-gap-oracle"  # how variants whose gate is told the true optimum are named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +212,9 @@ class Experiment:
 
 def shown_name(name: str) -> str:
     """Return how an algorithm is written in pictures and claims."""
-    return NAMES.get(name, name)
+    plain = name.removesuffix(ORACLE)
+    known = ALGORITHMS.get(plain)
+    return name if known is None else known.label + name[len(plain) :]
 
 
 def length_of_theta(made: NoisyFeatures) -> float:

@@ -19,7 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
+from guardband.algorithms import ALGORITHMS, AlgorithmEntry
 from guardband.kernels.types import Floats, Ints
+from guardband.lab.experiments import ORACLE
 from guardband.lab.panel import RunResult, RunResults
 from guardband.sim.plots import (
     COLOURS,
@@ -49,19 +51,6 @@ __all__ = [
     "violations",
 ]
 
-# The dark ones for the paper's own algorithm and for Guard-UCB: they are in every picture.
-FAMILIES = {
-    "disc-ucb": "#0072B2",
-    "disc-ucb-gap-oracle": "#0072B2",
-    "disc-ucb-unknown": "#56B4E9",
-    "guard-ucb": "#D55E00",
-    "guard-ucb-policy": "#E69F00",
-    "sclts": "#009E73",
-    "sclts-gap-oracle": "#009E73",
-    "dis-lin-ucb": "#CC79A7",
-    "dis-lsb": "#8C6D31",
-    "fed-pe-cd": "#444444",
-}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LIGHT, DARK = 0.45, 0.5  # how much white, or black, is in the first and last shade of a colour
 WIDTH, HEIGHT = 8.4, 4.6
@@ -180,12 +169,13 @@ def _styled(results: RunResults) -> Iterator[tuple[RunResult, Mapping[str, Any]]
         if not colour:
             yield result, {"colour": REFERENCE[0], "dash": REFERENCE[1]}
             continue
-        guards = result.series.algorithm.startswith("guard")
+        entry = _entry(result.series.algorithm)
+        ours = entry is not None and entry.kind.needs_model
         yield (
             result,
             {
                 "colour": _shade(colour, turn, count),
-                "dash": DASHES[(turn + 2 * guards) % len(DASHES)],
+                "dash": DASHES[(turn + 2 * ours) % len(DASHES)],
                 "marker": MARKERS[place % len(MARKERS)],
                 "shift": (place + 0.5) / len(results),
             },
@@ -204,13 +194,23 @@ def _turns(results: RunResults) -> list[tuple[str, int, int]]:
     """
     others = cycle(COLOURS[::-1])
     names = [result.series.algorithm for result in results.values()]
-    colours = ["" if n == "baseline" else FAMILIES.get(n) or next(others) for n in names]
+    colours = ["" if n == "baseline" else _colour(n) or next(others) for n in names]
     many, seen = Counter(colours), Counter[str]()
     turns = []
     for colour in colours:
         turns.append((colour, seen[colour], many[colour]))
         seen[colour] += 1
     return turns
+
+
+def _entry(name: str) -> AlgorithmEntry | None:
+    """Return the list's entry of an algorithm; variants with an oracle have that of the plain."""
+    return ALGORITHMS.get(name.removesuffix(ORACLE))
+
+
+def _colour(name: str) -> str | None:
+    entry = _entry(name)
+    return None if entry is None else entry.colour
 
 
 def _shade(colour: str, turn: int, count: int) -> str:

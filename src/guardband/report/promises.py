@@ -11,8 +11,8 @@ __all__ = [
     "below_floor",
     "is_constrained",
     "is_frozen",
-    "is_guard",
     "is_policy",
+    "needs_model",
     "never_left",
     "promised_counts",
     "promises",
@@ -26,14 +26,16 @@ def is_constrained(series: Series) -> bool:
     return "alpha" in series.settings
 
 
-def is_guard(series: Series) -> bool:
-    """Return whether this is Guard-UCB, in whichever mode."""
-    return series.algorithm.startswith("guard-ucb")
+def needs_model(series: Series) -> bool:
+    """Return whether its promise needs what the theory assumes, as that of Guard-UCB does."""
+    entry = ALGORITHMS.get(series.algorithm)
+    return entry is not None and entry.kind.needs_model
 
 
 def is_policy(series: Series) -> bool:
     """Return whether the promise is about the average over a coin, not about single plays."""
-    return is_guard(series) and series.settings.get("mode") == "policy"
+    entry = ALGORITHMS.get(series.algorithm)
+    return entry is not None and bool(entry.make().randomised)
 
 
 def is_frozen(results: Results) -> bool:
@@ -51,7 +53,7 @@ def uncovered(results: Results, series: Series) -> str:
     """
     if series.label in results.uncovered:
         return results.uncovered[series.label]
-    if is_guard(series) and is_frozen(results):
+    if needs_model(series) and is_frozen(results):
         return "the features that agents are given carry a fixed error"
     return ""
 

@@ -54,7 +54,7 @@ def _algorithm(series: Series) -> str:
     entry = ALGORITHMS.get(series.algorithm)
     if entry is None:
         return f"...,  # {series.label!r}"
-    kind = type(entry.make())
+    kind = entry.kind
     return f"gb.algorithms.{kind.__name__}({_arguments(_changed(series.settings, kind))}),"
 
 

@@ -10,8 +10,8 @@ from guardband.report.promises import (
     below_floor,
     is_constrained,
     is_frozen,
-    is_guard,
     is_policy,
+    needs_model,
     never_left,
     promised_counts,
     promises,
@@ -65,7 +65,7 @@ def verdict(results: Results) -> list[str]:
 
 def _guard(results: Results) -> Iterator[str]:
     """Say of Guard-UCB whether a promise of it applies here, and whether it was kept."""
-    guards = [series for series in results.series if is_guard(series)]
+    guards = [series for series in results.series if needs_model(series)]
     why = dict.fromkeys(filter(None, (uncovered(results, series) for series in guards)))
     for reason in why:
         told = [_told(results, s) for s in guards if uncovered(results, s) == reason]
@@ -89,7 +89,7 @@ def _guard(results: Results) -> Iterator[str]:
 
 def _broken(results: Results) -> Iterator[str]:
     for series in results.series:
-        others = promises(results, series) and not is_guard(series)
+        others = promises(results, series) and not needs_model(series)
         if others and violates(results, series):
             yield _broke(results, series)
 
@@ -151,7 +151,7 @@ def _kept(results: Results) -> Iterator[str]:
         series.label
         for series in results.series
         if promises(results, series)
-        and not (violates(results, series) or is_guard(series) or never_left(results, series))
+        and not (violates(results, series) or needs_model(series) or never_left(results, series))
     ]
     if kept:
         yield f"{listed(kept)} {'was' if len(kept) == 1 else 'were'} never below {FLOOR}"
@@ -159,7 +159,7 @@ def _kept(results: Results) -> Iterator[str]:
 
 def _fell(results: Results) -> Iterator[str]:
     for series in results.series:
-        if is_guard(series) or promises(results, series):
+        if needs_model(series) or promises(results, series):
             continue
         counts = below_floor(results, series)
         if not counts.any():

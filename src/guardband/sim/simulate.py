@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.algorithms import ALGORITHMS, GuardUCB
+from guardband.algorithms import ALGORITHMS
 from guardband.checks import as_alpha, check_choice, check_whole
 from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.problems import Fresh, Problem, World
@@ -228,7 +228,7 @@ def _outside_bounds(world: World, algorithms: Sequence[Competitor]) -> list[list
             if bound is not None and value > bound * (1 + 1e-9):
                 text = f"{algorithm.name} assumes {setting}={bound:g}, but {what} reach {value:.4g}"
                 own.append((text, f"{what} reach {value:.4g}, {setting} is {bound:g}"))
-        if isinstance(algorithm, GuardUCB) and (low < -1e-9 or high > 1 + 1e-9):
+        if getattr(algorithm, "needs_model", False) and (low < -1e-9 or high > 1 + 1e-9):
             text = (
                 f"{algorithm.name} assumes rewards in [0, 1], but they reach from {_signed(low)} "
                 f"to {_signed(high)}"

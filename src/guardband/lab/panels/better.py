@@ -286,7 +286,7 @@ def _names(results: RunResults) -> list[str]:
 
 def _has_set(name: str) -> bool:
     """Tell whether the simulator looks for theta in the algorithm's confidence set."""
-    return name.startswith(("guard-ucb", "disc-ucb", FREE)) or name == "lin-ucb"
+    return ALGORITHMS[TOLD.get(name, name)].kind.watched
 
 
 def _regret(results: RunResults, case: Benchmark, name: str) -> np.ndarray:

@@ -122,7 +122,7 @@ def _algorithms(options: RunOptions) -> dict[str, Algorithm]:
         FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
         GUARD: ALGORITHMS["guard-ucb"].informed(told),
     }
-    both = [name for name in options.extra if hasattr(ALGORITHMS[name].make(), "share")]
+    both = [name for name in options.extra if "share" in ALGORITHMS[name].kind.settings()]
     return with_extra(own, both, told, task.build(0).facts(1))
 
 
