@@ -1,4 +1,4 @@
-"""Findings made by hand, and real ones made by the plain simulator."""
+"""Results made by hand, and real ones made by the plain simulator."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def result(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **total
 
 
 def gathered(runs):
-    """Return findings from one call of the simulator per run; the draws follow from the seed."""
+    """Return results from one call of the simulator per run; the draws follow from the seed."""
     results = {}
     for run in runs:
         with warnings.catch_warnings():

@@ -24,7 +24,7 @@ NAMES = {
 
 
 def field(**regrets):
-    """Return findings on every problem; trials differ by a hundredth."""
+    """Return results on every problem; trials differ by a hundredth."""
     results = {}
     for case in better.BENCHMARKS:
         for name, words in NAMES.items():

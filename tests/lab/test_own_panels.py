@@ -1,4 +1,4 @@
-"""Our own panels: verdicts on findings made by hand, and every panel once, small."""
+"""Our own panels: verdicts on results made by hand, and every panel once, small."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_shortened_run_cannot_show_that_a_lemma_holds():
 
 
 def field(**regrets):
-    """Return findings on every problem; every trial of an algorithm has the same regret."""
+    """Return results on every problem; every trial of an algorithm has the same regret."""
     results = {}
     for case in better.BENCHMARKS:
         for name in ("guard-ucb", "guard-ucb-policy", "disc-ucb", "dis-lin-ucb", "sege"):
@@ -241,7 +241,7 @@ def test_exponents_say_what_their_interval_leaves_out():
 
 
 def fleets(power):
-    """Return findings in which sharing is worth M^power to everybody."""
+    """Return results in which sharing is worth M^power to everybody."""
     results = {}
     for who in separate._algorithms(smoke()):
         for M in separate.FLEETS:

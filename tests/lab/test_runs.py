@@ -65,7 +65,7 @@ def as_kept(series: Series) -> Series:
     return replace(series, curves=means)
 
 
-def assert_same_findings(one: RunResults, other: RunResults) -> None:
+def assert_same_results(one: RunResults, other: RunResults) -> None:
     assert list(one) == list(other)
     for label, result in one.items():
         assert_same(result.series, other[label].series)
@@ -126,7 +126,7 @@ def test_the_same_numbers_where_nature_announces_a_forecast() -> None:
 
 def test_results_do_not_depend_on_the_number_of_workers() -> None:
     runs = [run_of(a) for a in ALGORITHMS]
-    assert_same_findings(run_all(runs, engine=LocalEngine(1)), run_all(runs, engine=LocalEngine(3)))
+    assert_same_results(run_all(runs, engine=LocalEngine(1)), run_all(runs, engine=LocalEngine(3)))
 
 
 def test_a_thousand_agents_take_no_more_room_than_their_totals(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_kept_trials_are_not_run_again(tmp_path: Path) -> None:
     after = run_all(runs, engine=second, cache=cache)
     assert len(first.asked) == 3 * len(ALGORITHMS)
     assert second.asked == []
-    assert_same_findings(before, after)
+    assert_same_results(before, after)
 
 
 def test_an_interrupt_loses_no_finished_trial(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_an_interrupt_loses_no_finished_trial(tmp_path: Path) -> None:
     rest = Counting()
     results = run_all(runs, engine=rest, cache=cache)
     assert len(rest.asked) == 3 * len(ALGORITHMS) - 7
-    assert_same_findings(results, run_all(runs, engine=LocalEngine(2)))
+    assert_same_results(results, run_all(runs, engine=LocalEngine(2)))
 
 
 def test_damaged_trials_run_again(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_damaged_trials_run_again(tmp_path: Path) -> None:
     engine = Counting()
     again = run_all(runs, engine=engine, cache=cache)
     assert len(engine.asked) == cache.damaged == 3
-    assert_same_findings(good, again)
+    assert_same_results(good, again)
     engine = Counting()
     run_all(runs, engine=engine, cache=cache)
     assert engine.asked == []

@@ -89,7 +89,7 @@ class Comparison(PaperPanel):
 
     @staticmethod
     def result_of(results: RunResults, name: str) -> RunResult:
-        """Return the run of an entrant, whichever gate it has."""
+        """Return the result of an algorithm, whichever gate it has."""
         oracle = shown_name(f"{name}-gap-oracle")
         return results[oracle] if oracle in results else results[shown_name(name)]
 

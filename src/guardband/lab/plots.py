@@ -190,7 +190,7 @@ def _edged(results: RunResults) -> list[bool]:
 def _turns(results: RunResults) -> list[tuple[str, int, int]]:
     """Return each run's colour, its place among those that have it too, and how many these are.
 
-    The yardstick's colour is "".
+    The reference's colour is "".
     """
     others = cycle(COLOURS[::-1])
     names = [result.series.algorithm for result in results.values()]
