@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from guardband.errors import GuardbandError
+
 if TYPE_CHECKING:
     from guardband.live.coordinator.coordinator import Coordinator
     from guardband.live.store import Store
@@ -32,7 +34,6 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     "token": (Token, None),
 }
 WHO = "command line"
-TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -66,27 +67,15 @@ class Target:
 
         The token in a data folder of this machine is not sent: it may belong to another server.
         """
-        import httpx  # noqa: PLC0415
+        from guardband.live.link.http import HttpLink  # noqa: PLC0415
 
         if self.token is None:
             raise ValueError(
                 f"--url needs an admin token: set GUARDBAND_TOKEN or give --token; a server on "
                 f"this machine keeps it in its data folder, as in {self.data / 'admin.token'}."
             )
-        headers = {"Authorization": f"Bearer {self.token}"}
-        try:
-            answer = httpx.request(
-                method, url.rstrip("/") + path, json=body, headers=headers, timeout=TIMEOUT_S
-            )
-        except httpx.HTTPError as error:
-            raise OSError(f"{url} cannot be reached: {error}") from None
-        if answer.is_error:
-            try:
-                detail = answer.json()["detail"]
-            except (ValueError, KeyError, TypeError):
-                detail = f"it answered {answer.status_code}"
-            raise ValueError(f"{url}: {detail}")
-        return answer.json() if answer.content else None
+        with closing(HttpLink(url, self.token)) as link:
+            return link.ask(method, path, body)
 
 
 def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
@@ -112,10 +101,7 @@ def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., N
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Turn a missing extra, a refusal and a broken store into errors that say what to do."""
-    from guardband.live.protocol.messages import Refused  # noqa: PLC0415
-    from guardband.live.store import StoreError  # noqa: PLC0415
-
+    """Turn refusals, stores in trouble and missing packages into errors that say what to do."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -123,7 +109,7 @@ def plainly() -> Iterator[None]:
         raise ValueError(
             f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
         ) from None
-    except (Refused, StoreError) as error:
+    except GuardbandError as error:
         raise ValueError(str(error)) from None
 
 

@@ -12,17 +12,18 @@ import time
 import webbrowser
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 from rich.console import Console
 
 from guardband.agent import Fleet
 from guardband.demo.client import TOKEN
 from guardband.demo.progress import progress
 from guardband.demo.users import CLIENTS, SPACE, Users, film_space
+from guardband.live.link.http import HttpLink
+from guardband.live.protocol.messages import Refused
 from guardband.live.server import Settings, make_app
 from guardband.live.server.first_start import DATABASE, first_tokens, only_server, read_token
 from guardband.live.server.logs import set_up
@@ -81,13 +82,12 @@ def run_demo(
             _load_kernels()
         if asked.to_stop:  # compilers swallow interruptions
             raise KeyboardInterrupt
-        headers = {"Authorization": f"Bearer {token}"}
-        http = stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=10.0))
-        running = stack.enter_context(_clients(http, data, rate))
+        link = stack.enter_context(closing(HttpLink(url, token)))
+        running = stack.enter_context(_clients(link, data, rate))
         started = time.monotonic()
         with suppress(KeyboardInterrupt):
-            _watch(console, http, running, started, minutes, asked)
-        last = progress(_summary(http), time.monotonic() - started)
+            _watch(console, link, running, started, minutes, asked)
+        last = progress(_summary(link), time.monotonic() - started)
     console.print(f"stopped. {last}")
 
 
@@ -166,25 +166,26 @@ def _load_kernels() -> None:
 
 @contextmanager
 def _clients(
-    http: httpx.Client, data: Path, rate: float
+    link: HttpLink, data: Path, rate: float
 ) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """Create the space, start a process for every client; end them all, whatever happens."""
-    made = http.post("/v1/spaces", json=film_space().as_json())
-    if made.status_code != httpx.codes.CONFLICT:  # there already: the folder is an old one
-        made.raise_for_status()
+    try:
+        link.create_space(film_space())
+    except Refused as refused:
+        if refused.code != "space_exists":  # the folder of an earlier demo has it already
+            raise
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for client in CLIENTS:
             asked = {"role": "agent", "space": SPACE, "task": client}
-            answer = http.post("/v1/tokens", json=asked)
-            answer.raise_for_status()
+            token = link.ask("POST", "/v1/tokens", asked)["token"]
             place = data / "agents" / client
             place.mkdir(parents=True, exist_ok=True)
-            words = [client, str(http.base_url).rstrip("/"), str(place), str(rate)]
+            words = [client, link.url, str(place), str(rate)]
             with (place / "output.log").open("ab") as output:
                 running[client] = subprocess.Popen(
                     [sys.executable, "-m", "guardband.demo.client", *words],
-                    env={**os.environ, TOKEN: answer.json()["token"]},
+                    env={**os.environ, TOKEN: token},
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
@@ -209,7 +210,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _watch(
     console: Console,
-    http: httpx.Client,
+    link: HttpLink,
     running: dict[str, subprocess.Popen[bytes]],
     started: float,
     minutes: float | None,
@@ -222,7 +223,7 @@ def _watch(
     with console.status("the clients are starting") as status:
         while True:
             seconds = time.monotonic() - started
-            seen.append(_summary(http))
+            seen.append(_summary(link))
             line = progress(seen[-1], seconds, seen[0] if len(seen) == LATELY else None)
             status.update(line)
             if not console.is_terminal and seconds >= printed + LINE_EVERY_S:
@@ -241,10 +242,8 @@ def _watch(
             time.sleep(min(1.0, left))
 
 
-def _summary(http: httpx.Client) -> dict[str, Any]:
-    answer = http.get(f"/v1/spaces/{SPACE}/summary")
-    answer.raise_for_status()
-    summary: dict[str, Any] = answer.json()
+def _summary(link: HttpLink) -> dict[str, Any]:
+    summary: dict[str, Any] = link.ask("GET", f"/v1/spaces/{SPACE}/summary")
     return summary
 
 

@@ -99,7 +99,7 @@ def test_t6_kills(own_cluster: Cluster, tmp_path: Path, capsys) -> None:
         writers = []
         for k, task in enumerate(USES):
             body = {"role": "agent", "space": "home", "task": task}
-            token = admin._ask("POST", "/v1/tokens", json=body)["token"]
+            token = admin.ask("POST", "/v1/tokens", body)["token"]
             ways = [HttpLink(replica.url, token) for replica in replicas]
             links += ways
             writers.append(Writer(task, Balancer(ways, seed=k), seed=k))

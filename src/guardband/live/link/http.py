@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -95,6 +96,11 @@ class HttpLink:
         if answer.is_success:
             return None if answer.status_code == httpx.codes.NO_CONTENT else answer.content
         raise self._problem(answer)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask the HTTP API for something that has no method here; return the answer's JSON."""
+        content = self._ask(method, path, json=body)
+        return None if content is None else json.loads(content)
 
     def _problem(self, answer: httpx.Response) -> Exception:
         """Return what an answer that is not a success means."""
