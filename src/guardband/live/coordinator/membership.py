@@ -36,21 +36,7 @@ def new_space(t: Transaction, space: SpaceSettings, *, who: str, now: float) -> 
         raise Refused(
             "space_exists", 409, f"there is already a space {space.name!r}: configure it instead."
         )
-    t.put(
-        SpaceRow(
-            name=space.name,
-            config=json.dumps(space.as_json()),
-            config_version=1,
-            agents_version=1,
-            epoch=0,
-            floor=0,
-            open=0,
-            wanted_by=None,
-            paused=None,
-            created_at=now,
-            closed_at=None,
-        )
-    )
+    t.put(SpaceRow(space.name, json.dumps(space.as_json()), created_at=now))
     t.add_event(now, space.name, who, "space created", json.dumps({"profile": space.profile}))
 
 
@@ -309,26 +295,15 @@ def _stream_row(
 ) -> StreamRow:
     zero = empty_sums(dim).as_bytes()
     return StreamRow(
-        stream=stream,
-        space=space,
-        task=request.task,
-        state="open",
-        continued_by=None,
+        stream,
+        space,
+        request.task,
+        "open",
+        None,
         registered_at=now,
         library=request.library[:64],
-        n=0,
-        version="",
-        round=0,
         total=zero,
-        answer_epoch=0,
-        answer_n=0,
-        answer_version="",
-        answer_round=0,
         answer_total=zero,
-        entry_epoch=0,
-        entry_n=0,
-        entry_version="",
-        entry_round=0,
         entry_total=zero,
         place=next_position(t, space),
     )

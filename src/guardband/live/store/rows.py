@@ -50,15 +50,15 @@ class SpaceRow(NamedTuple):
 
     name: str
     config: str  # SpaceSettings as JSON
-    config_version: int
-    agents_version: int  # the config_version that last raised the number of tasks
-    epoch: int  # the newest closed epoch; 0: none
-    floor: int  # the newest epoch that an agent has seen, where that is later
-    open: int  # the epoch that collects answers; 0: none
-    wanted_by: str | None  # a stream that asked for an epoch too soon after the last
-    paused: str | None  # the reason
-    created_at: float
-    closed_at: float | None  # when the newest epoch was closed
+    config_version: int = 1
+    agents_version: int = 1  # the config_version that last raised the number of tasks
+    epoch: int = 0  # the newest closed epoch; 0: none
+    floor: int = 0  # the newest epoch that an agent has seen, where that is later
+    open: int = 0  # the epoch that collects answers; 0: none
+    wanted_by: str | None = None  # a stream that asked for an epoch too soon after the last
+    paused: str | None = None  # the reason
+    created_at: float = 0.0
+    closed_at: float | None = None  # when the newest epoch was closed
 
 
 class TaskRow(NamedTuple):
@@ -83,20 +83,20 @@ class StreamRow(NamedTuple):
     continued_by: str | None
     registered_at: float
     library: str
-    n: int
-    version: str
-    round: int
-    total: bytes
-    answer_epoch: int  # 0: never answered
-    answer_n: int
-    answer_version: str
-    answer_round: int
-    answer_total: bytes
-    entry_epoch: int  # the newest epoch that contains it; 0: none does
-    entry_n: int
-    entry_version: str
-    entry_round: int
-    entry_total: bytes
+    n: int = 0
+    version: str = ""
+    round: int = 0
+    total: bytes = b""
+    answer_epoch: int = 0  # 0: never answered
+    answer_n: int = 0
+    answer_version: str = ""
+    answer_round: int = 0
+    answer_total: bytes = b""
+    entry_epoch: int = 0  # the newest epoch that contains it; 0: none does
+    entry_n: int = 0
+    entry_version: str = ""
+    entry_round: int = 0
+    entry_total: bytes = b""
     place: int = 1  # k = 1, 2, ...: the order in which the streams of a space registered
 
     @property
