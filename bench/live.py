@@ -129,17 +129,21 @@ def deciding(actions: int, dim: int, folder: Path) -> list[Row]:
     """Compare a live agent's decide + observe with the library's and two bare transactions."""
     rules: dict[str, Any] = {"noise": 0.1, "delta": 1e-3}
     kinds = {"": True, ", without background": False}
+    settings = gb.SpaceSettings(
+        name="bench",
+        features=[f"x{i}" for i in range(dim)],
+        agents=3,
+        alpha=0.5,
+        contexts="per-request",
+        rewards={"order": "prompt"},
+        **rules,
+    )
     agents: list[Any] = [
-        gb.LiveAgent(
-            dim,
-            alpha=0.5,
-            coordinator=f"local:{folder / f'gb-{background}'}",
+        gb.connect(
+            f"local:{folder / f'gb-{background}'}",
             task="bench",
-            agents=3,
-            contexts="per-request",
-            rewards={"order": "prompt"},
+            settings=settings,
             background=background,
-            **rules,
         )
         for background in kinds.values()
     ]

@@ -30,6 +30,7 @@ PROMISED = {
     "Samples",
     "SpaceSettings",
     "Tabular",
+    "connect",
     "difference_covariance",
     "expected_features",
     "feature_support",

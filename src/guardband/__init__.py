@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from guardband.live import Refused as Refused
     from guardband.live import SpaceSettings as SpaceSettings
     from guardband.live import Unreachable as Unreachable
+    from guardband.live import connect as connect
     from guardband.problems import Tabular as Tabular
     from guardband.problems import problem as problem
     from guardband.sim import BoundWarning as BoundWarning
@@ -53,7 +54,7 @@ _HOMES = {
         "feature_support",
     ),
     "guardband.errors": ("GuardbandError", "InputError", "UnknownDecisionError"),
-    "guardband.live": ("LiveAgent", "Refused", "SpaceSettings", "Unreachable"),
+    "guardband.live": ("LiveAgent", "Refused", "SpaceSettings", "Unreachable", "connect"),
     "guardband.problems": ("Tabular", "problem"),
     "guardband.sim": ("BoundWarning", "PolicyError", "Replay", "Results", "simulate"),
 }

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -58,7 +58,7 @@ def agent(
     The API is described in /openapi.json; /healthz reports the agent's state.
     """
     with plainly(), contextlib.ExitStack() as on_failure:
-        from guardband.live.client.agent import LiveAgent  # noqa: PLC0415 - an extra
+        from guardband.live import SpaceSettings, connect  # noqa: PLC0415 - an extra
         from guardband.live.server.logs import set_up  # noqa: PLC0415
         from guardband.live.server.run import bind, server_for  # noqa: PLC0415
         from guardband.live.server.sidecar import SETTINGS, is_loopback, make_sidecar  # noqa: PLC0415
@@ -68,19 +68,21 @@ def agent(
                 f"{host} can be reached from other machines, and this agent asks for no "
                 "token: listen on 127.0.0.1, and run one agent on every machine that decides."
             )
-        given: dict[str, Any] = {} if space_file is None else json.loads(space_file.read_text())
-        given.pop("name", None)
+        settings = None
+        if space_file is not None:
+            described = json.loads(space_file.read_text()) | {"name": space}
+            settings = SpaceSettings.from_json(described)
         sock = on_failure.enter_context(bind(host, port))
         try:
-            live = LiveAgent(
-                coordinator=coordinator,
+            live = connect(
+                coordinator,
                 space=space,
+                settings=settings,
                 task=task,
                 token=token,
                 state_dir=state,
                 uses=None if uses is None else _names(uses),
                 shadow=shadow,
-                **given,
             )
         except LookupError as error:
             raise ValueError(str(error)) from None

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from guardband.demo.users import SPACE, Users
-from guardband.live import LiveAgent
+from guardband.live import connect
 
 __all__ = ["TOKEN", "serve_users"]
 
@@ -37,8 +37,8 @@ def serve_users(client: str, url: str, token: str, state: Path, rate: float) -> 
         Users per second, on average.
     """
     users = Users(client)
-    with LiveAgent(
-        coordinator=url, token=token, space=SPACE, task=client, uses=users.uses, state_dir=state
+    with connect(
+        url, token=token, space=SPACE, task=client, uses=users.uses, state_dir=state
     ) as agent:
         coming: list[tuple[float, str, float]] = []  # ratings on their way: when, of what, how much
         arrival = time.monotonic()

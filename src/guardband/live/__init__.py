@@ -6,6 +6,7 @@ from guardband.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from guardband.live.client.agent import LiveAgent
+    from guardband.live.client.connect import connect
     from guardband.live.link.base import Unreachable
     from guardband.live.protocol.messages import Refused
     from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
@@ -19,4 +20,5 @@ __all__ = [
     "SpaceSettings",
     "SyncSettings",
     "Unreachable",
+    "connect",
 ]

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.client.world import DIM, Hands, agent, check_journal, journal_of, live_on
+from live.client.world import DIM, Hands, agent, check_journal, journal_of, link_of, live_on, names
 
 import guardband as gb
 from guardband.live import Unreachable
 from guardband.live.client.journal import Journal
+from guardband.live.client.sync_worker import longest_wait
 from guardband.live.client.windows import End
 from guardband.live.store.sqlite import SqliteStore
 
@@ -29,7 +30,7 @@ def test_a_reward_after_its_window_leaves_what_was_counted(tmp_path: Path) -> No
     one: Any = agent(tmp_path, clock=hands.clock(), rewards={"window_s": 10.0, "default": 0.25})
     decision = one.decide(MENU, 0)
     hands.pass_(11.0)
-    one._store.settle()
+    one.sync()
     assert one.counted == 1
     one.observe(decision.id, 0.75)
     row = journal_of(one).query("SELECT ended, reward, k, late FROM outcome")
@@ -37,15 +38,14 @@ def test_a_reward_after_its_window_leaves_what_was_counted(tmp_path: Path) -> No
     check_journal(journal_of(one))
 
 
-@pytest.mark.parametrize("said", [{}, {"dim": DIM, "agents": 3}])
-def test_an_agent_starts_again_before_anybody_ever_answered(
-    tmp_path: Path, said: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("said", [False, True])
+def test_an_agent_starts_again_before_anybody_ever_answered(tmp_path: Path, said: bool) -> None:
     """Found in seed 2: killed before it was registered, it did not start without a coordinator."""
-    given: dict[str, Any] = {"coordinator": NOWHERE, "task": "a", "background": False}
-    with gb.LiveAgent(DIM, agents=3, state_dir=tmp_path, **given) as one:
+    given: dict[str, Any] = {"task": "a", "background": False, "state_dir": tmp_path}
+    settings = gb.SpaceSettings(name="default", features=names(DIM), agents=3)
+    with gb.connect(NOWHERE, settings=settings, **given) as one:
         first = one.decide(MENU, 1)
-    with gb.LiveAgent(state_dir=tmp_path, **given, **said) as one:
+    with gb.connect(NOWHERE, settings=settings if said else None, **given) as one:
         one.observe(first.id, 0.5)
         assert one.decide(MENU, 1).action == 1
         assert one.rounds == 2
@@ -80,19 +80,20 @@ def test_a_call_for_an_epoch_that_got_lost_is_repeated(tmp_path: Path) -> None:
     """Found in seed 3: it was, but only half a minute later."""
     one: Any = agent(tmp_path, sync={"trigger": "ratio", "growth": 0.01})
     live_on(one, 30)
-    upload = one._worker.link.upload
+    link = link_of(one)
+    upload = link.upload
 
     def lost(*_: Any) -> Any:
         raise Unreachable("the request was lost")
 
-    one._worker.link.upload = lost
+    link.upload = lost
     for _ in range(2):
         with pytest.raises(Unreachable):
             one.sync()
-    one._worker.link.upload = upload
+    link.upload = upload
     one.sync()
     assert one.epoch == 1
-    assert one._store.chain.since.n == 30
+    assert journal_of(one).query("SELECT own_n FROM epoch WHERE epoch = 1") == [(30,)]
 
 
 @pytest.mark.parametrize("make", [Journal, SqliteStore])
@@ -113,7 +114,7 @@ def test_a_new_file_can_be_opened_by_several_at_once(make: Any, tmp_path: Path) 
 
 def test_waits_for_news_are_shorter_than_the_lease(tmp_path: Path) -> None:
     """Found while the harness was written: with a short lease it ran out during a quiet wait."""
-    one: Any = agent(tmp_path, lease_s=3.0, sync={"live_s": 30.0})
-    assert one._worker._longest_wait() <= 1.0
-    other: Any = agent(tmp_path / "other", sync={"live_s": 9.0})
-    assert other._worker._longest_wait() <= 3.0
+    one = agent(tmp_path, lease_s=3.0, sync={"live_s": 30.0})
+    assert longest_wait(one.settings) <= 1.0
+    other = agent(tmp_path / "other", sync={"live_s": 9.0})
+    assert longest_wait(other.settings) <= 3.0

@@ -22,7 +22,7 @@ import numpy as np
 # This file is also a program of its own.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from live.chaos.world import DIM, SPACE, TASKS, fate_of, menu_of
+from live.chaos.world import FEATURES, SPACE, TASKS, fate_of, menu_of
 
 import guardband as gb
 
@@ -61,14 +61,12 @@ class Life:
         self.outside = Outside(path)
         self.stopped = False
         signal.signal(signal.SIGTERM, self._stop)
-        self.agent: Any = gb.LiveAgent(
-            DIM,
-            coordinator=given["url"],
+        self.agent: Any = gb.connect(
+            given["url"],
             token=given["token"],
-            space=SPACE,
             task=given["task"],
             uses=self.uses,
-            agents=len(TASKS),
+            settings=gb.SpaceSettings(name=SPACE, features=FEATURES, agents=len(TASKS)),
             state_dir=given["folder"],
         )
 
@@ -147,9 +145,8 @@ def _child(given: dict[str, Any]) -> None:
 def main() -> None:
     """Fork a child for every line of JSON on stdin; answer with its process id."""
     with tempfile.TemporaryDirectory() as folder:  # loads the kernels, once for all children
-        warm: Any = gb.LiveAgent(
-            DIM, coordinator=f"local:{folder}", task="warm", agents=1, background=False
-        )
+        settings = gb.SpaceSettings(name="warm", features=FEATURES, agents=1)
+        warm: Any = gb.connect(f"local:{folder}", task="warm", settings=settings, background=False)
         menu = menu_of(np.random.default_rng(0), TASKS["movies"])
         warm.observe(warm.decide(menu, 0, 0.3).id, 0.5)
         warm.close()

@@ -19,6 +19,7 @@ from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSet
 __all__ = [
     "DEADLINE_S",
     "DIM",
+    "FEATURES",
     "LEASE_S",
     "SPACE",
     "TASKS",
@@ -39,6 +40,7 @@ TASKS = {
 }
 THETA = np.array([0.5, 0.4, 0.6, 0.5, 0.3, 0.4])
 SPACE = "chaos"
+FEATURES = tuple(f"x{k}" for k in range(DIM))
 LEASE_S = 6.0
 DEADLINE_S = 1.0
 FINE, REWARD_FINE = 4096.0, 65536.0
@@ -48,7 +50,7 @@ def space_for(seed: int) -> SpaceSettings:
     """Return the rules of a run: seeds take turns in how rewards count."""
     return SpaceSettings(
         name=SPACE,
-        features=tuple(f"x{k}" for k in range(DIM)),
+        features=FEATURES,
         agents=len(TASKS),
         contexts="per-request",
         alpha=0.5,

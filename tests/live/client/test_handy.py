@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,9 @@ import guardband as gb
 MENU = [[0.5, 0.2], [0.1, 0.6]]
 
 
-def agent(folder: Path, **settings: object) -> gb.Agent:
-    return gb.LiveAgent(
-        2, coordinator=f"local:{folder}", task="tv", agents=2, background=False, **settings
-    )
+def agent(folder: Path, **given: Any) -> gb.LiveAgent:
+    settings = gb.SpaceSettings(name="default", features=["a", "b"], agents=2, **given)
+    return gb.connect(f"local:{folder}", task="tv", settings=settings, background=False)
 
 
 def test_a_decision_stands_for_its_id_and_yes_for_one(tmp_path: Path) -> None:
@@ -31,5 +31,5 @@ def test_a_decision_stands_for_its_id_and_yes_for_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [{"rewards": "prompt"}, {"sync": 3}])
 def test_settings_of_their_own_are_asked_for(tmp_path: Path, given: dict) -> None:
-    with pytest.raises(TypeError, match=r"has settings of its own, as in rewards=\{'order'"):
+    with pytest.raises(ValueError, match=r"rewards|sync"):
         agent(tmp_path / "gb", **given)

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live.client.world import agent, live_on, menus
+from live.client.world import agent, another_process, journal_of, live_on, menus, names
 
 import guardband as gb
 from guardband.live import Refused, SpaceSettings
 from guardband.live.client.learner import delta_share
-from guardband.live.client.stream_state import Effect, Transition
 from guardband.live.link import link_to
+from guardband.live.operators.replay import rebuild
 
 MENU = menus(1)[0]
+CONNECT = set(inspect.signature(gb.connect).parameters)
 
 
 def test_the_first_agent_makes_the_space_and_the_next_joins(tmp_path: Path) -> None:
     one = agent(tmp_path, features=["price", "fresh", "rating"])
-    other = gb.LiveAgent(
-        coordinator=f"local:{tmp_path / 'gb'}",
+    other = gb.connect(
+        f"local:{tmp_path / 'gb'}",
         task="tv",
         uses=["rating", "price"],
         background=False,
     )
-    assert isinstance(one, gb.Agent)
-    assert isinstance(other, gb.Agent)
-    assert other._store.setup.uses == (0, 2)
-    assert other._store.space.alpha == 0.3
+    assert isinstance(other, gb.LiveAgent)
+    assert other.report().state.uses == (0, 2)
+    assert other.settings.alpha == 0.3
     assert other.decide(MENU[:, :2], 0).kind == "baseline"
     assert one.name == "movies"
     assert one.state_dir == tmp_path / "gb" / "agents" / "default" / "movies"
@@ -40,7 +40,7 @@ def test_the_first_agent_makes_the_space_and_the_next_joins(tmp_path: Path) -> N
     ("given", "message"),
     [
         ({"alpha": 0.2}, "alpha=0.2 was given, but space 'default' has alpha=0.3"),
-        ({"dim": 4}, "dim=4 was given, but space 'default' has dim=3"),
+        ({"dim": 4}, "features=.*was given, but space 'default' has features="),
         ({"noise": 0.2}, "noise=0.2"),
         ({"agents": 9}, "agents=9"),
         ({"contexts": "shared"}, "contexts='shared'"),
@@ -56,46 +56,43 @@ def test_the_first_agent_makes_the_space_and_the_next_joins(tmp_path: Path) -> N
 )
 def test_what_differs_is_named(given: dict[str, Any], message: str, tmp_path: Path) -> None:
     agent(tmp_path).close()
-    whole = {"coordinator": f"local:{tmp_path / 'gb'}", "task": "tv", "background": False, **given}
+    whole = {"coordinator": f"local:{tmp_path / 'gb'}", "task": "tv", "background": False}
+    said = {name: value for name, value in given.items() if name not in CONNECT}
+    if said:
+        said = {"features": names(said.pop("dim", 3)), "agents": 3} | said
+        whole["settings"] = SpaceSettings(name="default", **said)
     with pytest.raises(ValueError, match=message):
-        gb.LiveAgent(**whole)
+        gb.connect(**(whole | {k: v for k, v in given.items() if k in CONNECT}))
 
 
-def test_unknown_settings_are_named(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"unknown setting 'nose'.*noise"):
-        agent(tmp_path, nose=0.1)
-    with pytest.raises(TypeError, match="live agents run guard-ucb"):
-        agent(tmp_path, algorithm=gb.algorithms.LinUCB())
-    with pytest.raises(ValueError, match=r"anchors=True is not available.*not sent to others"):
-        agent(tmp_path, algorithm=gb.GuardUCB(anchors=True, baseline_tolerance=0.1))
-    with pytest.raises(ValueError, match=r"optimism=0.5 is not available"):
-        agent(tmp_path, algorithm=gb.GuardUCB(optimism=0.5))
+def test_unknown_settings_are_named() -> None:
+    whole = {"name": "default", "features": names(3), "agents": 3}
+    with pytest.raises(ValueError, match=r"unknown setting nose.*noise"):
+        SpaceSettings(**whole, nose=0.1)
+    with pytest.raises(ValueError, match="guard-ucb"):
+        SpaceSettings(**whole, algorithm="lin-ucb")
 
 
-def test_an_algorithm_says_what_the_space_is(tmp_path: Path) -> None:
-    algorithm = gb.GuardUCB(0.2, noise=0.3, mode="policy", shared_context=False)
-    one = gb.LiveAgent(
-        3,
-        algorithm=algorithm,
-        agents=2,
-        coordinator=f"local:{tmp_path}",
-        task="a",
-        background=False,
+def test_what_is_not_said_may_be_anything(tmp_path: Path) -> None:
+    agent(tmp_path, mode="policy", sync={"trigger": "ratio", "growth": 0.5}).close()
+    settings = SpaceSettings(
+        name="default", features=names(3), agents=3, noise=0.1, sync={"growth": 0.5}
     )
-    space = one._store.space
-    assert (space.alpha, space.noise, space.mode, space.contexts) == (
-        0.2,
-        0.3,
-        "policy",
-        "per-request",
-    )
+    one = gb.connect(f"local:{tmp_path / 'gb'}", task="tv", settings=settings, background=False)
+    assert (one.settings.mode, one.settings.sync.trigger) == ("policy", "ratio")
 
 
-def test_a_space_needs_a_size(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"say dim=.*agents="):
-        gb.LiveAgent(coordinator=f"local:{tmp_path}", task="a", background=False)
-    with pytest.raises(ValueError, match="dim=2 but there are 3 features"):
-        agent(tmp_path, dim=2, features=["a", "b", "c"])
+def test_settings_name_the_space(tmp_path: Path) -> None:
+    home = SpaceSettings(name="home", features=names(3), agents=3)
+    with gb.connect(f"local:{tmp_path}", task="a", settings=home, background=False) as one:
+        assert one.status()["space"] == one.settings.name == "home"
+    with pytest.raises(ValueError, match="space='away' was given, but settings of 'home'"):
+        gb.connect(f"local:{tmp_path}", task="a", space="away", settings=home, background=False)
+
+
+def test_a_space_that_does_not_exist_needs_settings(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"give settings=.*agents"):
+        gb.connect(f"local:{tmp_path}", task="a", background=False)
 
 
 def test_a_space_has_room_for_so_many_tasks(tmp_path: Path) -> None:
@@ -152,11 +149,11 @@ def test_a_conflict_begins_a_set_of_data_of_its_own(tmp_path: Path) -> None:
     """Delta is used up by it as by an epoch: the radius grows."""
     one = agent(tmp_path)
     live_on(one, 3)
-    before = float(one._store.learner.group.engine.settings[0][16])
-    with one._store as store:
-        store._go_on(Transition(store.whole_chain().anew(str(uuid.uuid4())), Effect.CONFLICT))
+    before = rebuild(journal_of(one), 3).learner.level
+    another_process(one).refused(Refused("already_continued", 409, "another went on"))
     one.sync()  # registers: the second stream, with 1 / (2 * 3) for 1 / 2
-    after = float(one._store.learner.group.engine.settings[0][16])
+    live_on(one, 1)
+    after = rebuild(journal_of(one), 4).learner.level
     p = one.epoch + 2
     grown = 2.0 * math.log(p * (p + 1) / ((p - 1) * p)) + 2.0 * math.log(3.0)
     assert after - before == pytest.approx(grown, abs=1e-9)
@@ -167,7 +164,7 @@ def test_the_level_is_what_the_kernels_use(tmp_path: Path) -> None:
     one = agent(tmp_path, mode="strict")
     menu = MENU.copy()
     decision = one.decide(menu, 0)
-    space = one._store.space
+    space = one.settings
     # First task: w = 1/2; first set: 1/(1 * 2); nobody is left out: 1/2; two radii: 1/2.
     delta = space.delta * 0.5 / (1 * 2) / 2 / 2
     ridge = 1.0

@@ -13,9 +13,16 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from live.client.world import agent, check_journal, journal_of, live_on, menus
+from live.client.world import (
+    agent,
+    check_journal,
+    journal_of,
+    link_of,
+    live_on,
+    menus,
+    watch_connections,
+)
 
-import guardband as gb
 from guardband.live.client.journal import Journal, JournalError
 from guardband.live.client.journal_schema import FORMAT
 from guardband.live.client.windows import End
@@ -143,10 +150,9 @@ def test_what_is_in_no_epoch_yet_counts_after_a_restart(tmp_path: Path) -> None:
     one = agent(tmp_path, sync=never)
     for step in range(3):
         live_on(one, 10, seed=step)
-        one._worker._done.clear()
         one.sync()
     live_on(one, 10, seed=9)
-    assert len(one._store.chain.cuts) == 4
+    assert journal_of(one).query("SELECT count(*) FROM cut") == [(4,)]
     theta = one.theta
     one.close()
     again = agent(tmp_path)
@@ -182,11 +188,9 @@ def test_old_decisions_are_forgotten_pending_ones_never(tmp_path: Path) -> None:
     one = agent(tmp_path, keep_decisions=20)
     oldest = one.decide(MENU, 0)
     made = live_on(one, 600)
-    one._worker._done.clear()
     one.sync()
     assert journal_of(one).query("SELECT min(seq), max(seq) FROM decision") == [(1, 601)]
     one.observe(oldest.id, 0.5)
-    one._worker._done.clear()
     one.sync()
     assert journal_of(one).query("SELECT min(seq), max(seq) FROM decision") == [(582, 601)]
     assert journal_of(one).query("SELECT min(seq) FROM outcome") == [(582,)]
@@ -198,23 +202,18 @@ def test_old_decisions_are_forgotten_pending_ones_never(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = watch_connections(monkeypatch)
     one = agent(tmp_path)
     live_on(one, 10)
     decision = one.decide(MENU, 0)
     theta = one.theta
-    commit, real = "COMMIT", one._store.journal._execute
-
-    def full(sql: str, *values: Any) -> Any:
-        if sql == commit:
-            raise apsw.FullError("database or disk is full")
-        return real(sql, *values)
-
-    monkeypatch.setattr(one._store.journal, "_execute", full)
+    full = apsw.FullError("database or disk is full")
+    failing.append(lambda sql: full if sql == "COMMIT" else None)
     with pytest.raises(JournalError, match="disk is full"):
         one.observe(decision.id, 0.9)
     with pytest.raises(JournalError):
         one.decide(MENU, 0)
-    monkeypatch.setattr(one._store.journal, "_execute", real)
+    failing.clear()
     assert (one.counted, one.pending, one.rounds) == (10, 1, 11)
     np.testing.assert_allclose(one.theta, theta, rtol=1e-9)
     one.observe(decision.id, 0.5)
@@ -243,7 +242,7 @@ def test_an_upload_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     one = agent(tmp_path)
     live_on(one, 30)
     synced: list[tuple[int, ...]] = []
-    real, link = os.fsync, one._worker.link
+    real, link = os.fsync, link_of(one)
     upload = link.upload
 
     def fsync(handle: int) -> None:
@@ -259,7 +258,6 @@ def test_an_upload_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     link.upload = send
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
-        one._worker._done.clear()
         one.sync()
     assert synced
 
@@ -343,12 +341,3 @@ def test_several_threads_share_an_agent(tmp_path: Path) -> None:
     assert (one.rounds, one.pending) == (240, 0)
     one.close()
     check_journal(journal_of(one))
-
-
-def test_saving_is_not_needed(tmp_path: Path) -> None:
-    one = agent(tmp_path)
-    with pytest.raises(TypeError, match="needs no saving"):
-        one.save(tmp_path / "x.npz")
-    with pytest.raises(TypeError, match="state_dir"):
-        type(one).load(tmp_path / "x.npz")
-    assert isinstance(one, gb.Agent)

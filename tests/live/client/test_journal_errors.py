@@ -10,10 +10,19 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from live.client.world import agent, check_journal, journal_of, live_on, menus
+from live.client.world import (
+    agent,
+    check_journal,
+    journal_of,
+    live_on,
+    menus,
+    opened_by,
+    watch_connections,
+)
 
 from guardband.live import sqlite
 from guardband.live.client.journal import Journal, JournalError
+from guardband.live.client.windows import Clock
 from guardband.live.store import StoreError
 from guardband.live.store.sqlite import SqliteStore
 
@@ -22,28 +31,28 @@ Trouble = Callable[[Any, pytest.MonkeyPatch], Callable[[], None]]
 
 
 def full(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    db = one._store.journal._db
+    db = opened_by(one)
     db.pragma("max_page_count", db.pragma("page_count"))
     return lambda: db.pragma("max_page_count", 2**30)
 
 
 def locked(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    one._store.journal._db.set_busy_timeout(20)
+    opened_by(one).set_busy_timeout(20)
     other = apsw.Connection(str(one.state_dir / "journal.db"))
     other.execute("BEGIN IMMEDIATE")
     return other.close
 
 
 def read_only(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    db = one._store.journal._db
+    db = opened_by(one)
     db.pragma("query_only", 1)
     return lambda: db.pragma("query_only", 0)
 
 
 def not_a_number(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    clock, real = one._store.clock, one._store.clock.now
-    patch.setattr(clock, "now", lambda: math.nan)
-    return lambda: patch.setattr(clock, "now", real)
+    real = Clock.now
+    patch.setattr(Clock, "now", lambda _: math.nan)
+    return lambda: patch.setattr(Clock, "now", real)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,7 @@ def not_a_number(one: Any, patch: pytest.MonkeyPatch) -> Callable[[], None]:
 def test_an_error_of_the_file_is_said_plainly_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: Trouble, says: str
 ) -> None:
+    watch_connections(monkeypatch)
     one = agent(tmp_path)
     live_on(one, 10)
     waiting = one.decide(MENU, 0)
@@ -81,20 +91,18 @@ def test_an_error_of_the_file_is_said_plainly_and_changes_nothing(
 def test_a_transaction_that_cannot_be_undone_goes_with_its_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    failing = watch_connections(monkeypatch)
     one = agent(tmp_path)
     live_on(one, 10)
-    journal = one._store.journal
-    real = journal._execute
-
-    def execute(sql: str, *values: Any) -> Any:
-        if "INTO outcome" in sql or sql == "ROLLBACK":
-            raise apsw.IOError("disk I/O error")
-        return real(sql, *values)
-
     waiting = one.decide(MENU, 0)
-    monkeypatch.setattr(journal, "_execute", execute)
+    failing.append(
+        lambda sql: (
+            apsw.IOError("disk I/O error") if "INTO outcome" in sql or sql == "ROLLBACK" else None
+        )
+    )
     with pytest.raises(JournalError, match=r"I/O error\..*folder is still there"):
         one.observe(waiting.id, 0.9)
+    failing.clear()
     assert (one.counted, one.pending, one.rounds) == (10, 1, 11)
     one.observe(waiting.id, 0.5)
     check_journal(journal_of(one))
@@ -104,9 +112,9 @@ def test_errors_of_reports_and_uploads_are_said_plainly_too(tmp_path: Path) -> N
     one = agent(tmp_path)
     live_on(one, 3)
     with pytest.raises(JournalError, match="no such table"):
-        one._store.journal.query_aside("SELECT * FROM missing")
+        journal_of(one).query_aside("SELECT * FROM missing")
     with pytest.raises(JournalError, match="no such table"):
-        one._store.journal.query("SELECT * FROM missing")
+        journal_of(one).query("SELECT * FROM missing")
     journal = Journal(tmp_path / "other" / "journal.db")
     journal.close()
     with pytest.raises(JournalError, match=r"put on disk.*folder is still there"):

@@ -10,8 +10,8 @@ import pytest
 from live.client.world import coordinator_process
 
 import guardband as gb
-from guardband.live import SpaceSettings
 from guardband.live.link.http import HttpLink
+from guardband.seeds import stream
 
 AGENTS, DIM, CONTEXTS, ACTIONS = 3, 4, 8, 6
 NOISE, ALPHA = 0.1, 0.2
@@ -28,7 +28,9 @@ class TrialDraws:
         self.theta = np.array([0.6, 0.3, 0.5, 0.4])
         self.contexts = rng.integers(0, CONTEXTS, rounds)
         self.noise = NOISE * rng.standard_normal((rounds, AGENTS))
-        self.coin = rng.random((rounds, AGENTS))
+        # The coins that agents with seed 0 toss by themselves.
+        coins = [stream(0, "coin", f"task{m}").random(rounds) for m in range(AGENTS)]
+        self.coin = np.column_stack(coins)
         self.rounds = rounds
 
     def reward(self, t: int, m: int, action: int) -> float:
@@ -63,10 +65,7 @@ def play(tape: TrialDraws, agents: list[Any], between: Any) -> np.ndarray:
     for t in range(tape.rounds):
         made = []
         for m, agent in enumerate(agents):
-            # A live agent's coin is its own business, except here.
-            group = agent._store.learner.group if hasattr(agent, "_store") else agent._group
-            group.next_coin[0 if hasattr(agent, "_store") else m] = tape.coin[t, m]
-            told = {"round": t + 1} if hasattr(agent, "_store") else {}
+            told = {"round": t + 1} if isinstance(agent, gb.LiveAgent) else {}
             made.append(agent.decide(tape.psi[tape.contexts[t]], 2, **told))
             actions[t, m] = made[m].action
         for m, agent in enumerate(agents):
@@ -79,7 +78,7 @@ def in_step(agents: list[Any]) -> Any:
     """Carry messages until an epoch that is due has gone around."""
 
     def between() -> None:
-        if not any(agent._store.due for agent in agents):
+        if not any(agent.status()["due"] for agent in agents):
             return
         before = max(agent.epoch for agent in agents)
         for _ in range(4):
@@ -92,24 +91,26 @@ def in_step(agents: list[Any]) -> Any:
     return between
 
 
-def settings(mode: str, shared: bool) -> dict[str, Any]:
-    return {
-        "alpha": ALPHA,
-        "noise": NOISE,
-        "mode": mode,
-        "agents": AGENTS,
-        "contexts": "shared" if shared else "per-request",
-        "shares": "equal",
-        "rewards": {"low": -2.0, "high": 3.0, "order": "prompt"},
-        "sync": {"deadline_s": 60.0},
-    }
+def settings(mode: str, shared: bool) -> gb.SpaceSettings:
+    return gb.SpaceSettings(
+        name="home",
+        features=[f"x{i}" for i in range(DIM)],
+        alpha=ALPHA,
+        noise=NOISE,
+        mode=mode,
+        agents=AGENTS,
+        contexts="shared" if shared else "per-request",
+        shares="equal",
+        rewards={"low": -2.0, "high": 3.0, "order": "prompt"},
+        sync={"deadline_s": 60.0},
+    )
 
 
 def fleet_actions(tape: TrialDraws, mode: str, shared: bool) -> tuple[np.ndarray, gb.Fleet]:
     algorithm = gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared)
     tasks = {f"task{m}": task for m, task in enumerate(TASKS)}
     fleet = gb.Fleet(tasks, dim=DIM, algorithm=algorithm)
-    return play(tape, list(fleet.values()), lambda: fleet._group.settle(0)), fleet
+    return play(tape, list(fleet.values()), lambda: None), fleet
 
 
 @pytest.mark.parametrize(
@@ -122,13 +123,13 @@ def test_simulator_fleet_and_live_agents_play_the_same(
     results = simulated(tape, mode, shared)
     together, fleet = fleet_actions(tape, mode, shared)
     agents = [
-        gb.LiveAgent(
-            DIM,
-            coordinator=f"local:{tmp_path}",
+        gb.connect(
+            f"local:{tmp_path}",
             task=f"task{m}",
             uses=TASKS[m],
             background=False,
-            **settings(mode, shared),
+            settings=settings(mode, shared),
+            seed=0,
         )
         for m in range(AGENTS)
     ]
@@ -153,20 +154,18 @@ def test_with_a_coordinator_process_too(tmp_path: Path) -> None:
     with coordinator_process(tmp_path / "gb") as (address, token):
         link = HttpLink(address, token)
         given = settings("strict", True)
-        features = [f"x{i}" for i in range(DIM)]
-        link.create_space(SpaceSettings.from_json({"name": "home", "features": features, **given}))
+        link.create_space(given)
         link.close()
         agents = [
-            gb.LiveAgent(
-                DIM,
-                coordinator=address,
+            gb.connect(
+                address,
                 token=token,
-                space="home",
                 task=f"task{m}",
                 uses=TASKS[m],
                 background=False,
                 state_dir=tmp_path / f"agent{m}",
-                **given,
+                settings=given,
+                seed=0,
             )
             for m in range(AGENTS)
         ]

@@ -9,10 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.client.world import DIM, THETA, Hands, agent, journal_of, live_on, menus
+from live.client.world import (
+    DIM,
+    THETA,
+    Away,
+    Hands,
+    Switch,
+    agent,
+    another_process,
+    journal_of,
+    link_of,
+    live_on,
+    make_due,
+    menus,
+)
 
 import guardband as gb
-from guardband.live.client.protocol_client import HELD
+from guardband.live.client.protocol_client import MOST_WAITING
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
 from guardband.live.link.local import LocalLink
@@ -93,7 +106,7 @@ def test_I9_without_a_lease_only_the_baseline(tmp_path: Path) -> None:
     one.close()
     early = Hands(wall=hands.wall + 500.0)
     again = agent(tmp_path, lease_s=100.0, clock=early.clock())
-    again._worker.link.close()
+    link_of(again).close()
     early.pass_(101.0)
     assert "lease has expired" in again.decide(MENU, 0, 0.2).reason
 
@@ -102,12 +115,12 @@ def test_I9_an_answer_that_waited_renews_no_lease(tmp_path: Path) -> None:
     hands = Hands()
     one = agent(tmp_path, lease_s=100.0, clock=hands.clock())
     live_on(one, 100)
-    link = one._worker.link
+    link = link_of(one)
     for told in (True, False):  # with news, and with none
         one.sync()
-        assert one._store.lease_left() == pytest.approx(100.0)
+        assert one.report().gauges["lease_s"] == pytest.approx(100.0)
         if told:
-            changed = one._store.space.changed(alpha=0.2)
+            changed = one.settings.changed(alpha=0.2)
             coordinator(tmp_path).configure("default", changed, who="op", now=1.0)
         real = link.news
 
@@ -117,68 +130,73 @@ def test_I9_an_answer_that_waited_renews_no_lease(tmp_path: Path) -> None:
             return answer
 
         link.news = asleep
-        one._worker._listen(0.0)
+        one.sync()
         link.news = real
-        assert one._store.held_back() == "lease"
+        assert one.status()["mode"] == "lease"
         assert one.decide(MENU, 0, 0.2).kind == "baseline"
 
 
 def test_I9_news_that_were_overtaken_do_not_end_a_pause(tmp_path: Path) -> None:
     one = agent(tmp_path)
-    link, real = one._worker.link, one._worker.link.news
+    link, real = link_of(one), link_of(one).news
 
     def slow(*args: Any, **more: Any) -> Any:
         old = real(*args, **{**more, "config_version": 0})  # not paused yet
         link.news = real
         coordinator(tmp_path).pause("default", "recall", who="op", now=1.0)
-        one._worker._listen(0.0)  # the other thread hears of it first
-        assert one._store.paused == "recall"
+        one.sync()  # another thread hears of it first
+        assert one.status()["mode"] == "paused"
         return old
 
     link.news = slow
-    assert one._worker._listen(0.0)  # ask again
-    assert one._store.paused == "recall"
+    one.sync()
+    assert one.status()["mode"] == "paused"
     assert one.decide(MENU, 0, 0.2).reason == "learning is paused: recall"
 
 
 def test_I3_what_was_told_to_a_former_stream_is_not_adopted(tmp_path: Path) -> None:
     """Its epoch may hold the new stream's data, and says nothing about them."""
     one = agent(tmp_path, sync={"deadline_s": 0.01})
-    store, worker = one._store, one._worker
-    former = store.chain.stream
+    former, link = one.status()["stream"], link_of(one)
     stored = {"n": 7, "version": "c" * 32}
-    store.refused(Refused("chain_conflict", 409, "somebody else was here", stored=stored))
+    other = another_process(one)
+    other.refused(Refused("chain_conflict", 409, "somebody else was here", stored=stored))
     live_on(one, 30)
-    worker._register()
-    worker._upload(for_epoch=1, trigger=True)
+    make_due(one)
+    real, link.news = link.news, lambda *a, **k: None  # it does not hear of what it brings about
+    one.sync()
+    link.news = real
     time.sleep(0.05)
     asked = {"after": 0, "open_after": 0, "config_version": 0, "wait_s": 0.0}
-    worker.link.news("default", None, **asked)  # the deadline is over
-    news = worker.link.news("default", former, **asked)
+    link.news("default", None, **asked)  # the deadline is over
+    news = link.news("default", former, **asked)
     assert (news.epoch, news.sums.n, news.own) == (1, 30, None)
-    store.hear(news, former, store.clock.now())
-    assert (one.epoch, store.whole_chain().own.n) == (0, 30)
+    other.hear(news, former, time.time())
+    assert (one.epoch, one.status()["observations"]) == (0, 30)
     one.sync()
-    assert (one.epoch, store.whole_chain().own.n) == (1, 0)  # each observation once
+    assert (one.epoch, one.status()["observations"]) == (1, 30)  # each observation once
 
 
 def test_rules_that_a_restored_coordinator_forgot_are_told_again(tmp_path: Path) -> None:
-    one, boss = agent(tmp_path), coordinator(tmp_path)
-    first = one._store.space
+    link = Switch(LocalLink(tmp_path / "gb"))
+    one, boss = agent(tmp_path, link=link), coordinator(tmp_path)
+    first = one.settings
     boss.configure("default", first.changed(alpha=0.2), who="op", now=1.0)
     one.sync()
-    assert (one._store.version, one._store.space.alpha) == (2, 0.2)
+    assert (one.status()["config_version"], one.settings.alpha) == (2, 0.2)
     with boss.store.transaction("default") as t:  # back to a backup, then changed differently
         row = t.space("default")
         config = json.dumps(first.changed(alpha=0.05).as_json())
         t.put(row._replace(config=config, config_version=2))
-    one._worker._informed = False  # as after every interruption
+    there, link.to = link.to, Away()
+    with pytest.raises(Unreachable):
+        one.sync()
+    link.to = there  # after every interruption it asks for the rules again
     one.sync()
-    assert one._store.space.alpha == 0.05
-    assert one._store.version == boss.space("default")[1] > 2
+    assert one.settings.alpha == 0.05
+    assert one.status()["config_version"] == boss.space("default")[1] > 2
     asked = []
-    real = one._worker.link.news
-    one._worker.link.news = lambda *a, **k: asked.append(1) or real(*a, **k)
+    real, there.news = there.news, lambda *a, **k: asked.append(1) or real(*a, **k)
     one.sync()
     assert len(asked) == 1
 
@@ -186,37 +204,28 @@ def test_rules_that_a_restored_coordinator_forgot_are_told_again(tmp_path: Path)
 def test_many_epochs_before_their_round_are_no_reason_to_ask_all_the_time(tmp_path: Path) -> None:
     shared = {"contexts": "shared", "agents": 2, "sync": {"trigger": "ratio", "growth": 1e-9}}
     fast, slow = agent(tmp_path, **shared), agent(tmp_path, task="tv", **shared)
-    for t, menu in enumerate(menus(HELD + 10)):
+    for t, menu in enumerate(menus(MOST_WAITING + 10)):
         fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
         for one in (fast, slow, fast, slow):
             one.sync()
     assert slow.epoch == 0
-    assert slow._store.heard_of == fast.epoch > HELD
-    assert len(slow._store.held) == HELD
-    assert not slow._worker._listen(0.0)
-    slow.decide(MENU, 0, round=HELD + 11)
+    waiting = slow.status()["waiting_epochs"]
+    assert waiting[-1] == fast.epoch > MOST_WAITING
+    assert len(waiting) == MOST_WAITING
+    asked, real = [], link_of(slow).news
+    link_of(slow).news = lambda *a, **k: asked.append(1) or real(*a, **k)
+    slow.sync()
+    assert len(asked) == 1
+    slow.decide(MENU, 0, round=MOST_WAITING + 11)
     assert slow.epoch == fast.epoch  # the newest is there
     with pytest.raises(ValueError, match="beyond 2"):
         slow.decide(MENU, 0, round=2**60)
 
 
-class Away:
-    """A coordinator that cannot be reached."""
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*args: Any, **more: Any) -> Any:
-            raise Unreachable("nobody answers")
-
-        quiet = ("close", "hold", "let_go", "after_fork")
-        return (lambda *a: None) if name in quiet else call
-
-
-def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(tmp_path: Path) -> None:
     real = LocalLink(tmp_path / "gb")
-    monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
-    one = agent(tmp_path)
+    link = Switch(Away())
+    one = agent(tmp_path, link=link)
     made = [one.decide(menu, 1, 0.2) for menu in menus(5)]
     assert {(d.kind, d.action) for d in made} == {("baseline", 1)}
     assert "has not told the rules" in made[0].reason
@@ -224,8 +233,8 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
     with pytest.raises(Unreachable):
         one.sync()
     # It appears later, and the agent joins.
-    one._worker.link = real
-    real.create_space(one._store.space)
+    link.to = real
+    real.create_space(one.settings)
     one.sync()
     for decision in made[1:]:
         one.observe(decision.id, 0.5)
@@ -235,23 +244,21 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(
     assert one.decide(MENU, 0).reason != made[0].reason
     one.close()
     # Known rules survive: after a restart it goes on by them while nobody answers.
-    again = agent(tmp_path)
+    again = agent(tmp_path, link=Away())
     reasons = {d.reason for d in live_on(again, 120)}
     assert not reasons & set(HELD_BACK.values())
     assert REASONS["no-data"] in reasons  # it decides by the rules; no reward counts yet
 
 
-def test_requests_are_checked_against_the_rules_that_were_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_are_checked_against_the_rules_that_were_told(tmp_path: Path) -> None:
     """What an agent assumed while nobody answered is not what it goes on with."""
     real = LocalLink(tmp_path / "gb")
-    monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
-    one = agent(tmp_path)
+    link = Switch(Away())
+    one = agent(tmp_path, link=link)
     long = np.full((2, DIM), 0.5)
     assert one.decide(long, 0).kind == "baseline"  # a length of 0.87, and 1 was assumed
-    one._worker.link = real
-    real.create_space(one._store.space.changed(feature_bound=0.5))
+    link.to = real
+    real.create_space(one.settings.changed(feature_bound=0.5))
     one.sync()
     with pytest.raises(ValueError, match=r"more than feature_bound=0\.5"):
         one.decide(long, 0)
@@ -264,25 +271,25 @@ def test_requests_are_checked_against_the_rules_that_were_told(
 def test_without_a_coordinator_and_without_a_description_there_is_no_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("guardband.live.client.agent.link_to", lambda *_: Away())
-    with pytest.raises(ConnectionError, match="give dim="):
-        gb.LiveAgent(coordinator=f"local:{tmp_path}", task="movies", background=False)
+    monkeypatch.setattr("guardband.live.client.connect.link_to", lambda *_: Away())
+    with pytest.raises(ConnectionError, match="give settings="):
+        gb.connect(f"local:{tmp_path}", task="movies", background=False)
 
 
 def test_learning_goes_on_while_the_coordinator_is_away(tmp_path: Path) -> None:
-    one, other = agent(tmp_path), agent(tmp_path, task="tv")
+    link = Switch(LocalLink(tmp_path / "gb"))
+    one, other = agent(tmp_path, link=link), agent(tmp_path, task="tv")
     live_on(one, 50)
-    link, one._worker.link = one._worker.link, Away()
+    there, link.to = link.to, Away()
     with pytest.raises(Unreachable):
         one.sync()
     live_on(one, 200, seed=1)
     assert one.counted == 250
     live_on(other, 50, seed=2)
-    one._worker.link = link
+    link.to = there
     for each in (one, other, one, other):
-        each._worker._done.clear()
         each.sync()
-    assert one._store.chain.acknowledged
+    assert one.status()["acknowledged"] == one.counted
     assert one.epoch == other.epoch > 0
     assert other.report().gauges["foreign_n"] > 100
 
@@ -294,7 +301,7 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
     slow.observe(slow.decide(MENU, 0, round=1).id, 0.5)
     for t, menu in enumerate(menus(40)):
         fast.observe(fast.decide(menu, 0, 0.2, round=t + 1).id, 0.5)
-    assert fast._store.due
+    assert fast.status()["due"]
     with pytest.raises(ValueError, match="give round="):
         slow.decide(MENU, 0)  # by its own count it would be in round 2
     for _ in range(2):
@@ -303,7 +310,7 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
     fast.sync()
     assert fast.epoch == 1
     assert slow.epoch == 0  # the epoch holds rounds up to 40; its next one is round 2
-    assert [held.epoch for held in slow._store.held] == [1]
+    assert slow.status()["waiting_epochs"] == [1]
     slow.observe(slow.decide(MENU, 0, round=2).id, 0.5)
     slow.observe(slow.decide(MENU, 0, round=40).id, 0.5)
     assert slow.epoch == 0

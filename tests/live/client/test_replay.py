@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.client.world import agent, journal_of, live_on, menus
+from live.client.world import agent, journal_of, link_of, live_on, menus
 
 from guardband.live.operators.replay import rebuild
+from guardband.live.protocol.messages import Revision
 
 
 def check_all(one: Any) -> tuple[int, int]:
@@ -37,7 +38,6 @@ def test_I10_every_learned_decision_clears_its_floor_again(tmp_path: Path) -> No
         live_on(one, 15, seed=step)
         live_on(other, 10, seed=50 + step)
         for each in (one, other, one):
-            each._worker._done.clear()
             each.sync()
         if step == 4:  # a restart in between
             one.close()
@@ -71,14 +71,13 @@ def test_what_was_not_free_to_choose_comes_out_again(tmp_path: Path) -> None:
 def test_after_a_sealed_stream_was_continued(tmp_path: Path) -> None:
     one = agent(tmp_path)
     live_on(one, 30)
-    one._worker._done.clear()
     one.sync()
     live_on(one, 10, seed=1)
-    one._worker.link.seal(one._store.chain.stream, one._store.chain.base)
-    one._worker._done.clear()
+    held = Revision(*journal_of(one).query("SELECT n, version FROM cut ORDER BY n")[-1])
+    link_of(one).seal(one.status()["stream"], held)
     one.sync()
     live_on(one, 10, seed=2)
-    assert one._store.stream == 2
+    assert journal_of(one).query("SELECT count(*) FROM stream") == [(2,)]
     assert one.counted < 50
     assert check_all(one)[0] == 50
 

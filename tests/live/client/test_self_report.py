@@ -9,6 +9,8 @@ from typing import Any
 from live.client.world import agent, journal_of, live_on
 
 from guardband.live.client import self_report
+from guardband.live.client.journal import Journal
+from guardband.live.client.windows import Clock
 
 
 def upto(one: Any) -> int:
@@ -41,17 +43,17 @@ def test_reports_of_two_processes_count_every_decision_once(
     """The other one decides and reports between the look aside and the transaction."""
     one, other = agent(tmp_path), agent(tmp_path)
     live_on(one, 10)
-    real = one._store.journal.query_aside
+    real, between = Journal.query_aside, iter([True])
 
-    def aside(sql: str, values: Any = ()) -> Any:
-        rows = real(sql, values)
-        if sql == self_report.TALLY_SQL:
+    def aside(self: Journal, sql: str, values: Any = ()) -> Any:
+        rows = real(self, sql, values)
+        if sql == self_report.TALLY_SQL and next(between, False):
             live_on(other, 5)
             other.report()
             live_on(other, 2)
         return rows
 
-    monkeypatch.setattr(one._store.journal, "query_aside", aside)
+    monkeypatch.setattr(Journal, "query_aside", aside)
     assert one.report().counters["decisions"] == 17
     assert upto(one) == 17
     monkeypatch.undo()
@@ -61,14 +63,24 @@ def test_reports_of_two_processes_count_every_decision_once(
 
 
 def test_a_decision_that_is_being_written_down_is_counted_later(tmp_path: Path) -> None:
-    one = agent(tmp_path)
+    clock, waits, go = Clock(), threading.Event(), threading.Event()
+    one = agent(tmp_path, clock=clock)
     live_on(one, 5)
-    one._store.last += 1  # as another thread has it in the middle of its transaction
+    now = clock.now
+
+    def slowly() -> float:
+        waits.set()
+        go.wait(30.0)
+        return now()
+
+    clock.now = slowly  # a decision looks at the clock in the middle of its transaction
+    deciding = threading.Thread(target=live_on, args=(one, 1))
+    deciding.start()
+    assert waits.wait(30.0)
     reading = threading.Thread(target=one.report)
-    with one._store.lock:
-        reading.start()
-        reading.join(0.3)
-        one._store.last -= 1
-        live_on(one, 1)
+    reading.start()
+    reading.join(0.3)
+    go.set()
+    deciding.join()
     reading.join()
     assert one.report().counters["decisions"] == 6

@@ -12,21 +12,24 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from live.client.world import agent, check_journal, coordinator_process, journal_of, live_on
+from live.client.world import (
+    AT_ONCE,
+    Switch,
+    agent,
+    check_journal,
+    coordinator_process,
+    journal_of,
+    live_on,
+    wait_for,
+)
 
 import guardband as gb
 from guardband.live import Refused, SpaceSettings, Unreachable
+from guardband.live.client.background import backoff
 from guardband.live.client.stream_state import StreamState
-from guardband.live.client.sync_worker import SyncWorker
 from guardband.live.link.http import HttpLink
+from guardband.live.link.local import LocalLink
 from guardband.live.protocol.messages import Report, Revision
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_agents_in_the_background_learn_from_each_other(tmp_path: Path) -> None:
@@ -64,8 +67,8 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             admin.create_space(SpaceSettings.from_json(space))
         assert refused.value.code == "space_exists"
         with pytest.raises(LookupError, match="no space 'away'"):
-            gb.LiveAgent(
-                coordinator=address,
+            gb.connect(
+                address,
                 token=token,
                 space="away",
                 task="a",
@@ -74,18 +77,12 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             )
         for task in ("a", "b"):
             agents.append(
-                gb.LiveAgent(
-                    coordinator=address,
-                    token=token,
-                    space="home",
-                    task=task,
-                    state_dir=tmp_path / task,
-                )
+                gb.connect(address, token=token, space="home", task=task, state_dir=tmp_path / task)
             )
         for one in agents:
             live_on(one, 60)
         wait_for(lambda: all(one.epoch > 0 for one in agents))
-        wait_for(lambda: all(one._store.chain.base.n > 0 for one in agents))
+        wait_for(lambda: all(one.status()["acknowledged"] > 0 for one in agents))
         with httpx.Client(
             base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30
         ) as client:
@@ -95,31 +92,30 @@ def test_over_http_with_outages(tmp_path: Path) -> None:
             client.post("/v1/spaces/home/resume", json={"reason": "test"})
             wait_for(lambda: "paused" not in live_on(agents[0], 1)[0].reason)
         admin.close()
-    before = [one._store.chain.base.n for one in agents]
+    before = [one.status()["acknowledged"] for one in agents]
     for one in agents:
         live_on(one, 60, seed=1)  # nobody answers now
-    wait_for(lambda: all(one._worker.trouble is not None for one in agents))
+    wait_for(lambda: all(one.status()["trouble"] is not None for one in agents))
     # It is back, at another address: agents with the same folders go on.
     for one in agents:
         one.close()
     with coordinator_process(tmp_path / "gb") as (address, token):
         again = [
             gb.LiveAgent(
-                coordinator=address,
-                token=token,
+                HttpLink(address, token),
+                create=False,
                 space="home",
                 task=task,
                 state_dir=tmp_path / task,
                 background=False,
+                timing=AT_ONCE,
             )
             for task in ("a", "b")
         ]
         for one in again:
-            one._worker._done.clear()
             one.sync()
         for one, n in zip(again, before, strict=True):
-            assert one._store.chain.acknowledged
-            assert one._store.chain.base.n == one.counted == one.rounds >= n + 60
+            assert one.status()["acknowledged"] == one.counted == one.rounds >= n + 60
             assert one.report().counters["conflicts"] == 0
             check_journal(journal_of(one))
             one.close()
@@ -144,10 +140,9 @@ class Stuck:
 
 
 def test_decide_and_observe_never_wait_for_the_network(tmp_path: Path) -> None:
-    one = agent(tmp_path)
-    stuck = Stuck(one._worker.link)
-    one._worker.link = stuck
-    one._worker.start()
+    link = Switch(LocalLink(tmp_path / "gb"))
+    one = agent(tmp_path, link=link, background=True)
+    stuck = link.to = Stuck(link.to)
     time.sleep(0.5)  # the background hangs in a call now
     start = time.monotonic()
     live_on(one, 300)
@@ -157,17 +152,12 @@ def test_decide_and_observe_never_wait_for_the_network(tmp_path: Path) -> None:
     one.close()
 
 
-def test_trouble_is_waited_out_longer_and_longer(tmp_path: Path) -> None:
-    one = agent(tmp_path)
-    worker: SyncWorker = one._worker
-    waits = [worker._after_trouble(Unreachable("away"), k) for k in range(12)]
+def test_trouble_is_waited_out_longer_and_longer() -> None:
+    waits = [backoff(Unreachable("away"), k) for k in range(12)]
     for k, wait in enumerate(waits):
         whole = min(30.0, 0.2 * 2**k)
         assert 0.5 * whole <= wait <= whole
-    assert worker._after_trouble(Unreachable("busy", 12.0), 0) == 12.0
-    assert worker.trouble == "busy"
-    one.sync()
-    assert worker.trouble is None
+    assert backoff(Unreachable("busy", 12.0), 0) == 12.0
 
 
 def test_a_report_says_how_it_goes_and_is_plain_json(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live.client.world import agent
+from live.client.world import Away, Switch, agent, link_of, wait_for
 
 from guardband.live import Unreachable
+from guardband.live.client.background import BackgroundLoop
 from guardband.live.client.joining import OtherSettingsError
+from guardband.live.client.sync_worker import TROUBLE
+from guardband.live.link.local import LocalLink
 
 
 @pytest.mark.parametrize(
@@ -22,24 +26,35 @@ from guardband.live.client.joining import OtherSettingsError
     ],
 )
 def test_only_an_error_of_the_program_has_a_trace(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, problem: Exception, traced: bool
+    caplog: pytest.LogCaptureFixture, problem: Exception, traced: bool
 ) -> None:
-    one = agent(tmp_path)
-    worker, waits = one._worker, one._worker._after_trouble
+    told: list[Exception] = []
 
     def work() -> None:
         raise problem
 
-    def last(*args: Any) -> float:
-        worker._stop.set()
-        waits(*args)
-        return 0.0
+    def last(error: Exception) -> None:
+        told.append(error)
+        loop.stop()
 
-    worker._after_trouble = last
+    loop = BackgroundLoop("test", work, pause_s=0.0, expected=TROUBLE, on_trouble=last)
     with caplog.at_level(logging.WARNING, "guardband.live"):
-        worker._forever(work, 0.0)
-    assert [record.exc_info is not None for record in caplog.records] == [True] * traced + [False]
-    assert worker.trouble == str(problem)
+        loop.run()
+    assert [record.exc_info is not None for record in caplog.records] == [True] * traced
+    assert told == [problem]
+
+
+def test_trouble_is_said_once_and_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    link = Switch(LocalLink(tmp_path / "gb"))
+    one = agent(tmp_path, link=link, background=True)
+    there, link.to = link.to, Away("nobody answers")
+    with caplog.at_level(logging.WARNING, "guardband.live"):
+        wait_for(lambda: one.status()["trouble"] == "nobody answers")
+        time.sleep(0.5)
+    assert [record.exc_info for record in caplog.records] == [None]
+    link.to = there
+    wait_for(lambda: one.status()["trouble"] is None)
+    one.close()
 
 
 def test_an_error_of_the_program_does_not_keep_an_agent_from_closing(
@@ -50,7 +65,7 @@ def test_an_error_of_the_program_does_not_keep_an_agent_from_closing(
     def broken(*args: Any) -> None:
         raise ValueError("operands could not be broadcast together")
 
-    one._worker.report = broken
+    link_of(one).report = broken
     one.close()
     assert [record.exc_info is not None for record in caplog.records] == [True]
     agent(tmp_path).close()

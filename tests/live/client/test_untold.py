@@ -25,4 +25,4 @@ def test_a_safe_agent_pages_neither_way(told: bool, tmp_path: Path) -> None:
     assert again.counters["untold"] == report.counters["untold"]
     sums = {**report.sums, "counted": 60}
     task = TaskFacts(task="movies", counters=report.counters, sums=sums)
-    assert alerts_of(SpaceFacts(space=one._store.space, agents=[task])) == []
+    assert alerts_of(SpaceFacts(space=one.settings, agents=[task])) == []

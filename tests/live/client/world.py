@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import guardband as gb
+from guardband.live.client import journal as journal_module
+from guardband.live.client.agent_state import AgentSetup
+from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.journal import Journal
+from guardband.live.client.protocol_client import ProtocolClient
+from guardband.live.client.sync_worker import SyncTiming
 from guardband.live.client.windows import Clock, End
+from guardband.live.link import Unreachable
+from guardband.live.link.local import LocalLink
 
 DIM = 3
 THETA = np.array([0.5, 0.6, 0.4])
+AT_ONCE = SyncTiming(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+PARAMETERS = set(inspect.signature(gb.LiveAgent).parameters)
+WATCHED: dict[Path, WatchedConnection] = {}
+LINKS: weakref.WeakKeyDictionary[gb.LiveAgent, Any] = weakref.WeakKeyDictionary()
 
 
 class Hands:
@@ -37,20 +52,131 @@ class Hands:
         self.steady += seconds
 
 
-def agent(folder: Path, task: str = "movies", **settings: Any) -> gb.Agent:
-    """A live agent in a local space, without threads."""
-    given: dict[str, Any] = {
-        "dim": DIM,
+def agent(folder: Path, task: str = "movies", *, link: Any = None, **given: Any) -> gb.LiveAgent:
+    """A live agent in a local space, without threads, which sends everything in every sync.
+
+    What is no parameter of `gb.LiveAgent` is a setting of the space; `dim` names features.
+    """
+    settings: dict[str, Any] = {
         "alpha": 0.3,
         "noise": 0.1,
         "agents": 3,
         "contexts": "per-request",
         "rewards": {"order": "prompt"},
-        "background": False,
-        "seed": 0,
     }
-    given |= settings
-    return gb.LiveAgent(coordinator=f"local:{folder / 'gb'}", task=task, **given)
+    mine: dict[str, Any] = {"background": False, "seed": 0, "timing": AT_ONCE, "space": "default"}
+    for name, value in given.items():
+        (mine if name in PARAMETERS else settings)[name] = value
+    name = mine["space"]
+    if "features" not in settings:
+        settings["features"] = names(settings.pop("dim", DIM))
+    mine.setdefault("state_dir", folder / "gb" / "agents" / name / task)
+    link = LocalLink(folder / "gb") if link is None else link
+    one = gb.LiveAgent(
+        link, create=True, task=task, settings=gb.SpaceSettings(name=name, **settings), **mine
+    )
+    LINKS[one] = link
+    return one
+
+
+def names(dim: int) -> list[str]:
+    """Names of so many features."""
+    return [f"x{i}" for i in range(dim)]
+
+
+def link_of(one: gb.LiveAgent) -> Any:
+    """The link that was given to an agent."""
+    return LINKS[one]
+
+
+class Switch:
+    """A link that leads where `to` says."""
+
+    def __init__(self, to: Any) -> None:
+        self.to = to
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.to, name)
+
+
+class Away:
+    """A coordinator that cannot be reached."""
+
+    def __init__(self, words: str = "nobody answers") -> None:
+        self.words = words
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            raise Unreachable(self.words)
+
+        quiet = ("close", "hold", "let_go", "after_fork")
+        return (lambda *a: None) if name in quiet else call
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+class WatchedConnection:
+    """A connection to SQLite on which statements can be made to fail."""
+
+    def __init__(self, real: Any, failing: list[Callable[[str], Exception | None]]) -> None:
+        self._real, self._failing = real, failing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def cursor(self) -> Any:
+        return self
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        for fails in self._failing:
+            error = fails(sql)
+            if error is not None:
+                raise error
+        return self._real.execute(sql, *values)
+
+
+def watch_connections(patch: pytest.MonkeyPatch) -> list[Callable[[str], Exception | None]]:
+    """Watch the connections of journals opened from now on; return what makes statements fail."""
+    failing: list[Callable[[str], Exception | None]] = []
+    real = journal_module.connect
+
+    def connect(path: Path, *given: Any, **more: Any) -> Any:
+        found = WatchedConnection(real(path, *given, **more), failing)
+        WATCHED.setdefault(path, found)  # the first is the one that writes
+        return found
+
+    patch.setattr(journal_module, "connect", connect)
+    return failing
+
+
+def opened_by(one: gb.LiveAgent) -> Any:
+    """The connection of an agent to its journal, where connections are watched."""
+    return WATCHED[one.state_dir / "journal.db"]
+
+
+def make_due(one: gb.LiveAgent) -> None:
+    """Let an epoch be due, whatever the trigger says."""
+    journal = journal_of(one)
+    journal.begin()
+    journal.query("UPDATE head SET due = 1")
+    journal.commit()
+    journal.close()
+
+
+def another_process(one: gb.LiveAgent) -> ProtocolClient:
+    """The part of an agent that takes messages in, as another process with its folder has it."""
+    journal = journal_of(one)
+    about = journal.about()
+    journal.close()
+    uses = tuple(about["uses"])
+    setup = AgentSetup(about["space"], about["task"], uses, about["reward_floor"], None, False)
+    clock = Clock(time.time, time.monotonic)
+    return ProtocolClient(AgentStore(one.state_dir / "journal.db", setup, None, clock))
 
 
 def menus(count: int, seed: int = 0, actions: int = 5) -> list[np.ndarray]:

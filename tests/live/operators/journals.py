@@ -13,7 +13,6 @@ from guardband.live.operators.audit import Finding, audit, find_decision
 
 def sync(*agents: Any) -> None:
     for each in agents:
-        each._worker._done.clear()
         each.sync()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.client.world import DIM, THETA, agent, live_on, menus
+from live.client.world import DIM, THETA, agent, another_process, live_on, menus
 from live.operators.journals import change, found, sync, two_agents
 from live.operators.world import a_space, free_port, pool, serving, work
 from typer.testing import CliRunner
@@ -171,20 +171,20 @@ def test_another_share_of_delta_holds_from_then_on(tmp_path: Path) -> None:
     """A coordinator that was restored gives shares in the order in which agents come back."""
     one = agent(tmp_path)
     made = live_on(one, 20)
-    store = one._store
-    before = store.share
+    status, client = one.status(), another_process(one)
+    before = client.state.share
     answer = Registered(
-        stream=store.chain.stream,
+        stream=status["stream"],
         task_index=3,
         delta_share=1.0 / 12.0,
         agents=3,
-        config=store.space,
-        config_version=store.version,
-        epoch=store.chain.epoch,
+        config=one.settings,
+        config_version=status["config_version"],
+        epoch=status["epoch"],
     )
     for _ in range(2):  # agents register again whenever they start
-        store.registered(answer)
-    assert before != store.share == 1.0 / 12.0
+        client.registered(answer)
+    assert before != client.state.share == 1.0 / 12.0
     made += live_on(one, 20, seed=1)
     for decision in made:
         finding = found(tmp_path / "gb", decision.id)
@@ -198,7 +198,7 @@ def test_a_stream_that_is_not_registered_yet(tmp_path: Path) -> None:
     """It plays the baseline without a share of delta; what it is based on stays known."""
     one = agent(tmp_path)
     made = live_on(one, 20)
-    one._store.refused(Refused("already_continued", 409, "somebody else went on"))
+    another_process(one).refused(Refused("already_continued", 409, "another went on"))
     between = live_on(one, 5, seed=1)
     sync(one)
     made += [*between, *live_on(one, 10, seed=2)]

@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
+from live.client.world import AT_ONCE
 from live.operators.world import (
     a_space,
     free_port,
@@ -23,8 +24,10 @@ from live.operators.world import (
 )
 
 import guardband as gb
+from guardband.live.client.journal import Journal
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.delta_shares import next_position
+from guardband.live.link.http import HttpLink
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.operators.backup import examine
 from guardband.live.protocol.sums import Sums
@@ -95,12 +98,21 @@ def test_after_a_restore_nothing_is_lost_and_nothing_counts_twice(tmp_path: Path
     rows = stored(data)
     assert len(rows) == 3, "nobody had to begin a new stream"
     for one in agents:
-        row = rows[one._store.chain.stream]
+        row = rows[one.status()["stream"]]
         held, mine = Sums.from_bytes(row.total), journal_total(one)
         assert row.n == one.counted == mine.n
         np.testing.assert_allclose(held.gram, mine.gram, rtol=0, atol=1e-9)
         assert held.surprise == pytest.approx(mine.surprise, abs=1e-9)
         one.close()
+
+
+def share(one: Any) -> float:
+    """The part of delta that an agent's stream has."""
+    journal = Journal(one.state_dir / "journal.db")
+    try:
+        return float(journal.query("SELECT delta_share FROM stream ORDER BY id")[-1][0])
+    finally:
+        journal.close()
 
 
 def test_decisions_from_before_a_restore_come_out_again(tmp_path: Path) -> None:
@@ -115,24 +127,25 @@ def test_decisions_from_before_a_restore_come_out_again(tmp_path: Path) -> None:
         run("backup", "--data", data, "--out", copy)
         agents = [
             gb.LiveAgent(
-                coordinator=server.url,
+                HttpLink(server.url, tokens[task]["token"]),
+                create=False,
                 space="home",
                 task=task,
-                token=tokens[task]["token"],
                 state_dir=data / "states" / task,
                 background=False,
+                timing=AT_ONCE,
             )
             for task in TASKS
         ]
         made = {one: work(one, 15, seed=i) for i, one in enumerate(agents)}
         sync(*agents)
-        shares = [one._store.share for one in agents]
+        shares = [share(one) for one in agents]
     run("restore", copy, "--data", data, "--force")
     with serving(data, port):
         for i, one in reversed(list(enumerate(agents))):
             sync(one)
             made[one] += work(one, 5, seed=10 + i)
-        assert [one._store.share for one in agents] != shares
+        assert [share(one) for one in agents] != shares
         for one, decisions in made.items():
             for decision in decisions:
                 finding = audit(decision.id, find_decision(decision.id, [one.state_dir]))
@@ -155,18 +168,12 @@ def test_agents_that_never_stop(tmp_path: Path) -> None:
     with serving(data, port):
         for i, one in enumerate(agents):
             work(one, 10, seed=20 + i)
-        for one in agents:
-            one._worker._stop.set()
-            one._worker.wake()
-            for thread in one._worker._threads:
-                thread.join(timeout=60)
-            one._worker._stop.clear()
         sync(*agents)
         assert [one.counted for one in agents] == [90, 90]
         pool(*agents)
     rows = stored(data)
     for one in agents:
-        row = rows[one._store.chain.stream]
+        row = rows[one.status()["stream"]]
         assert row.n == 90
         mine = journal_total(one)
         np.testing.assert_allclose(Sums.from_bytes(row.total).gram, mine.gram, atol=1e-9)

@@ -56,13 +56,13 @@ def test_alpha_switches_at_a_decision(server: Running) -> None:
     """An agent that waits for news hears of it; every decision has one alpha, and says which."""
     with server.agent("movies", background=True) as one:
         before = work(one, 20)
-        wait_for(lambda: one._worker._informed)
+        wait_for(lambda: one.status()["config_version"] == 1)
         here, there = ways(server)
         assert "config_version 2" in run("space", "set-alpha", "home", 0.6, *here)
-        wait_for(lambda: one._store.version == 2)
+        wait_for(lambda: one.status()["config_version"] == 2)
         between = work(one, 10, seed=1)
         run("space", "set-alpha", "home", 0.1, "--task", "movies", *there)
-        wait_for(lambda: one._store.version == 3)
+        wait_for(lambda: one.status()["config_version"] == 3)
         after = work(one, 10, seed=2)
         shown = json.loads(run("space", "show", "home", *there))
         assert (shown["alpha"], shown["alphas"], shown["config_version"]) == (

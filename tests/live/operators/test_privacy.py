@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.client.world import DIM, Hands
+from live.client.world import DIM, Hands, journal_of, link_of, make_due
 from live.operators.world import (
     Running,
     a_space,
@@ -24,6 +24,7 @@ from live.operators.world import (
 )
 
 from guardband.live.operators.audit import audit, find_decision
+from guardband.live.operators.replay import rebuild
 from guardband.live.protocol.messages import FIGURES
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.first_start import DATABASE
@@ -48,7 +49,7 @@ def hospital(server: Running, **settings: Any) -> SpaceSettings:
 def uploads(one: Any) -> list[int]:
     """Watch an agent's link; returns a list that fills with the new observations of uploads."""
     seen: list[int] = []
-    link = one._worker.link
+    link = link_of(one)
     upload = link.upload
 
     def watched(stream: str, request: Any) -> Any:
@@ -70,10 +71,7 @@ def test_a_small_batch_is_never_sent_and_would_be_refused(server: Running) -> No
     sizes = uploads(one)
     for i in range(19):
         work(one, 1, seed=i)
-        with one._store as store:
-            store.due = True
-            store.save()
-        one._worker._patience = 0.0
+        make_due(one)
         sync(one)
     assert one.counted == 19
     assert all(size == 0 for size in sizes), sizes
@@ -140,7 +138,7 @@ def test_reports_between_uploads_tell_nothing_of_one_patient(server: Running) ->
     for figure in FIGURES:
         assert after["gauges"].get(figure) == before["gauges"].get(figure), figure
     # Somebody who reports all the same is not listened to.
-    one._worker.link.report(one._store.chain.stream, one.report())
+    link_of(one).report(one.status()["stream"], one.report())
     kept = told_of(server, "ward-1")
     assert (kept["sums"], kept["state"]["theta"]) == ({}, [])
     assert not set(FIGURES) & set(kept["gauges"])
@@ -234,7 +232,6 @@ def test_quarantine_retract_restore(server: Running) -> None:
     pool(one, three)
     assert manifest() == {"ward-1": 35, "ward-3": 30}
     work(two, 3, seed=13)
-    two._worker._done.clear()
     with pytest.raises(Exception, match="consent"):
         two.sync()
     run("space", "restore-task", "home", "ward-2", "--data", server.data)
@@ -251,6 +248,14 @@ def test_quarantine_retract_restore(server: Running) -> None:
     ]
 
 
+def level(one: Any) -> float:
+    """2 log(1 / delta) as the next decision has it, by its journal."""
+    work(one, 1, seed=99)
+    journal = journal_of(one)
+    (seq,) = journal.query("SELECT max(seq) FROM decision")[0]
+    return float(rebuild(journal, seq).learner.level)
+
+
 def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
     """A choice that may have looked at rewards: delta is divided among all possible choices."""
     server.post("/v1/spaces", a_space().as_json())
@@ -259,12 +264,12 @@ def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
         work(one, 25, seed=i)
     pool(*agents)
     one = agents[0]
-    plain = float(one._store.learner.group.engine.settings[0][16])
+    plain = level(one)
     run("space", "quarantine", "home", "ward-3", "--data", server.data)
     work(one, 1, seed=9)
     pool(*agents[:2])
-    wider = float(one._store.learner.group.engine.settings[0][16])
-    p = one.epoch + one._store.chain.conflicts + 1
+    wider = level(one)
+    p = one.epoch + one.report().counters["conflicts"] + 1
     grown = 2.0 * np.log(p * (p + 1) / ((p - 1) * p))
     price = (np.e - 1.0) * (4 + 1)  # one of four tasks is out
     assert wider - plain == pytest.approx(2.0 * np.log(price) + grown, abs=1e-9)

@@ -10,13 +10,14 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from live.client.world import Hands
+from live.client.world import AT_ONCE, Hands
 from live.operators.world import MADE, journal_total, pool, run, work
 
 import guardband as gb
 from guardband.live.client import journal_schema
 from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
+from guardband.live.link.local import LocalLink
 from guardband.live.operators.audit import audit, find_decision
 from guardband.live.protocol.sums import Sums, add_sums
 from guardband.live.store import sqlite
@@ -38,11 +39,14 @@ def opened(folder: Path, task: str) -> Any:
     at = journal.last()[2]
     journal.close()
     one = gb.LiveAgent(
-        coordinator=f"local:{folder}",
+        LocalLink(folder),
+        create=False,
         space="home",
         task=task,
+        state_dir=folder / "agents" / "home" / task,
         background=False,
         clock=Hands(wall=at + 1.0).clock(),
+        timing=AT_ONCE,
     )
     MADE.append(one)
     return one
@@ -112,12 +116,12 @@ def test_shares_of_the_first_format_stay_what_they_were(folder: Path, task: str)
 
 def test_they_pool_with_each_other(folder: Path, tmp_path: Path) -> None:
     agents = [opened(folder, task) for task in sorted(EXPECTED)]
-    streams = [one._store.chain.stream for one in agents]
+    streams = [one.status()["stream"] for one in agents]
     for one in agents:
         work(one, 5, seed=6)
     pool(*agents)
     assert {one.epoch for one in agents} == {4}
-    assert [one._store.chain.stream for one in agents] == streams, "no conflict, no new stream"
+    assert [one.status()["stream"] for one in agents] == streams, "no conflict, no new stream"
     for one in agents:
         gauges = one.report().gauges
         assert gauges["foreign_n"] == sum(each.counted for each in agents) - one.counted

@@ -13,12 +13,13 @@ from typing import Any
 
 import httpx
 import numpy as np
-from live.client.world import DIM, THETA, menus
+from live.client.world import AT_ONCE, DIM, LINKS, THETA, make_due, menus
 from typer.testing import CliRunner
 
 import guardband as gb
 from guardband.cli.app import app
 from guardband.live.client.journal import Journal
+from guardband.live.link.http import HttpLink
 from guardband.live.operators.replay import counted_sums
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, sums_of
@@ -92,17 +93,13 @@ class Running:
     def alerts(self, space: str = "home") -> set[str]:
         return {alert["id"] for alert in self.summary(space)["alerts"]}
 
-    def agent(self, task: str, space: str = "home", **settings: Any) -> gb.Agent:
+    def agent(self, task: str, space: str = "home", **given: Any) -> gb.LiveAgent:
         token = self.post("/v1/tokens", {"role": "agent", "space": space, "task": task})["token"]
-        one = gb.LiveAgent(
-            coordinator=self.url,
-            space=space,
-            task=task,
-            token=token,
-            state_dir=self.data / "states" / space / task,
-            background=settings.pop("background", False),
-            **settings,
-        )
+        link = HttpLink(self.url, token)
+        folder = self.data / "states" / space / task
+        settled = {"create": False, "background": False, "timing": AT_ONCE, "state_dir": folder}
+        one = gb.LiveAgent(link, space=space, task=task, **{**settled, **given})
+        LINKS[one] = link
         MADE.append(one)
         return one
 
@@ -155,22 +152,18 @@ def work(one: Any, rounds: int, seed: int = 0, theta: Any = THETA, noise: float 
 
 
 def sync(*agents: Any) -> None:
-    """Let every agent run all its errands, as if time had passed."""
+    """Let every agent carry its messages."""
     for each in agents:
-        each._worker._done.clear()
         each.sync()
 
 
 def pool(*agents: Any) -> None:
     """Bring about an epoch with all of them, and let all adopt it; or see that none comes."""
-    with agents[0]._store as store:
-        store.due = True
-        store.save()
-    before = max(one._store.heard_of for one in agents)
+    make_due(agents[0])
+    before = max(one.status()["newest_epoch"] for one in agents)
     for _ in range(5):
-        agents[0]._worker._patience = 0.0
         sync(*agents)
-        heard = {one._store.heard_of for one in agents}
+        heard = {one.status()["newest_epoch"] for one in agents}
         if len(heard) == 1 and heard.pop() > before:
             return
 

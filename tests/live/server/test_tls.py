@@ -34,8 +34,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path,
 
 
 def agent(url: str, token: str, folder: Path) -> Any:
-    return gb.LiveAgent(
-        coordinator=url,
+    return gb.connect(
+        url,
         space="home",
         task="movies",
         token=token,

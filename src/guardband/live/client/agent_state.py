@@ -1,32 +1,29 @@
-"""A live agent's state in memory, kept in step with its journal."""
+"""What a live agent knows, in memory: where its decisions and its stream stand, and its rules."""
 
 from __future__ import annotations
 
-import json
-import secrets
-import threading
-import uuid
 from array import array
-from dataclasses import replace
-from pathlib import Path
-from types import TracebackType
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from guardband.agent.engine import Awaited
-from guardband.live.client.journal import Head, Journal, StoredDecision
-from guardband.live.client.learner import Learner, pack, unpack
-from guardband.live.client.stream_rows import handed_in, load_stream, save_stream
-from guardband.live.client.stream_state import StreamState
-from guardband.live.client.windows import Clock, End
+from guardband.live.client.journal import Head, StoredDecision
+from guardband.live.client.learner import Learner
+from guardband.live.client.stream_state import KeptEpoch, StreamState
+from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS
-from guardband.live.protocol.space import RewardSettings, SpaceSettings
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import sums_of
 
-__all__ = ["ENDS", "SUMS", "AgentSetup", "AgentStore", "WaitingEpoch"]
+__all__ = ["ENDS", "SUMS", "AgentSetup", "AgentState", "empty_tally"]
 
 ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
 SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
-TALLY = bytes(8 * (len(KINDS) * len(ENDS) + len(SUMS)))
+
+
+def empty_tally() -> array[float]:
+    """Return zeros for the counts by kind and end, and for the sums beside them."""
+    return array("d", bytes(8 * (len(KINDS) * len(ENDS) + len(SUMS))))
 
 
 class AgentSetup(NamedTuple):
@@ -40,303 +37,104 @@ class AgentSetup(NamedTuple):
     shadow: bool
 
 
-class WaitingEpoch(NamedTuple):
-    """An epoch that was heard of and not adopted yet."""
+@dataclass
+class AgentState:
+    """The state behind the next decision and the next message.
 
-    epoch: int
-    round: int  # the latest that it contains
-
-
-class AgentStore:
-    """State under one lock; `with store:` holds it and is one transaction of the journal.
-
-    Another process may have moved the journal, or a transaction may have failed: then the state
-    is read again before anything else happens.
-
-    Parameters
-    ----------
-    path
-        The journal.
-    setup
-        What the agent is.
-    guess
-        The space as far as it is known without a coordinator; for a new journal.
-    clock
-        By which windows end.
+    `AgentStore` reads it from the journal and writes what changes; nothing here does.
     """
 
-    # What is read from the journal: the head, ...
-    stream: int
-    settled: int
-    n: int
-    round: int
-    due: bool
-    heard: int
-    tally: array[float]
-    revision: int
+    # What moves with every reward: the journal's head, ...
+    stream_id: int = 0  # which of the streams in the journal is in use
+    settled: int = 0  # all decisions up to this one have ended
+    n: int = -1  # observations that count
+    round: int = 0  # the latest round that counts
+    due: bool = False  # whether an epoch is due
+    heard: int = 0  # rewards that are here before their turn
+    tally: array[float] = field(default_factory=empty_tally)
+    revision: int = -1  # moves with everything below
     # ... the newest decision, ...
-    last: int
-    last_round: int
+    last: int = 0
+    last_round: int = 0
     # ... and what changes rarely.
-    version: int  # of the configuration in use; 0: a guess
-    space: SpaceSettings
-    rules: RewardSettings
-    shared: bool  # whether tasks share contexts
-    learner: Learner
-    chain: StreamState
-    share: float | None  # the part of delta; None: the stream is not registered yet
-    held: list[WaitingEpoch]
-    paused: str | None
-    leased_at: float | None
-    leased_for: float | None
-    fresh: dict[int, tuple[StoredDecision, Awaited]]  # own decisions that nobody has touched since
-    free: bool  # whether nothing can hold this agent back
-
-    def __init__(
-        self, path: Path, setup: AgentSetup, guess: SpaceSettings | None, clock: Clock
-    ) -> None:
-        self.path, self.setup, self.clock, self._guess = path, setup, clock, guess
-        self.reopen()
-
-    def reopen(self) -> None:
-        """Open the journal: at the start, or in a forked process."""
-        self.lock = threading.RLock()
-        self.journal = Journal(self.path)
-        self.version = -1
-        self.revision = self.n = -1
-        self._stale = True
-        with self:
-            self._set_clock()
-
-    def __enter__(self) -> AgentStore:
-        self.lock.acquire()
-        try:
-            if self.journal.begin() or self._stale:
-                self._load(self._stale)
-        except BaseException as error:
-            self._stale = True
-            try:
-                self.journal.undo(error)
-            finally:
-                self.lock.release()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stale = True  # until it is known that the transaction was kept
-        try:
-            if error is None:
-                self.journal.commit()
-                self._stale = False
-            else:
-                self.journal.undo(error)
-        finally:
-            self.lock.release()
+    version: int = -1  # of the configuration in use; 0: a guess, -1: none yet
+    share: float | None = None  # the part of delta; None: the stream is not registered yet
+    excluded: int = 0  # tasks that were left out of the adopted epoch by choice
+    waiting: list[KeptEpoch] = field(default_factory=list)  # epochs that are not adopted yet
+    paused: str | None = None
+    leased_at: float | None = None
+    leased_for: float | None = None
+    shadow: bool = False
+    free: bool = False  # whether nothing can hold this agent back
+    fresh: dict[int, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
+    space: SpaceSettings = field(init=False)
+    learner: Learner = field(init=False)
+    stream: StreamState = field(init=False)
 
     @property
-    def heard_of(self) -> int:
+    def shared(self) -> bool:
+        """Whether tasks share contexts."""
+        return self.space.contexts == "shared"
+
+    @property
+    def pending(self) -> int:
+        """How many decisions have not ended."""
+        return self.last - self.settled
+
+    @property
+    def newest_epoch(self) -> int:
         """The newest epoch that was heard of, adopted or not."""
-        return max([self.chain.seen, *(held.epoch for held in self.held)])
+        return self.waiting[-1].epoch if self.waiting else self.stream.seen
 
-    def whole_chain(self) -> StreamState:
-        """Return the chain with what was counted since its last cut."""
-        return replace(self.chain, open=sums_of(self.learner.state.own))
+    def whole_stream(self) -> StreamState:
+        """Return the stream with what was counted since its last checkpoint."""
+        return replace(self.stream, open=sums_of(self.learner.state.own))
 
-    def lease_left(self) -> float:
+    def lease_left(self, now: float) -> float:
         """Return for how many seconds exploration is granted; infinite where it always is."""
         if self.leased_for is None:
             return float("inf") if self.space.lease_s is None else 0.0
-        age = self.clock.now() - (self.leased_at or 0.0)
+        age = now - (self.leased_at or 0.0)
         return float(self.leased_for - age) if age >= 0.0 else 0.0
 
-    def held_back(self) -> str | None:
-        """Return the key of why only the baseline may be played, if so."""
+    def held_back(self, now: float) -> str | None:
+        """Return the code of why only the baseline may be played, if so."""
         if self.version == 0 or self.share is None:
             return "no-config"
         if self.paused is not None:
             return "paused"
-        if self.lease_left() <= 0.0:
+        if self.lease_left(now) <= 0.0:
             return "lease"
-        return "shadow" if self.setup.shadow else None
+        return "shadow" if self.shadow else None
 
-    def save(self) -> None:
-        """Write down what moves with every reward."""
-        self.journal.save_head(
-            (
-                self.stream,
-                self.settled,
-                self.n,
-                self.learner.own(),
-                self.round,
-                self.due,
-                self.heard,
-                self.tally.tobytes(),
-                self.revision,
-            )
-        )
+    def update_free(self) -> None:
+        """Note whether anything can hold the agent back; call it after each change of that."""
+        leased = self.leased_for is not None or self.space.lease_s is not None
+        self.free = not leased and self.held_back(0.0) is None
 
-    def keep_chain(self, before: StreamState, after: StreamState) -> None:
-        """Write down the next chain of the same stream."""
-        save_stream(self.journal, self.stream, before, after)
-        self.chain = after
-        self.revision += 1
-        self.save()
+    def update_level(self) -> None:
+        """Use the confidence that is due; a conflict changes the data in use, as an epoch does."""
+        self.update_free()
+        if self.share is not None:
+            sets = self.stream.epoch + self.stream.conflicts
+            self.learner.set_level(self.share, sets, self.excluded)
 
-    def keep_config(self, space: SpaceSettings, version: int) -> None:
-        """Write down a configuration, to be used from now on."""
-        if version > self.version:
-            self.journal.query(
-                "INSERT OR IGNORE INTO config VALUES (?, ?, ?)",
-                (version, json.dumps(space.as_json()), self.clock.now()),
-            )
-            self.journal.query("UPDATE control SET config = ?", (version,))
-
-    def start_stream(self, chain: StreamState, *, lost: bool) -> None:
-        """Go on with another stream; what is pending may be lost with the old one."""
-        number, now = self.stream + 1, self.clock.now()
-        moved = (None, None) if chain.moved is None else (self.stream, chain.moved[1].n)
-        query = self.journal.query
-        query(
-            "INSERT INTO stream VALUES (?, ?, ?, NULL, NULL, ?, ?, '')",
-            (number, chain.stream, now, *moved),
-        )
-        if chain.epoch:
-            total = None if chain.pooled is None else chain.pooled.as_bytes()
-            query(
-                "INSERT INTO epoch SELECT epoch, ?, ?, 0, '', round, excluded, heard_at, ? "
-                "FROM epoch WHERE epoch = ? AND stream = ?",
-                (number, total, now, chain.epoch, self.stream),
-            )
-        save_stream(self.journal, number, None, chain)
-        self.journal.count(number, "upto", self.settled)
-        if lost:
-            query(
-                "INSERT INTO outcome SELECT seq, ?, NULL, ?, NULL, NULL, NULL FROM decision "
-                "WHERE seq > ? ON CONFLICT DO UPDATE SET ended = excluded.ended",
-                (int(End.LOST), now, self.settled),
-            )
-            self.journal.count(number, "lost", self.last - self.settled)
-            self.settled, self.heard = self.last, 0
-        self.stream, self.n, self.due = number, chain.open.n, False
-        self.tally = array("d", TALLY)
-        self.revision += 1
-        self.save()
-        query("UPDATE head SET own = ?", (pack(chain.open),))
-
-    def reload(self) -> None:
-        """Read everything again, after a change beyond what `save` writes."""
-        self.revision += 1
-        self.journal.query("UPDATE head SET revision = ?", (self.revision,))
-        self._load(whole=True)
-
-    def _load(self, whole: bool) -> None:
-        head = self.journal.head()
-        if head is None:
-            head = self._begin()
-        self.fresh = {}
-        self.last, self.last_round, _ = self.journal.last()
-        whole = whole or head.revision != self.revision
-        moved = whole or head.n != self.n
-        self.stream, self.settled, self.n = head.stream, head.settled, head.n
+    def take(self, head: Head) -> None:
+        """Take over what moves with every reward."""
+        self.stream_id, self.settled, self.n = head.stream, head.settled, head.n
         self.round, self.due, self.heard = head.round, bool(head.due), head.heard
         self.tally, self.revision = array("d", head.tally), head.revision
-        if whole:
-            self._load_rest(head)
-        if moved:
-            self.learner.load(self.chain.pooled, handed_in(self.chain), head.own)
-        self._stale = False
 
-    def _set_clock(self) -> None:
-        """Agree on the time with the processes that have this journal, and with its past."""
-        clock, newest = self.clock, self.journal.last()[2]
-        if clock.boot is None:
-            clock.not_before(newest)
-            return
-        shared = self._shared_base()
-        base = clock.share(shared, newest, idle=self.settled == self.last)
-        if base != shared:
-            kept = json.dumps({"boot": clock.boot, "base": base})
-            self.journal.query("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (kept,))
-            self.reload()  # and so do the others
-
-    def _shared_base(self) -> float | None:
-        """Return the clock's base that is shared; None: there is none since the last boot."""
-        row = self.journal.one("SELECT value FROM meta WHERE key = 'clock'")
-        kept = {} if row is None else json.loads(row[0])
-        found: float | None = kept.get("base") if kept.get("boot") == self.clock.boot else None
-        return found
-
-    def _load_rest(self, head: Head) -> None:
-        query = self.journal.query
-        base = self._shared_base()
-        if base is not None:
-            self.clock.follow(base)
-        ((version, self.paused, self.leased_at, self.leased_for),) = query(
-            "SELECT config, paused, leased_at, leased_for FROM control"
+    def head(self) -> Head:
+        """Return what moves with every reward, for the journal."""
+        return Head(
+            self.stream_id,
+            self.settled,
+            self.n,
+            self.learner.own(),
+            self.round,
+            self.due,
+            self.heard,
+            self.tally.tobytes(),
+            self.revision,
         )
-        if version != self.version:
-            self._configure(version)
-        self.chain = load_stream(
-            self.journal, head.stream, sums_of(unpack(head.own, self.space.dim))
-        )
-        ((self.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
-        self.held = [
-            WaitingEpoch(*row)
-            for row in query(
-                "SELECT epoch, round FROM epoch WHERE stream = ? AND adopted_at IS NULL",
-                (head.stream,),
-            )
-        ]
-        leased = self.leased_for is not None or self.space.lease_s is not None
-        self.free = not leased and self.held_back() is None
-        if self.share is not None:
-            excluded = self.journal.one(
-                "SELECT excluded FROM epoch WHERE epoch = ? AND stream = ?",
-                (self.chain.epoch, head.stream),
-            )
-            # A conflict changes the data that are used, as an epoch does.
-            sets = self.chain.epoch + self.chain.conflicts
-            self.learner.set_level(self.share, sets, 0 if excluded is None else excluded[0])
-
-    def _configure(self, version: int) -> None:
-        """Use another configuration."""
-        row = self.journal.one("SELECT space FROM config WHERE version = ?", (version,))
-        if row is None and self._guess is None:  # nobody has answered since the journal was made
-            row = self.journal.one("SELECT value FROM meta WHERE key = 'guess'")
-        space = self._guess if row is None else SpaceSettings.from_json(json.loads(row[0]))
-        assert space is not None
-        if self.version < 0 or space != self.space:
-            seed = secrets.randbits(63) if self.setup.seed is None else self.setup.seed + self.last
-            self.learner = Learner(
-                space,
-                self.setup.task,
-                self.setup.uses,
-                reward_floor=self.setup.reward_floor,
-                seed=seed,
-            )
-        self.version, self.space, self.rules = version, space, space.rewards
-        self.shared = space.contexts == "shared"
-
-    def _begin(self) -> Head:
-        """Write the first rows of a new journal."""
-        assert self._guess is not None
-        chain = StreamState.start(str(uuid.uuid4()), self._guess.dim)
-        query = self.journal.query
-        guess = self._guess.as_json()
-        about = self.setup._asdict() | {"features": guess["features"], "guess": guess}
-        for key in ("space", "task", "uses", "reward_floor", "features", "guess"):
-            query("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(about[key])))
-        query("INSERT INTO control VALUES (1, 0, NULL, NULL, NULL)")
-        query(
-            "INSERT INTO stream VALUES (1, ?, ?, NULL, NULL, NULL, NULL, '')",
-            (chain.stream, self.clock.now()),
-        )
-        save_stream(self.journal, 1, None, chain)
-        head = Head(1, 0, 0, pack(chain.open), 0, 0, 0, TALLY, 1)
-        self.journal.add_head(head)
-        return head

@@ -260,6 +260,14 @@ class Journal:
         """Keep a reward that came after its window; it does not count."""
         self._execute("UPDATE outcome SET late = ? WHERE seq = ?", (reward, seq))
 
+    def lose(self, settled: int, ended: int, at: float) -> None:
+        """End all decisions after `settled` without a reward."""
+        self._execute(
+            "INSERT INTO outcome SELECT seq, ?, NULL, ?, NULL, NULL, NULL FROM decision "
+            "WHERE seq > ? ON CONFLICT DO UPDATE SET ended = excluded.ended",
+            (ended, at, settled),
+        )
+
     def about(self) -> dict[str, Any]:
         """Return what the journal says of its agent."""
         return {key: json.loads(value) for key, value in self.query("SELECT * FROM meta")}

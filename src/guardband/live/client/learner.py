@@ -9,10 +9,12 @@ import numpy as np
 
 from guardband.agent.engine import Awaited, Request, Verdict
 from guardband.agent.group import AgentGroup
+from guardband.agent.inputs import reward_range
+from guardband.agent.requests import RequestReader
 from guardband.algorithms import GuardUCB
 from guardband.facts import Facts
 from guardband.kernels.sync import due_anytime
-from guardband.kernels.types import Statistic
+from guardband.kernels.types import Floats, Statistic
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, empty_sums, statistic_of
 from guardband.reasons import sentence
@@ -86,7 +88,7 @@ class Learner:
     uses
         The features it uses.
     reward_floor
-        As for `gb.Agent`.
+        Where the space has none: of agents from before spaces had one.
     seed
         For its coins.
     """
@@ -107,11 +109,14 @@ class Learner:
             algorithm=space.learner(task),
             feature_bound=space.feature_bound,
             horizon=None,
-            reward_floor=reward_floor,
+            reward_floor=reward_floor if space.reward_floor is None else space.reward_floor,
             seed=seed,
             size=space.agents,
         )
+        self.reader = RequestReader(self.group)
+        self.reward_range = reward_range(self.group.algorithm)
         self.state = self.group.states[0]
+        self.level = math.nan  # 2 log(1 / delta) as the kernels use it; not set yet
         self._base = float(self.group.engine.terms.confidence)
         self._kernel_decides = space.sync.trigger == "anytime" and space.algorithm == "guard-ucb"
 
@@ -123,8 +128,21 @@ class Learner:
 
     def set_level(self, share: float, epoch: int, excluded: int) -> None:
         """Use the confidence that is due in this epoch."""
-        level = level_of(self.space, self._base, share, epoch, excluded)
-        self.group.engine.set_confidence(level)
+        self.level = level_of(self.space, self._base, share, epoch, excluded)
+        self.group.engine.set_confidence(self.level)
+
+    @property
+    def coin(self) -> float:
+        """The coin of the next decision."""
+        return self.group.next_coin[0]
+
+    def draw_coin(self) -> None:
+        """Go on to the next coin."""
+        self.group.next_coin[0] = self.group.coins[0].random()
+
+    def hand_in(self) -> None:
+        """Count what was learned since the last checkpoint among what was handed in."""
+        self.group.hand_in()
 
     def own(self) -> bytes:
         """Return what was learned since the last cut, for the journal."""
@@ -188,6 +206,43 @@ class Learner:
         verdict = self.decide(Request(menu, 0, None, empty, np.zeros(0), empty), 1, 0.0)
         spread = float(self.state.estimate.inverse[task[0], task[0]])
         return verdict.width / math.sqrt(spread) if spread > 0.0 else math.nan
+
+    def observations(self) -> int:
+        """Return how many observations the estimate rests on, own and others'."""
+        return int(self.state.own.scalars[0] + self.group.pooled.scalars[0])
+
+    def estimate(self) -> tuple[Floats, Floats]:
+        """Return the estimate of the parameter and the half widths of its confidence intervals."""
+        estimate = self.state.estimate
+        spread = np.maximum(np.diag(estimate.inverse), 0.0)
+        return estimate.theta.copy(), self.radius() * np.sqrt(spread)
+
+    def figures(self) -> dict[str, float]:
+        """Return how much is known: beta, log det V, lambda_min(V), and the noise that is seen.
+
+        residual_ratio is the mean squared residual over the variance that the algorithm assumes.
+        """
+        own, estimate, pooled = self.state.own, self.state.estimate, self.group.pooled
+        gram, moment = own.gram + pooled.gram, own.moment + pooled.moment
+        n, squares = (own.scalars + pooled.scalars)[:2].tolist()
+        uses = np.ix_(self.group.tasks[0], self.group.tasks[0])
+        found = {
+            "beta": self.radius(),
+            "logdet": float(estimate.scalars[0]),
+            "lambda_min": float(np.linalg.eigvalsh(gram[uses])[0]) + self.group.engine.ridge,
+        }
+        freedom = n - len(moment)
+        if freedom >= 10:
+            theta = estimate.theta
+            rest = squares - 2.0 * float(moment @ theta) + float(theta @ gram @ theta)
+            found["residual_ratio"] = max(0.0, rest) / freedom / self._variance()
+        return found
+
+    def _variance(self) -> float:
+        """Return the variance of a weighted reward that the algorithm assumes."""
+        if self.space.algorithm == "guard-ucb":
+            return 1.0
+        return float(self.group.engine.terms.sigma) ** 2
 
 
 def pack(own: Sums) -> bytes:

@@ -1,6 +1,6 @@
-"""A chain in a journal: one row for each cut, and a line with the rest.
+"""Streams and epochs in a journal: a row for each checkpoint and epoch, a line with the rest.
 
-Writing a whole chain after every step would grow with its past; a step writes what it changed.
+Writing a whole stream after every step would grow with its past; a step writes what it changed.
 """
 
 from __future__ import annotations
@@ -9,36 +9,112 @@ import json
 from dataclasses import replace
 
 from guardband.live.client.journal import Journal
-from guardband.live.client.stream_state import KEPT_MARKS, StreamState
+from guardband.live.client.stream_state import KEPT_MARKS, KeptEpoch, StreamState
 from guardband.live.protocol.messages import NOTHING, Checkpoint, Revision
 from guardband.live.protocol.sums import Sums, empty_sums
 
-__all__ = ["handed_in", "load_stream", "save_stream"]
+__all__ = [
+    "add_epoch",
+    "add_stream",
+    "adopt_epoch",
+    "drop_epochs",
+    "excluded_from",
+    "handed_in",
+    "load_stream",
+    "save_stream",
+    "waiting_epochs",
+]
+
+
+def add_stream(
+    journal: Journal, number: int, stream: StreamState, before: int | None, now: float
+) -> None:
+    """Write a new stream, with the epoch that it goes on with; `before` is the one it follows."""
+    moved = (None, None) if stream.moved is None else (before, stream.moved[1].n)
+    journal.query(
+        "INSERT INTO stream VALUES (?, ?, ?, NULL, NULL, ?, ?, '')",
+        (number, stream.stream, now, *moved),
+    )
+    if stream.epoch:
+        journal.query(
+            "INSERT INTO epoch SELECT epoch, ?, ?, 0, '', round, excluded, heard_at, ? "
+            "FROM epoch WHERE epoch = ? AND stream = ?",
+            (number, _as_bytes(stream.pooled), now, stream.epoch, before),
+        )
+    save_stream(journal, number, None, stream)
+
+
+def add_epoch(journal: Journal, number: int, epoch: KeptEpoch, now: float) -> None:
+    """Write an epoch that was heard of."""
+    journal.query(
+        "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        (
+            epoch.epoch,
+            number,
+            _as_bytes(epoch.sums),
+            *(epoch.own or NOTHING),
+            epoch.round,
+            epoch.excluded,
+            now,
+        ),
+    )
+
+
+def adopt_epoch(journal: Journal, number: int, epoch: int, own: Revision, now: float) -> None:
+    """Note that an epoch which was waiting is in use."""
+    journal.query(
+        "UPDATE epoch SET adopted_at = ?, own_n = ?, own_version = ? "
+        "WHERE epoch = ? AND stream = ?",
+        (now, *own, epoch, number),
+    )
+
+
+def drop_epochs(journal: Journal, number: int, first: int, last: int) -> None:
+    """Forget epochs that were waiting and will not be used."""
+    journal.query(
+        "DELETE FROM epoch WHERE stream = ? AND adopted_at IS NULL AND epoch BETWEEN ? AND ?",
+        (number, first, last),
+    )
+
+
+def waiting_epochs(journal: Journal, number: int) -> list[KeptEpoch]:
+    """Return the epochs of a stream that were heard of and not adopted yet, oldest first."""
+    rows = journal.query(
+        "SELECT epoch, total, own_n, own_version, round, excluded FROM epoch "
+        "WHERE stream = ? AND adopted_at IS NULL ORDER BY epoch",
+        (number,),
+    )
+    return [
+        KeptEpoch(epoch, _as_sums(total), Revision(n, version) if n else None, round_, excluded)
+        for epoch, total, n, version, round_, excluded in rows
+    ]
+
+
+def excluded_from(journal: Journal, number: int, epoch: int) -> int:
+    """Return how many tasks were left out of an epoch by choice."""
+    row = journal.one("SELECT excluded FROM epoch WHERE epoch = ? AND stream = ?", (epoch, number))
+    return 0 if row is None else int(row[0])
 
 
 def save_stream(
     journal: Journal, number: int, before: StreamState | None, after: StreamState
 ) -> None:
     """Write what a step changed; without `before`, all of it. `number` is the stream's."""
-    had = {} if before is None else _rows(before)
-    has = _rows(after)
-    for mark, (cut, part) in has.items():
-        if mark not in had or had[mark][1] is not part:
+    had, has = ([] if before is None else _rows(before)), _rows(after)
+    known, kept = {id(cut): part for cut, part in had}, {id(cut) for cut, _ in has}
+    for cut, part in has:
+        if id(cut) not in known or known[id(cut)] is not part:
             journal.query(
                 "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    number,
-                    *mark,
-                    cut.round,
-                    None if part is None else part.as_bytes(),
-                    cut.sums.as_bytes(),
-                ),
+                (number, *cut.revision, cut.round, _as_bytes(part), cut.sums.as_bytes()),
             )
-    for mark in had.keys() - has.keys():
-        journal.query(
-            "UPDATE cut SET part = NULL, total = NULL WHERE stream = ? AND n = ? AND version = ?",
-            (number, *mark),
-        )
+    for cut, _ in had:
+        if id(cut) not in kept:
+            journal.query(
+                "UPDATE cut SET part = NULL, total = NULL "
+                "WHERE stream = ? AND n = ? AND version = ?",
+                (number, *cut.revision),
+            )
     if len(after.marks) >= KEPT_MARKS:
         journal.query(
             "DELETE FROM cut WHERE stream = ? AND total IS NULL AND n < ?",
@@ -72,7 +148,7 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
         answered=rest["answered"],
         seen=rest["seen"],
         epoch=rest["epoch"],
-        pooled=None if pooled is None or pooled[0] is None else Sums.from_bytes(pooled[0]),
+        pooled=None if pooled is None else _as_sums(pooled[0]),
         since=None if since is None else Revision(*since),
         moved=None if moved is None else (moved[0], Revision(*moved[1])),
         conflicts=rest["conflicts"],
@@ -84,10 +160,9 @@ def handed_in(chain: StreamState) -> Sums:
     return replace(chain, open=empty_sums(chain.dim)).own
 
 
-def _rows(chain: StreamState) -> dict[Revision, tuple[Checkpoint, Sums | None]]:
-    """Return every cut with the part that it added to the one before."""
-    parts = (None, *chain.parts)
-    return {cut.revision: (cut, part) for cut, part in zip(chain.cuts, parts, strict=True)}
+def _rows(stream: StreamState) -> list[tuple[Checkpoint, Sums | None]]:
+    """Return every checkpoint with the part that it added to the one before."""
+    return list(zip(stream.cuts, (None, *stream.parts), strict=True))
 
 
 def _rest(chain: StreamState) -> str:
@@ -102,3 +177,11 @@ def _rest(chain: StreamState) -> str:
             "conflicts": chain.conflicts,
         }
     )
+
+
+def _as_bytes(sums: Sums | None) -> bytes | None:
+    return None if sums is None else sums.as_bytes()
+
+
+def _as_sums(raw: bytes | None) -> Sums | None:
+    return None if raw is None else Sums.from_bytes(raw)

@@ -51,9 +51,10 @@ class KeptEpoch(NamedTuple):
     """What a journal keeps of an epoch until it can be adopted; `News` has the same."""
 
     epoch: int
-    sums: Sums | None
-    own: Revision | None
-    round: int
+    sums: Sums | None  # None: nothing that one can compute with
+    own: Revision | None  # this stream's entry in it; None: it has none
+    round: int  # the latest round that it contains, where tasks share contexts
+    excluded: int = 0  # tasks that were left out of it by choice
 
 
 class Transition(NamedTuple):
@@ -304,7 +305,7 @@ class StreamState:
     def _knows(self, mark: Revision) -> bool:
         """Tell whether a cut is one of this chain's."""
         return (
-            mark == NOTHING
+            mark in (NOTHING, self.newest.revision)
             or any(cut.revision == mark for cut in self.cuts)
             or mark in set(self.marks)
         )

@@ -1,4 +1,4 @@
-"""Carries messages between a live agent's store and its coordinator, in the background or by hand.
+"""Carries messages between a live agent and its coordinator, in the background or when asked.
 
 Everything that may take long happens here: the network, and the disk before an upload.
 """
@@ -6,135 +6,162 @@ Everything that may take long happens here: the network, and the disk before an 
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
-from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
-from guardband.live.client.decisions import Decisions
+from guardband.live.client.agent_store import AgentStore
+from guardband.live.client.background import BackgroundLoop
 from guardband.live.client.joining import OtherSettingsError, agree
 from guardband.live.client.journal import JournalError
+from guardband.live.client.outcomes import Outcomes
+from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.self_report import make_report
 from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import OpenEpoch, Refused, Report, Uploaded
+from guardband.live.protocol.space import SpaceSettings
 
-__all__ = ["SyncWorker"]
+__all__ = ["SyncTiming", "SyncWorker", "longest_wait"]
 
 log = logging.getLogger("guardband.live")
 
 POLL_S = 20.0  # one wait for news
 TICK_S = 0.2  # between two looks at windows and triggers
-REPORT_S = 5.0
-UPLOAD_S = 30.0  # what was counted goes to the coordinator at least so often, epoch or not
-CONFIRM_S = 300.0  # and what it should have is sent again so often: it may have forgotten
-TRIGGER_S, TRIGGER_MOST_S = 1.0, 60.0  # between two calls for an epoch that were not followed
-TIDY_S = 10.0
 ELECTION_S = 1.0
-BACKOFF_S = (0.2, 30.0)
 ATTEMPTS = 8  # steps of one upload: register, rebase, send again
 PRUNE = 256
 TROUBLE = (Unreachable, Refused, JournalError, OtherSettingsError)  # what can be expected
 
 
+class SyncTiming(NamedTuple):
+    """How often things happen that need not happen in every sync."""
+
+    report_s: float = 5.0
+    upload_s: float = 30.0  # what was counted is sent at least so often, epoch or not
+    confirm_s: float = (
+        300.0  # what the coordinator should have is sent again: it may have forgotten
+    )
+    tidy_s: float = 10.0
+    trigger_s: float = 1.0  # between two calls for an epoch that were not followed; it doubles, ...
+    trigger_most_s: float = 60.0  # ... up to so much
+
+
 class SyncWorker:
-    """One agent's errands. Of several processes with one state folder, one runs them.
+    """One agent's messages. Of several processes with one state folder, one carries them.
 
     Parameters
     ----------
-    store
-        The agent's state.
+    store, outcomes
+        The agent's state, and what ends its decisions.
     link
         The way to the coordinator.
-    said
+    settings
         What the user said about the space, to be checked against what it is.
     keep
         How many ended decisions the journal keeps.
+    timing
+        How often things happen; for tests.
     """
 
-    def __init__(self, store: Decisions, link: Link, said: Mapping[str, Any], keep: int) -> None:
-        self.store, self.link, self._said, self._keep = store, link, said, keep
-        self.after_fork()
+    def __init__(
+        self,
+        store: AgentStore,
+        outcomes: Outcomes,
+        client: ProtocolClient,
+        link: Link,
+        settings: SpaceSettings | None,
+        keep: int,
+        timing: SyncTiming,
+    ) -> None:
+        self._store, self._outcomes, self._client, self._link = store, outcomes, client, link
+        self._settings, self._keep, self._timing = settings, keep, timing
+        self.reset()
 
-    def after_fork(self) -> None:
-        """Begin without threads and without the lock."""
+    def reset(self) -> None:
+        """Begin without threads and without the lock: at the start, or in a forked process."""
         self.trouble: str | None = None  # why the coordinator is not reached, if so
-        self._errands = threading.RLock()
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._threads: list[threading.Thread] = []
-        self.lock = FileLock(self.store.path.parent / "sync.lock")
+        self._working = threading.RLock()
+        self._loops: list[BackgroundLoop] = []
+        self._lock = FileLock(self._store.path.parent / "sync.lock")
         self._opened: OpenEpoch | None = None
         self._known: str | None = None  # the stream that was registered since this process started
         self._done: dict[str, float] = {}
         self._epoch_at = time.monotonic()
         self._patience = 0.0
         self._unheeded = 0  # calls for an epoch, since the last news
-        self._figures = Report()  # as they were at the newest cut
+        self._figures = Report()  # as they were at the newest checkpoint
         self._owing = True  # an answer to an epoch may not have arrived
-        self._ears = threading.Lock()
+        self._hearing = threading.Lock()
         self._heard = 0  # news that were taken in
         self._amiss = False  # whether it has other rules under a number that is known here
         self._informed = False  # whether the coordinator has told about its switches
 
-    # By hand.
+    def leave(self) -> None:
+        """Let another process carry the messages."""
+        self._lock.leave()
+
+    # When asked.
 
     def sync(self) -> bool:
         """Do all that is to be done now; tell whether this process is the one to do it."""
-        with self._errands:
-            if not self.lock.take():
+        with self._working:
+            self._outcomes.settle()
+            if not self._lock.take():
                 return False
-            self.store.settle()
-            self._register()
-            for _ in range(ATTEMPTS):
-                heard = self._listen(0.0)
-                sent = self._send()
-                if not heard and not sent:
-                    break
-            self._keep_house()
+            try:
+                self._register()
+                for _ in range(ATTEMPTS):
+                    heard = self._listen(0.0)
+                    sent = self._send()
+                    if not heard and not sent:
+                        break
+                self._keep_house()
+            except Unreachable:
+                self._informed = False  # it may come back from a backup, with other switches
+                raise
             return True
 
     def _register(self) -> None:
         """Make the stream known, once in a process and after every change of it."""
-        store = self.store
+        setup = self._store.setup
         for _ in range(ATTEMPTS):
-            chain = store.chain
-            if self._known == chain.stream:
+            state = self._client.state
+            if self._known == state.stream.stream:
                 return
-            space, _ = self.link.space(store.setup.space)
-            if store.version == 0:  # it was not there when the agent started
-                agree(space, store.setup.task, self._said)
-            request = chain.register(
-                task=store.setup.task,
+            space, _ = self._link.space(setup.space)
+            if state.version == 0:  # it was not there when the agent started
+                agree(space, self._settings)
+            request = state.stream.register(
+                task=setup.task,
                 # What the journal holds was counted by the rules that it knows.
-                schema_hash=(store.space if store.version else space).schema_hash,
-                uses=store.setup.uses,
+                schema_hash=(state.space if state.version else space).schema_hash,
+                uses=setup.uses,
                 library=version("guardband"),
             )
             try:
-                answer = self.link.register(store.setup.space, request)
+                answer = self._link.register(setup.space, request)
             except Refused as problem:
-                if store.refused(problem) in (Effect.CONFLICT, Effect.CONTINUED):
+                if self._client.refused(problem) in (Effect.CONFLICT, Effect.CONTINUED):
                     continue
                 raise
-            store.registered(answer)
+            self._client.registered(answer)
             self._known = answer.stream
 
     def _listen(self, wait_s: float) -> bool:
         """Take in what is new; tell whether anything was."""
-        store = self.store
-        opened = self._opened
-        stream = store.chain.stream
-        asked_at, heard = store.clock.now(), self._heard
+        state, opened = self._client.state, self._opened
+        stream = state.stream.stream
+        asked_at, heard = self._store.clock.now(), self._heard
         try:
-            news = self.link.news(
-                store.setup.space,
+            news = self._link.news(
+                self._store.setup.space,
                 stream,
-                after=store.heard_of,
-                open_after=max(store.chain.answered, 0 if opened is None else opened.epoch),
-                config_version=store.version + self._amiss if self._informed else 0,
+                after=state.newest_epoch,
+                open_after=max(state.stream.answered, 0 if opened is None else opened.epoch),
+                config_version=state.version + self._amiss if self._informed else 0,
                 wait_s=wait_s,
             )
         except Refused as problem:
@@ -142,47 +169,44 @@ class SyncWorker:
                 raise
             return True
         self._reached()
-        with self._ears:
+        with self._hearing:
             if self._heard != heard:  # meanwhile: this may be older, and undo a pause. Ask again.
                 return True
             self._informed = True
             if news is None:
-                store.renew(asked_at)
+                self._client.renew(asked_at)
                 return False
             self._heard += 1
             self._unheeded = 0
-            before, epoch = self._news_so_far(), store.heard_of
-            self._amiss = not store.hear(news, stream, asked_at)
+            before, epoch = self._news_so_far(), state.newest_epoch
+            self._amiss = not self._client.hear(news, stream, asked_at)
             self._opened = news.open
-        if store.heard_of != epoch:
+        if state.newest_epoch != epoch:
             self._epoch_at = time.monotonic()
         return before != self._news_so_far()
 
     def _news_so_far(self) -> tuple[Any, ...]:
-        store, opened = self.store, self._opened
+        state, opened = self._client.state, self._opened
         number = 0 if opened is None else opened.epoch
-        return number, store.heard_of, store.version, store.paused, store.chain.stream, self._amiss
+        told = state.version, state.paused, state.stream.stream, self._amiss
+        return number, state.newest_epoch, *told
 
     def _send(self) -> bool:
-        """Send what is asked for or due; tell whether anything was sent."""
-        store, opened = self.store, self._opened
-        newest = store.heard_of
-        if opened is not None and opened.epoch <= max(newest, store.chain.answered):
+        """Send what is asked for or due; tell whether anything came of it."""
+        state, opened = self._client.state, self._opened
+        newest, answered, base = state.newest_epoch, state.stream.answered, state.stream.base.n
+        if opened is not None and opened.epoch <= max(newest, answered):
             opened = self._opened = None
         if opened is not None:
             answer = self._upload(for_epoch=opened.epoch)
-        elif self._owing and store.chain.answered > newest:
-            answer = self._upload(for_epoch=store.chain.answered, trigger=self._due())
-        elif self._due() and not store.held and store.chain.answered <= newest:
+        elif self._owing and answered > newest:
+            answer = self._upload(for_epoch=answered, trigger=self._due())
+        elif self._due() and not state.waiting and answered <= newest:
             answer = self._upload(for_epoch=newest + 1, trigger=True)
-            if answer is not None and answer.open is None and answer.epoch <= newest:
-                # Too few are there, or the last epoch was just now: do not insist.
-                wait = min(TRIGGER_MOST_S, TRIGGER_S * 2.0**self._unheeded)
-                self._patience = time.monotonic() + max(wait, store.space.sync.min_interval_s)
-                self._unheeded += 1
-        elif store.n > store.chain.base.n and self._time_for("upload", UPLOAD_S):
+            self._wait_if_unheeded(answer, newest)
+        elif state.n > base and self._time_for("upload", self._timing.upload_s):
             answer = self._upload()
-        elif store.chain.base.n > 0 and self._time_for("confirm", CONFIRM_S):
+        elif base > 0 and self._time_for("confirm", self._timing.confirm_s):
             answer = self._upload(again=True)
         else:
             return False
@@ -191,45 +215,51 @@ class SyncWorker:
         self._opened = answer.open
         return answer.epoch > newest or answer.open is not None
 
+    def _wait_if_unheeded(self, answer: Uploaded | None, newest: int) -> None:
+        """Do not insist on an epoch: too few agents are there, or the last was just now."""
+        if answer is not None and answer.open is None and answer.epoch <= newest:
+            timing, least = self._timing, self._client.state.space.sync.min_interval_s
+            wait = min(timing.trigger_most_s, timing.trigger_s * 2.0**self._unheeded)
+            self._patience = time.monotonic() + max(wait, least)
+            self._unheeded += 1
+
     def _due(self) -> bool:
-        store = self.store
-        sync = store.space.sync
+        state = self._client.state
         if time.monotonic() < self._patience:
             return False
-        if sync.trigger != "interval":
-            return store.due
-        entry = store.chain.since
-        new = store.n > (0 if entry is None else entry.n)
-        return new and time.monotonic() - self._epoch_at >= sync.interval_s
+        if state.space.sync.trigger != "interval":
+            return state.due
+        entry = state.stream.since
+        new = state.n > (0 if entry is None else entry.n)
+        return new and time.monotonic() - self._epoch_at >= state.space.sync.interval_s
 
     def _upload(
         self, *, for_epoch: int = 0, trigger: bool = False, again: bool = False
     ) -> Uploaded | None:
-        """Cut, make that durable, and send it; None: there was nothing to send."""
-        store = self.store
+        """Make a checkpoint, put it on disk, and send it; None: there was nothing to send."""
         for _ in range(ATTEMPTS):
-            chain: StreamState = store.cut(for_epoch=for_epoch)
-            if chain.acknowledged and not (trigger or for_epoch or again):
+            stream: StreamState = self._client.cut(for_epoch=for_epoch)
+            if stream.acknowledged and not (trigger or for_epoch or again):
                 return None
-            if store.space.sync.min_batch > 1:
-                self._discreet(make_report(store))
-            store.journal.flush()
+            if self._client.state.space.sync.min_batch > 1:
+                self._discreet(make_report(self._store))
+            self._store.journal.flush()
             self._owing = True
             try:
-                answer = self.link.upload(chain.stream, chain.upload(trigger=trigger))
+                answer = self._link.upload(stream.stream, stream.upload(trigger=trigger))
             except Refused as problem:
                 if not self._mend(problem):
                     raise
                 continue
             self._reached()
             self._owing = False
-            store.stored(answer)
+            self._client.stored(answer)
             return answer
         return None
 
     def _mend(self, problem: Refused) -> bool:
         """Do what a refusal asks for; False: there is nothing to be done about it."""
-        effect = self.store.refused(problem)
+        effect = self._client.refused(problem)
         if effect in (Effect.REGISTER, Effect.CONTINUED, Effect.CONFLICT):
             self._known = None
             self._register()
@@ -238,37 +268,37 @@ class SyncWorker:
 
     def _keep_house(self) -> None:
         """Report, forget old decisions, tidy the journal."""
-        store = self.store
-        if self._time_for("report", REPORT_S):
-            self.report()
-        if self._time_for("tidy", TIDY_S):
-            while True:
-                with store:
-                    counted = store.journal.counts(store.stream).get("upto", 0)
-                    last = min(store.settled, counted)
-                    gone = store.journal.prune(self._keep, last, PRUNE)
-                if gone < PRUNE:
-                    break
-            store.journal.tidy()
-        jumped = store.clock.jump()
+        if self._time_for("report", self._timing.report_s):
+            self._report()
+        if self._time_for("tidy", self._timing.tidy_s):
+            self._prune()
+            self._store.journal.tidy()
+        jumped = self._store.clock.jump()
         if jumped:
             log.warning("guardband: the clock was set by %+.1f s; windows are not affected", jumped)
 
-    def report(self) -> None:
+    def _prune(self) -> None:
+        """Forget the oldest decisions that have ended and were reported, a few at a time."""
+        journal, gone = self._store.journal, PRUNE
+        while gone == PRUNE:
+            with self._store as state:
+                counted = journal.counts(state.stream_id).get("upto", 0)
+                gone = journal.prune(self._keep, min(state.settled, counted), PRUNE)
+
+    def _report(self) -> None:
         """Tell people how the agent fares."""
-        store = self.store
-        report = make_report(store)
-        if store.space.sync.min_batch > 1:
+        report, state = make_report(self._store), self._client.state
+        if state.space.sync.min_batch > 1:
             report = self._discreet(report)
-        self.link.report(store.chain.stream, report)
+        self._link.report(state.stream.stream, report)
 
     def _discreet(self, report: Report) -> Report:
-        """Return a report with the figures of the newest cut: later ones would tell of one patient.
+        """Return a report with the figures of the newest checkpoint.
 
         From two sets of figures with one observation between them its features and its reward can
-        be computed, as from two totals.
+        be computed, as from two sums.
         """
-        if report.counted == self.store.chain.newest.sums.n:
+        if report.counted == self._client.state.stream.newest.sums.n:
             self._figures = report
         return report.with_figures_of(self._figures)
 
@@ -287,107 +317,87 @@ class SyncWorker:
     # In the background.
 
     def start(self) -> None:
-        """Run errands in the background from now on."""
-        for work in (self._run_errands, self._run_listening):
-            name = f"guardband-{work.__name__.rpartition('_')[2]}-{self.store.setup.task}"
-            thread = threading.Thread(target=work, name=name, daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        """Carry messages in the background from now on."""
+        for what, work, pause_s in (
+            ("errands", self._errands, TICK_S),
+            ("listening", self._listening, 0.0),
+        ):
+            loop = BackgroundLoop(
+                f"guardband-{what}-{self._store.setup.task}",
+                work,
+                pause_s=pause_s,
+                expected=TROUBLE,
+                on_trouble=self._note_trouble,
+            )
+            self._loops.append(loop)
+        for loop in self._loops:
+            loop.start()
 
     def wake(self) -> None:
         """Let the background look at once."""
-        if not self._wake.is_set():
-            self._wake.set()
+        for loop in self._loops[:1]:
+            loop.wake()
 
-    def _run_errands(self) -> None:
-        def errands() -> None:
-            with self._errands:
-                self.store.settle()
-                if not self.lock.take():
-                    self._wake.wait(ELECTION_S)
-                    return
-                self._register()
-                while self._send():
-                    if self._opened is None:
-                        self._listen(0.0)
-                self._keep_house()
-
-        self._forever(errands, TICK_S)
-
-    def _run_listening(self) -> None:
-        def listen() -> None:
-            if not self.lock.held or self._known != self.store.chain.stream:
-                self._stop.wait(TICK_S)
+    def _errands(self) -> None:
+        with self._working:
+            self._outcomes.settle()
+            if not self._lock.take():
+                self._loops[0].wait(ELECTION_S)
                 return
-            began = time.monotonic()
-            if self._listen(self._longest_wait()):
-                self.wake()
-            elif time.monotonic() - began < TICK_S:  # an answer, and nothing new in it
-                self._stop.wait(TICK_S)
+            self._register()
+            while self._send():
+                if self._opened is None:
+                    self._listen(0.0)
+            self._keep_house()
 
-        self._forever(listen, 0.0)
+    def _listening(self) -> None:
+        if not self._lock.held or self._known != self._client.state.stream.stream:
+            self._loops[1].wait(TICK_S)
+            return
+        began = time.monotonic()
+        if self._listen(longest_wait(self._client.state.space)):
+            self.wake()
+        elif time.monotonic() - began < TICK_S:  # an answer, and nothing new in it
+            self._loops[1].wait(TICK_S)
 
-    def _longest_wait(self) -> float:
-        """Return how long one wait for news may be: shorter than what others, or a lease, allow."""
-        space = self.store.space
-        lease = POLL_S if space.lease_s is None else space.lease_s / 3.0
-        return min(POLL_S, space.sync.live_s / 3.0, lease)
-
-    def _forever(self, work: Callable[[], None], pause_s: float) -> None:
-        """Repeat until the end; after trouble wait, longer each time, by chance a little less."""
-        failures = 0
-        while not self._stop.is_set():
-            try:
-                work()
-                failures, wait = 0, pause_s
-            except Exception as problem:  # whatever it is: decisions go on, and so must this
-                if self._stop.is_set():
-                    return
-                if not isinstance(problem, TROUBLE):
-                    log.exception("guardband: an error in the background")
-                wait = self._after_trouble(problem, failures)
-                failures += 1
-            if pause_s and not failures:
-                self._wake.wait(wait)
-                self._wake.clear()
-            elif wait:
-                self._stop.wait(wait)
-
-    def _after_trouble(self, problem: Exception, failures: int) -> float:
+    def _note_trouble(self, problem: Exception) -> None:
         if self.trouble != str(problem):
             log.warning("guardband: %s", problem)
         self.trouble = str(problem)
         self._informed = False  # it may come back from a backup, with other switches
-        least, most = BACKOFF_S
-        wait = min(most, least * 2.0**failures) * random.uniform(0.5, 1.0)
-        return max(wait, getattr(problem, "retry_after_s", 0.0))
 
     def stop(self, *, seal: bool) -> None:
         """Stop the background, hand in what was counted, and end the stream if asked to."""
-        self._stop.set()
-        self._wake.set()
-        for thread in self._threads[:1]:
-            thread.join(timeout=10.0)
+        for loop in self._loops:
+            loop.stop()
+        for loop in self._loops[:1]:
+            loop.join(10.0)
         if self.trouble is None:
             try:
-                self._last_errands(seal)
+                self._hand_in(seal)
             except TROUBLE as problem:
                 log.warning("guardband: closed without handing in: %s", problem)
             except Exception:  # whatever it is: the rest must be let go of
                 log.exception("guardband: closed without handing in")
-        self.lock.leave()
-        self.link.close()
-        for thread in self._threads[1:]:
-            thread.join(timeout=2.0)
+        self._lock.leave()
+        self._link.close()
+        for loop in self._loops[1:]:
+            loop.join(2.0)
 
-    def _last_errands(self, seal: bool) -> None:
-        with self._errands:
-            self.store.settle()
-            if not self.lock.take():
+    def _hand_in(self, seal: bool) -> None:
+        with self._working:
+            self._outcomes.settle()
+            if not self._lock.take():
                 return
             self._register()
             self._upload()
-            self.report()
-            chain = self.store.chain
-            if seal and chain.acknowledged:
-                self.link.seal(chain.stream, chain.newest.revision)
+            self._report()
+            stream = self._client.state.stream
+            if seal and stream.acknowledged:
+                self._link.seal(stream.stream, stream.newest.revision)
+
+
+def longest_wait(space: SpaceSettings) -> float:
+    """Return how long one wait for news may be: shorter than what others, or a lease, allow."""
+    lease = POLL_S if space.lease_s is None else space.lease_s / 3.0
+    return min(POLL_S, space.sync.live_s / 3.0, lease)

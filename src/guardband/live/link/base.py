@@ -19,7 +19,7 @@ from guardband.live.protocol.space import SpaceSettings
 __all__ = ["Link", "Unreachable"]
 
 
-class Unreachable(GuardbandError):  # noqa: N818 - a state of the world, not an error of the program
+class Unreachable(GuardbandError, ConnectionError):  # noqa: N818 - an answer will come
     """The coordinator does not answer now; trying again later is all there is to do."""
 
     def __init__(self, detail: str, retry_after_s: float = 0.0) -> None:

@@ -160,6 +160,8 @@ class SpaceSettings(SettingsModel):
         The promise; `alphas` has those of single tasks.
     noise, theta_bound, feature_bound, context_noise, ridge
         Bounds, as for `gb.GuardUCB`.
+    reward_floor
+        What the baseline's reward never falls below, as for `gb.Agent`; None: not known.
     mode
         "strict" or "policy", see `gb.GuardUCB`.
     algorithm
@@ -192,6 +194,7 @@ class SpaceSettings(SettingsModel):
     feature_bound: Positive = 1.0
     context_noise: Annotated[float, Field(ge=0, lt=1e100)] | None = None
     ridge: Positive | None = None
+    reward_floor: Positive | None = None
     mode: Literal["strict", "policy"] = "strict"
     algorithm: Literal["guard-ucb", "disc-ucb", "disc-ucb-unknown", "dis-lin-ucb"] = "guard-ucb"
     shares: Literal["registered", "equal"] = "registered"

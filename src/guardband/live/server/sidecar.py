@@ -24,8 +24,8 @@ from starlette.types import Scope
 from guardband.agent.decision import Decision
 from guardband.errors import UnknownDecisionError
 from guardband.live.client.agent import LiveAgent
-from guardband.live.client.decisions import OtherRewardError
 from guardband.live.client.journal import JournalError
+from guardband.live.client.outcomes import OtherRewardError
 from guardband.live.protocol.types import Count, Message, Modest, Text, Whole
 from guardband.live.server import errors
 from guardband.live.server.auth import Tokens
@@ -155,7 +155,7 @@ def reward(body: RewardBody | DiscardBody, request: Request) -> Accepted:
 @router.get("/healthz", responses=answers(403, 503))
 def healthz(request: Request) -> Health:
     """Say how the agent fares; it works also while the coordinator is away."""
-    return Health(status="ok", **_agent(request).health())
+    return Health(status="ok", **_agent(request).status())
 
 
 def make_sidecar(agent: LiveAgent) -> FastAPI:

@@ -135,7 +135,7 @@ export function showAgents(summary, history, onWhy) {
 
 function firstAgent(summary) {
   const dim = summary.config.features?.length ?? 3;
-  const code = `agent = gb.Agent(\n    coordinator="${location.origin}", token="gb_...",\n`
+  const code = `agent = gb.connect(\n    "${location.origin}", token="gb_...",\n`
     + `    space="${summary.space}", task="my-task",\n)`;
   return [h("p", {}, `No agent has joined yet. Make a token for one, then start it (it gets ${dim} features):`),
     h("pre", {}, `guardband token create --space ${summary.space} --task my-task\n\n${code}`)];

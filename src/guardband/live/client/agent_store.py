@@ -1,0 +1,255 @@
+"""A live agent's state and its journal, kept in step: every change is made to both."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import uuid
+from pathlib import Path
+from types import TracebackType
+
+from guardband.live.client.agent_state import AgentSetup, AgentState, empty_tally
+from guardband.live.client.journal import Head, Journal
+from guardband.live.client.learner import Learner, pack, unpack
+from guardband.live.client.stream_rows import (
+    add_stream,
+    excluded_from,
+    handed_in,
+    load_stream,
+    save_stream,
+    waiting_epochs,
+)
+from guardband.live.client.stream_state import StreamState
+from guardband.live.client.windows import Clock, End
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import sums_of
+
+__all__ = ["AgentStore"]
+
+
+class AgentStore:
+    """The state of one agent under one lock.
+
+    `with store as state:` holds the lock and is one transaction of the journal. Another process
+    may have written to the journal since, or a transaction may have failed: then the state is read
+    again first. What this process has written itself is never read again.
+
+    Parameters
+    ----------
+    path
+        The journal.
+    setup
+        What the agent is.
+    guess
+        The space as far as it is known without a coordinator; for a new journal.
+    clock
+        By which windows end.
+    """
+
+    def __init__(
+        self, path: Path, setup: AgentSetup, guess: SpaceSettings | None, clock: Clock
+    ) -> None:
+        self.path, self.setup, self.clock, self._guess = path, setup, clock, guess
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Open the journal: at the start, or in a forked process."""
+        self.lock = threading.RLock()
+        self.journal = Journal(self.path)
+        self.state = AgentState(shadow=self.setup.shadow)
+        self._stale = True
+        with self:
+            self._set_clock()
+
+    def __enter__(self) -> AgentState:
+        self.lock.acquire()
+        try:
+            if self.journal.begin() or self._stale:
+                self._load(self._stale)
+        except BaseException as error:
+            self._stale = True
+            try:
+                self.journal.undo(error)
+            finally:
+                self.lock.release()
+            raise
+        return self.state
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stale = True  # until it is known that the transaction was kept
+        try:
+            if error is None:
+                self.journal.commit()
+                self._stale = False
+            else:
+                self.journal.undo(error)
+        finally:
+            self.lock.release()
+
+    # What changes, within a transaction.
+
+    def save(self) -> None:
+        """Write down what moves with every reward."""
+        self.journal.save_head(self.state.head())
+
+    def save_all(self) -> None:
+        """Write down what moves, and let other processes read everything again."""
+        self.state.revision += 1
+        self.save()
+
+    def put_stream(self, before: StreamState, after: StreamState) -> None:
+        """Go on with the next state of the same stream."""
+        save_stream(self.journal, self.state.stream_id, before, after)
+        self.state.stream = after
+        self.save_all()
+
+    def start_stream(self, stream: StreamState, *, lost: bool) -> None:
+        """Go on with another stream; what is pending may be lost with the old one."""
+        state, now = self.state, self.clock.now()
+        before, state.stream_id = state.stream_id, state.stream_id + 1
+        add_stream(self.journal, state.stream_id, stream, before, now)
+        self.journal.count(state.stream_id, "upto", state.settled)
+        if lost:
+            self.journal.lose(state.settled, int(End.LOST), now)
+            self.journal.count(state.stream_id, "lost", state.pending)
+            state.settled, state.heard, state.fresh = state.last, 0, {}
+        state.stream, state.n, state.due = stream, stream.open.n, False
+        state.share, state.waiting, state.tally = None, [], empty_tally()
+        self.load_learner(pack(stream.open))
+        self.save_all()
+
+    def put_config(self, space: SpaceSettings, version: int) -> None:
+        """Use a configuration from now on, if it is newer than the one in use."""
+        if version <= self.state.version:
+            return
+        self.journal.query(
+            "INSERT OR IGNORE INTO config VALUES (?, ?, ?)",
+            (version, json.dumps(space.as_json()), self.clock.now()),
+        )
+        self.journal.query("UPDATE control SET config = ?", (version,))
+        own = self.state.learner.own()
+        self._use(space, version)
+        self.load_learner(own)
+
+    def put_share(self, task_index: int, share: float) -> None:
+        """Use another part of delta; what was decided before was decided with the one of then."""
+        state = self.state
+        if share != state.share:
+            self.journal.query(
+                "INSERT OR REPLACE INTO level(stream, from_seq, share) VALUES (?, ?, ?)",
+                (state.stream_id, state.last + 1, share),
+            )
+        self.journal.query(
+            "UPDATE stream SET task_index = ?, delta_share = ? WHERE id = ?",
+            (task_index, share, state.stream_id),
+        )
+        state.share = share
+        state.update_level()
+
+    def put_control(self, paused: str | None, leased_at: float, leased_for: float | None) -> None:
+        """Obey the coordinator's switches."""
+        self.journal.query(
+            "UPDATE control SET paused = ?, leased_at = ?, leased_for = ?",
+            (paused, leased_at, leased_for),
+        )
+        state = self.state
+        state.paused, state.leased_at, state.leased_for = paused, leased_at, leased_for
+        state.update_free()
+
+    def load_learner(self, own: bytes) -> None:
+        """Let the learner compute with the stream's sums and what was counted since."""
+        state = self.state
+        state.learner.load(state.stream.pooled, handed_in(state.stream), own)
+        state.update_level()
+
+    # What is read: at the start, and where another process has written.
+
+    def _load(self, whole: bool) -> None:
+        head, state = self.journal.head(), self.state
+        if head is None:
+            head = self._begin()
+        state.fresh = {}
+        state.last, state.last_round, _ = self.journal.last()
+        whole = whole or head.revision != state.revision
+        moved = whole or head.n != state.n
+        state.take(head)
+        if whole:
+            self._load_rest(head)
+        if moved:
+            self.load_learner(head.own)
+        self._stale = False
+
+    def _load_rest(self, head: Head) -> None:
+        state, query = self.state, self.journal.query
+        base = self._shared_base()
+        if base is not None:
+            self.clock.follow(base)
+        ((version, state.paused, state.leased_at, state.leased_for),) = query(
+            "SELECT config, paused, leased_at, leased_for FROM control"
+        )
+        if version != state.version:
+            self._use(self._known_space(version), version)
+        open_ = sums_of(unpack(head.own, state.space.dim))
+        state.stream = load_stream(self.journal, head.stream, open_)
+        ((state.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
+        state.waiting = waiting_epochs(self.journal, head.stream)
+        state.excluded = excluded_from(self.journal, head.stream, state.stream.epoch)
+
+    def _known_space(self, version: int) -> SpaceSettings:
+        """Return a version of the space's settings that was told, or what is assumed till then."""
+        row = self.journal.one("SELECT space FROM config WHERE version = ?", (version,))
+        if row is None and self._guess is None:  # no answer yet since the journal was made
+            row = self.journal.one("SELECT value FROM meta WHERE key = 'guess'")
+        space = self._guess if row is None else SpaceSettings.from_json(json.loads(row[0]))
+        assert space is not None
+        return space
+
+    def _use(self, space: SpaceSettings, version: int) -> None:
+        """Decide by these settings; a new learner has no sums yet."""
+        state, setup = self.state, self.setup
+        if state.version < 0 or space != state.space:
+            seed = secrets.randbits(63) if setup.seed is None else setup.seed + state.last
+            state.learner = Learner(
+                space, setup.task, setup.uses, reward_floor=setup.reward_floor, seed=seed
+            )
+        state.version, state.space = version, space
+
+    def _begin(self) -> Head:
+        """Write the first rows of a new journal."""
+        assert self._guess is not None
+        stream = StreamState.start(str(uuid.uuid4()), self._guess.dim)
+        guess = self._guess.as_json()
+        about = self.setup._asdict() | {"features": guess["features"], "guess": guess}
+        for key in ("space", "task", "uses", "reward_floor", "features", "guess"):
+            self.journal.query("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(about[key])))
+        self.journal.query("INSERT INTO control VALUES (1, 0, NULL, NULL, NULL)")
+        add_stream(self.journal, 1, stream, None, self.clock.now())
+        head = Head(1, 0, 0, pack(stream.open), 0, 0, 0, empty_tally().tobytes(), 1)
+        self.journal.add_head(head)
+        return head
+
+    def _set_clock(self) -> None:
+        """Agree on the time with the processes that have this journal, and with its past."""
+        clock, newest = self.clock, self.journal.last()[2]
+        if clock.boot is None:
+            clock.not_before(newest)
+            return
+        shared = self._shared_base()
+        base = clock.share(shared, newest, idle=self.state.pending == 0)
+        if base != shared:
+            kept = json.dumps({"boot": clock.boot, "base": base})
+            self.journal.query("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (kept,))
+            self.save_all()  # the other processes follow
+
+    def _shared_base(self) -> float | None:
+        """Return the clock's base that is shared; None: there is none since the last boot."""
+        row = self.journal.one("SELECT value FROM meta WHERE key = 'clock'")
+        kept = {} if row is None else json.loads(row[0])
+        found: float | None = kept.get("base") if kept.get("boot") == self.clock.boot else None
+        return found

@@ -1,0 +1,229 @@
+"""How a live agent's decisions end: rewards that come in, and windows that close.
+
+Nothing here touches the network, and nothing waits for a disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from guardband.agent.engine import Awaited
+from guardband.errors import InvalidValueError, UnknownDecisionError
+from guardband.live.client.agent_state import ENDS, AgentState
+from guardband.live.client.agent_store import AgentStore
+from guardband.live.client.decision_id import DecisionId, parse_id, stamp
+from guardband.live.client.journal import StoredDecision
+from guardband.live.client.windows import End, ending
+from guardband.live.protocol.messages import KINDS
+
+__all__ = ["OtherRewardError", "Outcomes"]
+
+BATCH = 64  # decisions that end while the lock is held once
+SUMS_AT = len(KINDS) * len(ENDS)
+PLACES = {
+    (kind, int(end)): i * len(ENDS) + j
+    for i, kind in enumerate(KINDS)
+    for j, end in enumerate(ENDS)
+}
+# Plain numbers are quicker to compare.
+HEARD, OBSERVED, DISCARDED = int(End.HEARD), int(End.OBSERVED), int(End.DISCARDED)
+
+
+class OtherRewardError(InvalidValueError):
+    """A decision that has a reward was given another."""
+
+
+class _UndoError(Exception):
+    """A reward of a batch that cannot be taken in: the transaction is undone."""
+
+
+class Outcomes:
+    """Where decisions are brought to their end, in the order in which they were made.
+
+    Parameters
+    ----------
+    store
+        The agent's state and journal.
+    """
+
+    def __init__(self, store: AgentStore) -> None:
+        self._store = store
+
+    def close(self, decision_id: str, reward: float | None) -> None:
+        """Take in the reward of a decision; None discards it."""
+        with self._store as state:
+            problem = self._close(state, decision_id, reward)
+        if problem is not None:  # what was wrong is counted first, and then raised
+            raise problem
+
+    def close_all(self, rewards: Sequence[tuple[str, float]]) -> None:
+        """Take in rewards by the ids of their decisions: all, or none."""
+        try:
+            with self._store as state:
+                for each in rewards:
+                    if self._close(state, *each) is not None:
+                        raise _UndoError(*each)
+        except _UndoError as undo:
+            self.close(*undo.args)  # counts what was wrong, and raises it
+
+    def _close(self, state: AgentState, decision_id: str, reward: float | None) -> Exception | None:
+        store = self._store
+        ident = self._own(state, decision_id)
+        seq = None if ident is None else ident.seq
+        made, awaited = state.fresh.pop(seq, (None, None)) if seq is not None else (None, None)
+        if made is None and seq is not None:
+            made = store.journal.find(seq)
+        stranger = made is not None and ident is not None and stamp(made.at) != ident.stamp
+        if seq is None or stranger or (made is None and seq > state.last):
+            if reward is not None:
+                store.journal.count(state.stream_id, "orphan")
+            return UnknownDecisionError(
+                f"{decision_id!r} is no decision of task {store.setup.task!r} in "
+                f"{store.path.parent}: give the id of one of its own."
+            )
+        now, rules = store.clock.now(), state.space.rewards
+        if made is None or made.ended is not None:
+            return self._again(state, decision_id, seq, made, reward)
+        if now >= made.at + rules.window_s:
+            return self._late(state, decision_id, made, reward, now)
+        prompt = rules.order == "prompt"
+        if reward is not None and seq == state.settled + 1 and made.config and prompt:
+            self._end(state, made, OBSERVED, reward, now, awaited)
+        else:
+            store.journal.end(seq, DISCARDED if reward is None else HEARD, reward, now, first=True)
+            state.heard += 1
+        if state.heard and (prompt or reward is None):
+            self._advance(state, now)
+        store.save()
+        return None
+
+    def _late(
+        self,
+        state: AgentState,
+        decision_id: str,
+        made: StoredDecision,
+        reward: float | None,
+        now: float,
+    ) -> Exception | None:
+        """Note a reward that came after the window, before the window's end was dealt with."""
+        if reward is None:
+            return UnknownDecisionError(f"the window of {decision_id!r} is over: it counts.")
+        journal = self._store.journal
+        journal.end(made.seq, End.HEARD, None, now)
+        journal.note_late(made.seq, reward)
+        journal.count(state.stream_id, "late")
+        state.heard += 1
+        self._store.save()
+        return None
+
+    def _again(
+        self,
+        state: AgentState,
+        decision_id: str,
+        seq: int,
+        made: StoredDecision | None,
+        reward: float | None,
+    ) -> Exception | None:
+        """Answer to a reward, or a discard, of a decision that has ended or has a reward."""
+        journal = self._store.journal
+        if reward is None:
+            if made is not None and made.ended == End.DISCARDED:
+                return None
+            return UnknownDecisionError(f"decision {decision_id!r} has ended before.")
+        if made is None:  # forgotten
+            journal.count(state.stream_id, "late")
+            return None
+        if made.ended in (End.DISCARDED, End.LOST):
+            journal.count(state.stream_id, "orphan")
+            how = "discarded" if made.ended == End.DISCARDED else "lost with a stream in conflict"
+            return UnknownDecisionError(f"decision {decision_id!r} was {how} before.")
+        missed = made.ended == End.DEFAULTED or made.reward is None
+        had = made.late if missed else made.reward
+        if had is None:
+            journal.note_late(seq, reward)
+            journal.count(state.stream_id, "late")
+        elif had != reward:
+            journal.count(state.stream_id, "duplicate")
+            return OtherRewardError(
+                f"decision {decision_id!r} has the reward {had:g} already, {reward:g} is refused: "
+                "a decision has one reward."
+            )
+        return None
+
+    def settle(self) -> None:
+        """End the oldest decisions as far as rewards and windows allow."""
+        some = BATCH
+        while some == BATCH:
+            with self._store as state:
+                some = self._advance(state, self._store.clock.now())
+                if some:
+                    self._store.save()
+
+    def _advance(self, state: AgentState, now: float) -> int:
+        """End decisions in the order in which they were made, a batch of them at most."""
+        for done in range(BATCH):
+            made = self._store.journal.find(state.settled + 1) if state.pending else None
+            if made is None:
+                return done
+            # Decisions made before the rules were known cannot count.
+            discarded = made.ended == End.DISCARDED or (made.config == 0 and made.ended is not None)
+            how = ending(state.space.rewards, made.at, made.reward, discarded, now)
+            if how is None:
+                return done
+            state.heard -= made.ended is not None
+            end = DISCARDED if made.config == 0 else int(how.end)
+            self._end(state, made, end, how.reward, now)
+        return BATCH
+
+    def _end(
+        self,
+        state: AgentState,
+        made: StoredDecision,
+        end: int,
+        reward: float,
+        now: float,
+        awaited: Awaited | None = None,
+    ) -> None:
+        """Count a decision, or leave it out."""
+        state.settled = made.seq
+        state.fresh.pop(made.seq, None)  # what is kept of it is out of date now
+        state.tally[PLACES[made.kind, end]] += 1.0
+        if end == DISCARDED:
+            self._store.journal.end(made.seq, end, None, now)
+            return
+        n = state.n = state.n + 1
+        if awaited is None:
+            x = np.frombuffer(made.x).copy()
+            awaited = Awaited(x, made.guess, made.weight, bool(made.careful))
+        entry = state.stream.since
+        if state.learner.learn(awaited, reward, n, n if entry is None else n - entry.n):
+            state.due = True
+        state.round = max(state.round, made.round)
+        first = made.ended is None
+        self._store.journal.end(made.seq, end, reward, now, (state.stream_id, n), first=first)
+        _add_up(state, made, reward)
+
+    def _own(self, state: AgentState, decision_id: str) -> DecisionId | None:
+        """Return the parts of an id, if it may be one of this journal's decisions."""
+        ident = parse_id(str(decision_id))
+        if ident is None or ident.task != self._store.setup.task:
+            return None
+        if ident.made_in(state.stream.stream):
+            return ident
+        names = self._store.journal.query("SELECT name FROM stream")
+        return ident if any(ident.made_in(name) for (name,) in names) else None
+
+
+def _add_up(state: AgentState, made: StoredDecision, reward: float) -> None:
+    """Add a reward to the sums that reports have."""
+    tally = state.tally
+    tally[SUMS_AT] += reward
+    if made.floor is not None:
+        lead = reward - made.floor
+        tally[SUMS_AT + 1] += made.floor
+        tally[SUMS_AT + 2] += lead
+        tally[SUMS_AT + 3] += lead * lead
+    if made.margin is not None:
+        tally[SUMS_AT + 4] += made.margin
