@@ -68,8 +68,8 @@ def agent(folder: Path, task: str = "movies", *, link: Any = None, **given: Any)
     for name, value in given.items():
         (mine if name in PARAMETERS else settings)[name] = value
     name = mine["space"]
-    if "features" not in settings:
-        settings["features"] = names(settings.pop("dim", DIM))
+    settings.setdefault("features", names(settings.pop("dim", DIM)))
+    settings = {name: value for name, value in settings.items() if value is not None}
     mine.setdefault("state_dir", folder / "gb" / "agents" / name / task)
     link = LocalLink(folder / "gb") if link is None else link
     one = gb.LiveAgent(

@@ -220,7 +220,7 @@ def test_schema_mismatch_says_what_to_do(server: Running, tmp_path: Path) -> Non
     with server.agent("movies") as one:
         work(one, 10)
     with pytest.raises(ValueError, match="features"):
-        server.agent("movies", features=["a", "b", "c"])
+        server.agent("movies", settings=a_space(features=["a", "b", "c"]))
     with serving(tmp_path / "other", free_port()) as other:
         other.post("/v1/spaces", a_space(features=["a", "b"]).as_json())
         shutil.copytree(one.state_dir, other.data / "states" / "home" / "movies")
@@ -263,6 +263,9 @@ def test_pause_and_resume(server: Running) -> None:
             assert "paused" in finding.because
 
 
-def test_gb_agent_is_the_live_one(server: Running) -> None:
-    with server.agent("movies") as one:
-        assert isinstance(one, gb.Agent)
+def test_a_live_agent_is_what_connect_makes(server: Running) -> None:
+    token = server.post("/v1/tokens", {"role": "agent", "space": "home", "task": "movies"})["token"]
+    given = {"space": "home", "task": "movies", "token": token, "background": False}
+    with gb.connect(server.url, state_dir=server.data / "mine", **given) as one:
+        assert type(one) is gb.LiveAgent
+        assert one.state_dir == server.data / "mine"

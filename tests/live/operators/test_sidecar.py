@@ -194,7 +194,7 @@ def test_only_what_no_check_of_ours_said_is_logged(
 def test_health_without_http(tmp_path: Path) -> None:
     with agent(tmp_path) as one:
         one.decide(menus(1)[0], 0)
-        health = one.health()
+        health = one.status()
     assert (health["task"], health["mode"], health["pending"]) == ("movies", "running", 1)
     assert health["trouble"] is None
     source = Path(sidecar_module.__file__).read_text()

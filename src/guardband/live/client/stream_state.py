@@ -320,5 +320,5 @@ class StreamState:
             else:  # the sum in use begins here: join the next two parts instead
                 marks.append(cuts.pop(1).revision)
                 parts[:2] = [add_sums(self.dim, parts[:2])]
-        named = tuple(mark for mark in marks if mark != NOTHING)
-        return replace(self, cuts=tuple(cuts), parts=tuple(parts), marks=named[-KEPT_MARKS:])
+        named = [mark for mark in marks if mark != NOTHING]
+        return replace(self, cuts=tuple(cuts), parts=tuple(parts), marks=tuple(named[-KEPT_MARKS:]))

@@ -128,7 +128,7 @@ class SyncWorker:
         """Make the stream known, once in a process and after every change of it."""
         setup = self._store.setup
         for _ in range(ATTEMPTS):
-            state = self._client.state
+            state = self._store.state
             if self._known == state.stream.stream:
                 return
             space, _ = self._link.space(setup.space)
@@ -152,7 +152,7 @@ class SyncWorker:
 
     def _listen(self, wait_s: float) -> bool:
         """Take in what is new; tell whether anything was."""
-        state, opened = self._client.state, self._opened
+        state, opened = self._store.state, self._opened
         stream = state.stream.stream
         asked_at, heard = self._store.clock.now(), self._heard
         try:
@@ -186,14 +186,14 @@ class SyncWorker:
         return before != self._news_so_far()
 
     def _news_so_far(self) -> tuple[Any, ...]:
-        state, opened = self._client.state, self._opened
+        state, opened = self._store.state, self._opened
         number = 0 if opened is None else opened.epoch
         told = state.version, state.paused, state.stream.stream, self._amiss
         return number, state.newest_epoch, *told
 
     def _send(self) -> bool:
         """Send what is asked for or due; tell whether anything came of it."""
-        state, opened = self._client.state, self._opened
+        state, opened = self._store.state, self._opened
         newest, answered, base = state.newest_epoch, state.stream.answered, state.stream.base.n
         if opened is not None and opened.epoch <= max(newest, answered):
             opened = self._opened = None
@@ -218,13 +218,13 @@ class SyncWorker:
     def _wait_if_unheeded(self, answer: Uploaded | None, newest: int) -> None:
         """Do not insist on an epoch: too few agents are there, or the last was just now."""
         if answer is not None and answer.open is None and answer.epoch <= newest:
-            timing, least = self._timing, self._client.state.space.sync.min_interval_s
+            timing, least = self._timing, self._store.state.space.sync.min_interval_s
             wait = min(timing.trigger_most_s, timing.trigger_s * 2.0**self._unheeded)
             self._patience = time.monotonic() + max(wait, least)
             self._unheeded += 1
 
     def _due(self) -> bool:
-        state = self._client.state
+        state = self._store.state
         if time.monotonic() < self._patience:
             return False
         if state.space.sync.trigger != "interval":
@@ -241,7 +241,7 @@ class SyncWorker:
             stream: StreamState = self._client.cut(for_epoch=for_epoch)
             if stream.acknowledged and not (trigger or for_epoch or again):
                 return None
-            if self._client.state.space.sync.min_batch > 1:
+            if self._store.state.space.sync.min_batch > 1:
                 self._discreet(make_report(self._store))
             self._store.journal.flush()
             self._owing = True
@@ -287,7 +287,7 @@ class SyncWorker:
 
     def _report(self) -> None:
         """Tell people how the agent fares."""
-        report, state = make_report(self._store), self._client.state
+        report, state = make_report(self._store), self._store.state
         if state.space.sync.min_batch > 1:
             report = self._discreet(report)
         self._link.report(state.stream.stream, report)
@@ -298,7 +298,7 @@ class SyncWorker:
         From two sets of figures with one observation between them its features and its reward can
         be computed, as from two sums.
         """
-        if report.counted == self._client.state.stream.newest.sums.n:
+        if report.counted == self._store.state.stream.newest.sums.n:
             self._figures = report
         return report.with_figures_of(self._figures)
 
@@ -351,11 +351,11 @@ class SyncWorker:
             self._keep_house()
 
     def _listening(self) -> None:
-        if not self._lock.held or self._known != self._client.state.stream.stream:
+        if not self._lock.held or self._known != self._store.state.stream.stream:
             self._loops[1].wait(TICK_S)
             return
         began = time.monotonic()
-        if self._listen(longest_wait(self._client.state.space)):
+        if self._listen(longest_wait(self._store.state.space)):
             self.wake()
         elif time.monotonic() - began < TICK_S:  # an answer, and nothing new in it
             self._loops[1].wait(TICK_S)
@@ -392,7 +392,7 @@ class SyncWorker:
             self._register()
             self._upload()
             self._report()
-            stream = self._client.state.stream
+            stream = self._store.state.stream
             if seal and stream.acknowledged:
                 self._link.seal(stream.stream, stream.newest.revision)
 

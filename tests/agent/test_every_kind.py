@@ -1,0 +1,144 @@
+"""What every kind of agent does: alone, in a fleet, or with a coordinator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+import guardband as gb
+from guardband.agent.protocol import BanditAgent
+
+MENU = np.array([[0.5, 0.2, 0.1], [0.1, 0.6, 0.2], [0.3, 0.3, 0.3]])
+THETA = np.array([0.4, 0.8, 0.3])
+
+
+@pytest.fixture(params=["alone", "in a fleet", "live"])
+def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BanditAgent]:
+    rules: dict[str, Any] = {"alpha": 0.3, "noise": 0.1}
+    if request.param == "alone":
+        yield gb.Agent(3, **rules)
+    elif request.param == "in a fleet":
+        yield gb.Fleet({"agent": [0, 1, 2], "other": [0, 1]}, 3, **rules)["agent"]
+    else:
+        settings = gb.SpaceSettings(
+            name="home",
+            features=["a", "b", "c"],
+            agents=2,
+            contexts="per-request",
+            rewards={"order": "prompt"},
+            **rules,
+        )
+        place = f"local:{tmp_path}"
+        with gb.connect(place, task="agent", settings=settings, background=False, seed=0) as live:
+            yield live
+
+
+def test_it_satisfies_the_protocol(agent: BanditAgent) -> None:
+    assert isinstance(agent, BanditAgent)
+    for name, wanted in inspect.getmembers(BanditAgent, inspect.isfunction):
+        if not name.startswith("_"):
+            found = inspect.signature(getattr(type(agent), name)).parameters
+            asked = inspect.signature(wanted).parameters
+            assert list(asked) == list(found)[: len(asked)], name
+
+
+def test_it_decides_and_learns(agent: BanditAgent) -> None:
+    assert (agent.name, agent.rounds, agent.pending) == ("agent", 0, 0)
+    np.testing.assert_array_equal(agent.theta, np.zeros(3))
+    for k in range(30):
+        decision = agent.decide(MENU, 0, float(MENU[0] @ THETA))
+        assert (agent.rounds, agent.pending) == (k + 1, 1)
+        agent.observe(decision if k % 2 else decision.id, float(MENU[decision.action] @ THETA))
+        assert agent.pending == 0
+    assert agent.theta @ MENU[0] == pytest.approx(MENU[0] @ THETA, abs=0.1)
+
+
+def test_the_first_round_plays_the_baseline_and_says_why(agent: BanditAgent) -> None:
+    decision = agent.decide(MENU, 0, 0.4)
+    assert (decision.action, decision.kind, decision.propensity) == (0, "baseline", 1.0)
+    assert decision.reason
+
+
+def test_a_batch_is_decided_like_single_requests(agent: BanditAgent) -> None:
+    made = agent.decide_many([MENU, MENU[:2]], [0, 1], [0.4, None])
+    assert [each.action for each in made] == [0, 1]
+    assert len({each.id for each in made}) == agent.pending == 2
+    agent.observe_many(made, [0.4, 0.5])
+    assert (agent.rounds, agent.pending) == (2, 0)
+
+
+def test_a_decision_can_be_discarded(agent: BanditAgent) -> None:
+    first, second = agent.decide(MENU, 0, 0.4), agent.decide(MENU, 0, 0.4)
+    agent.discard(first)
+    assert agent.pending == 1
+    agent.discard(second.id)
+    assert agent.pending == 0
+    with pytest.raises(gb.UnknownDecisionError):
+        agent.observe(first, 0.5)
+    np.testing.assert_array_equal(agent.theta, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("features", "baseline", "told"),
+    [
+        (MENU * np.nan, 0, 0.4),
+        (MENU * 10.0, 0, 0.4),
+        (MENU[:, :1], 0, 0.4),
+        (MENU, 9, 0.4),
+        (MENU, 0, 50.0),
+        ("text", 0, 0.4),
+    ],
+)
+def test_a_bad_request_changes_nothing(
+    agent: BanditAgent, features: Any, baseline: int, told: float
+) -> None:
+    with pytest.raises(gb.InputError):
+        agent.decide(features, baseline, told)
+    with pytest.raises(gb.InputError):
+        agent.decide_many([MENU, features], [0, baseline], [0.4, told])
+    assert (agent.rounds, agent.pending) == (0, 0)
+
+
+def test_a_bad_reward_changes_nothing(agent: BanditAgent) -> None:
+    made = [agent.decide(MENU, 0, 0.4) for _ in range(2)]
+    for reward in (float("nan"), 40.0, "much"):
+        with pytest.raises(gb.InputError):
+            agent.observe(made[0], reward)  # type: ignore[arg-type]
+        with pytest.raises(gb.InputError):
+            agent.observe_many(made, [0.5, reward])  # type: ignore[list-item]
+    for names, rewards in (
+        (made, [0.5]),
+        ([made[0], made[0]], [0.5, 0.5]),
+        ([made[0], "nobody-1"], [0.5, 0.5]),
+    ):
+        with pytest.raises(gb.InputError):
+            agent.observe_many(names, rewards)
+    assert agent.pending == 2
+    np.testing.assert_array_equal(agent.theta, np.zeros(3))
+    agent.observe_many(made, [0.4, 0.4])
+    assert agent.pending == 0
+
+
+def test_connect_shows_every_parameter() -> None:
+    found = inspect.signature(gb.connect).parameters
+    defaults = {name: each.default for name, each in list(found.items())[2:]}
+    assert list(found)[:2] == ["coordinator", "task"]
+    assert defaults == {
+        "space": "default",
+        "settings": None,
+        "uses": None,
+        "token": None,
+        "state_dir": None,
+        "background": True,
+        "shadow": False,
+        "ephemeral": False,
+        "keep_decisions": 100_000,
+        "seed": None,
+    }
+    assert found["task"].kind is found["seed"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert get_type_hints(gb.connect)["return"] is gb.LiveAgent
