@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent.decision import Decision
-from guardband.agent.inputs import as_batch, as_id, as_reward
+from guardband.agent.inputs import as_batch, as_id, as_number, as_reward
 from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
@@ -266,20 +266,21 @@ class LiveAgent:
         rewards
             The reward of each.
         """
-        names, values = as_batch(decisions, rewards, self._opened().state.learner.reward_range)
-        self._outcomes.close_all(list(zip(names, map(self._as_reward, values), strict=True)))
+        seen = [self._as_reward(reward) for reward in rewards]
+        names, values = as_batch(decisions, seen, self._store.state.learner.reward_range)
+        self._outcomes.close_all(list(zip(names, values, strict=True)))
         self._wake_if_due()
 
     def _as_reward(self, reward: float) -> float:
         """Return a reward that the space's rules and the stated noise allow."""
         state = self._opened().state
-        value, rules = as_reward(reward, state.learner.reward_range), state.space.rewards
+        value, rules = as_number("reward", reward), state.space.rewards
         if not rules.low <= value <= rules.high:
             raise InvalidValueError(
                 f"reward {value:g} is not between {rules.low:g} and {rules.high:g}, as the space "
                 "declares: scale rewards, or use a space with other bounds."
             )
-        return value
+        return as_reward(value, state.learner.reward_range)
 
     def discard(self, decision: str | Decision) -> None:
         """Leave a decision out; only for causes that do not depend on its reward."""

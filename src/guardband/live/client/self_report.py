@@ -13,7 +13,7 @@ from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, AgentStatus, Report
 from guardband.reasons import CONSERVATIVE, HELD_BACK, sentence
 
-__all__ = ["make_report"]
+__all__ = ["Reporter", "make_report"]
 
 RECENT = 1000  # decisions over which margins and shares are taken
 MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-config": "offline"}
@@ -27,6 +27,28 @@ LAST_SQL = "SELECT coalesce(max(seq), 0) FROM decision"
 RECENT_SQL = """
     SELECT kind, reason, margin, baseline_reward FROM decision WHERE seq > ? ORDER BY seq DESC
 """
+
+
+class Reporter:
+    """Makes the reports that are sent.
+
+    Where an upload must hold a batch of observations, figures are those of the newest checkpoint:
+    from two sets of figures with one observation between them its features and its reward can be
+    computed, as from two sums.
+    """
+
+    def __init__(self, store: AgentStore) -> None:
+        self._store = store
+        self._figures = Report()  # as they were at the newest checkpoint
+
+    def make(self) -> Report:
+        """Return the report of now."""
+        report, state = make_report(self._store), self._store.state
+        if state.space.sync.min_batch <= 1:
+            return report
+        if report.counted == state.stream.newest.sums.n:
+            self._figures = report
+        return report.with_figures_of(self._figures)
 
 
 def make_report(store: AgentStore) -> Report:

@@ -17,11 +17,11 @@ from guardband.live.client.joining import OtherSettingsError, agree
 from guardband.live.client.journal import JournalError
 from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.protocol_client import ProtocolClient
-from guardband.live.client.self_report import make_report
+from guardband.live.client.self_report import Reporter
 from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
-from guardband.live.protocol.messages import OpenEpoch, Refused, Report, Uploaded
+from guardband.live.protocol.messages import OpenEpoch, Refused, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 
 __all__ = ["SyncTiming", "SyncWorker", "longest_wait"]
@@ -92,7 +92,7 @@ class SyncWorker:
         self._epoch_at = time.monotonic()
         self._patience = 0.0
         self._unheeded = 0  # calls for an epoch, since the last news
-        self._figures = Report()  # as they were at the newest checkpoint
+        self._reporter = Reporter(self._store)
         self._owing = True  # an answer to an epoch may not have arrived
         self._hearing = threading.Lock()
         self._heard = 0  # news that were taken in
@@ -242,7 +242,7 @@ class SyncWorker:
             if stream.acknowledged and not (trigger or for_epoch or again):
                 return None
             if self._store.state.space.sync.min_batch > 1:
-                self._discreet(make_report(self._store))
+                self._reporter.make()  # with the figures of this checkpoint, for later reports
             self._store.journal.flush()
             self._owing = True
             try:
@@ -287,20 +287,7 @@ class SyncWorker:
 
     def _report(self) -> None:
         """Tell people how the agent fares."""
-        report, state = make_report(self._store), self._store.state
-        if state.space.sync.min_batch > 1:
-            report = self._discreet(report)
-        self._link.report(state.stream.stream, report)
-
-    def _discreet(self, report: Report) -> Report:
-        """Return a report with the figures of the newest checkpoint.
-
-        From two sets of figures with one observation between them its features and its reward can
-        be computed, as from two sums.
-        """
-        if report.counted == self._store.state.stream.newest.sums.n:
-            self._figures = report
-        return report.with_figures_of(self._figures)
+        self._link.report(self._store.state.stream.stream, self._reporter.make())
 
     def _time_for(self, errand: str, every_s: float) -> bool:
         now = time.monotonic()
