@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from guardband.algorithms import DiscUCB, DiscUCBUnknown, DisLinUCB, GuardUCB
+from guardband.algorithms import ALGORITHMS, Policy
 from guardband.checks import nearest
 from guardband.errors import InvalidValueError
 from guardband.live.protocol.types import (
@@ -30,14 +30,13 @@ from guardband.live.protocol.types import (
     Text,
 )
 
-__all__ = ["ALGORITHMS", "RewardSettings", "SpaceSettings", "SyncSettings", "explain"]
+__all__ = ["POLICIES", "RewardSettings", "SpaceSettings", "SyncSettings", "explain"]
 
-# What live agents can run, by the name on the command line.
-ALGORITHMS: dict[str, Any] = {
-    "guard-ucb": GuardUCB,
-    "disc-ucb": DiscUCB,
-    "disc-ucb-unknown": DiscUCBUnknown,
-    "dis-lin-ucb": DisLinUCB,
+# What live agents can run, by the name on the command line; variants are settings here.
+POLICIES = {
+    name: entry.kind
+    for name, entry in ALGORITHMS.items()
+    if "live" in entry.kind.runs and not entry.preset
 }
 # The names of format 1, by those of today; digests use the old ones.
 FORMAT_1 = {
@@ -196,7 +195,7 @@ class SpaceSettings(SettingsModel):
     ridge: Positive | None = None
     reward_floor: Positive | None = None
     mode: Literal["strict", "policy"] = "strict"
-    algorithm: Literal["guard-ucb", "disc-ucb", "disc-ucb-unknown", "dis-lin-ucb"] = "guard-ucb"
+    algorithm: Literal[tuple(POLICIES)] = "guard-ucb"  # type: ignore[valid-type]
     shares: Literal["registered", "equal"] = "registered"
     baseline: Annotated[Text, Field(max_length=200)] = "baseline"
     lease_s: Seconds | None = None
@@ -223,7 +222,7 @@ class SpaceSettings(SettingsModel):
         if len(set(self.features)) < len(self.features):
             raise _invalid("the features' names must differ from each other.")
         try:
-            self.learner()  # whatever else the algorithm has against it
+            _ = self._policy  # whatever else the algorithm has against it
         except (ValueError, TypeError, ArithmeticError) as error:
             raise _invalid(str(error)) from None
         return self
@@ -236,7 +235,7 @@ class SpaceSettings(SettingsModel):
     @property
     def max_weight(self) -> float:
         """The largest weight that an observation can have."""
-        return 1.0 / self.noise**2 if self.algorithm == "guard-ucb" else 1.0
+        return self._policy.max_weight
 
     @property
     def reward_bound(self) -> float:
@@ -246,9 +245,7 @@ class SpaceSettings(SettingsModel):
     @property
     def penalty(self) -> float:
         """The ridge, lambda, as the algorithm uses it."""
-        if self.ridge is not None:
-            return self.ridge
-        return 1.0 / self.theta_bound**2 if self.algorithm == "guard-ucb" else 1.0
+        return self._policy.penalty
 
     @property
     def schema_hash(self) -> str:
@@ -273,9 +270,14 @@ class SpaceSettings(SettingsModel):
             "mode": self.mode,
             "shared_context": self.contexts == "shared",
         }
-        kind = ALGORITHMS[self.algorithm]
-        own = {f.name for f in fields(kind)}
+        kind = POLICIES[self.algorithm]
+        own = kind.settings()
         return kind(**{k: v for k, v in settings.items() if k in own and v is not None})
+
+    @cached_property
+    def _policy(self) -> Policy:
+        policy: Policy = self.learner()
+        return policy
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as plain data."""

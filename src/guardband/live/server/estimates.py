@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.algorithms import GuardUCB
 from guardband.kernels.types import Floats
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums, difference, matrix_of
@@ -38,20 +37,13 @@ class ThetaEstimate(NamedTuple):
 def estimate_of(space: SpaceSettings, total: Sums, delta: float | None = None) -> ThetaEstimate:
     """Return the estimate from a total, at the space's delta or another."""
     d, level = space.dim, space.delta if delta is None else delta
-    learner = space.learner()
-    guard = isinstance(learner, GuardUCB)
-    ridge = learner.ridge if learner.ridge is not None else 1.0 / space.theta_bound**2
+    ridge = space.penalty
     matrix = matrix_of(total)
     values, vectors = np.linalg.eigh(matrix[:d, :d])
     values = ridge + np.maximum(values, 0.0)
     inverse = (vectors / values) @ vectors.T
     logdet = float(np.log(values / ridge).sum())
-    if guard:  # weights carry the noise
-        beta = math.sqrt(logdet + 2.0 * math.log(1.0 / level) + ridge * space.theta_bound**2)
-    else:
-        sigma = math.hypot(learner.context_noise, learner.noise)
-        spread = math.sqrt(logdet + 2.0 * math.log(2.0 / level))
-        beta = sigma * spread + math.sqrt(ridge) * space.theta_bound
+    beta = space.learner().beta(logdet, level)
     return ThetaEstimate(inverse @ matrix[:d, d], inverse, logdet, beta)
 
 
