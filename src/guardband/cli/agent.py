@@ -61,7 +61,7 @@ def agent(
         from guardband.live import SpaceSettings, connect  # noqa: PLC0415 - an extra
         from guardband.live.server.logs import set_up  # noqa: PLC0415
         from guardband.live.server.run import bind, server_for  # noqa: PLC0415
-        from guardband.live.server.sidecar import SETTINGS, is_loopback, make_sidecar  # noqa: PLC0415
+        from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar  # noqa: PLC0415
 
         if not is_loopback(host):
             raise ValueError(

@@ -26,10 +26,10 @@ from typer.testing import CliRunner
 
 from guardband.cli.agent import CURL
 from guardband.cli.app import app
+from guardband.live import sidecar as sidecar_module
 from guardband.live.operators.audit import audit, find_decision
-from guardband.live.server import sidecar as sidecar_module
 from guardband.live.server.run import running
-from guardband.live.server.sidecar import BODY_BYTES, SETTINGS, is_loopback, make_sidecar
+from guardband.live.sidecar import BODY_BYTES, SETTINGS, is_loopback, make_sidecar
 
 RUN = CliRunner()
 JSON = {"Content-Type": "application/json"}

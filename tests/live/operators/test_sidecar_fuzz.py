@@ -12,7 +12,7 @@ from live.client.world import agent, menus
 from live.fuzz import fuzz
 
 from guardband.live.server.run import running
-from guardband.live.server.sidecar import SETTINGS, make_sidecar
+from guardband.live.sidecar import SETTINGS, make_sidecar
 
 MENU = menus(1)[0].tolist()
 
