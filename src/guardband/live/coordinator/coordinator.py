@@ -257,11 +257,12 @@ class Coordinator(OperatorRequests):
     ) -> StreamRow:
         """Return the stream with the request's checkpoint; unchanged where it has that already."""
         new: Checkpoint = request.checkpoint
-        if held.revision == new.revision:
+        revision = held.revision
+        if revision == new.revision:
             return held
         if held.state == "sealed":
             raise _sealed(held)
-        if held.revision not in (request.base, NOTHING) or not new.sums.n > held.n:
+        if revision not in (request.base, NOTHING) or not new.sums.n > held.n:
             raise chain_conflict(held)
         if not isinstance(new.version, str) or not VERSION.fullmatch(new.version):
             raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")

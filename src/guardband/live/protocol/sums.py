@@ -99,9 +99,9 @@ def empty_sums(dim: int) -> Sums:
 
 def matrix_of(sums: Sums) -> Floats:
     """Return the whole (d + 1, d + 1) matrix."""
-    size = sums.dim + 1
-    matrix = np.zeros((size, size))
-    upper = upper_places(sums.dim)
+    dim = sums.dim
+    matrix = np.zeros((dim + 1, dim + 1))
+    upper = upper_places(dim)
     matrix[upper] = sums.gram
     matrix.T[upper] = sums.gram
     return matrix
