@@ -11,8 +11,6 @@ from guardband.agent.engine import Awaited, Request, Verdict
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import reward_range
 from guardband.agent.requests import RequestReader
-from guardband.algorithms import GuardUCB
-from guardband.facts import Facts
 from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Floats, Statistic
 from guardband.live.protocol.space import SpaceSettings
@@ -53,14 +51,11 @@ def level_of(
 
     Guard-UCB with two radii halves its share, as the others do for two sources of noise.
     """
-    if space.shares == "equal" and space.algorithm == "guard-ucb" and not excluded:
-        return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
     part = delta_share(space, share, epoch, excluded)
     learner = space.learner(delta=part)
-    if isinstance(learner, GuardUCB):
-        return 2.0 * math.log((2.0 if learner.radius in ("best", "paper") else 1.0) / part)
-    facts = Facts((tuple(range(space.dim)),), space.dim)
-    return float(learner.plan(facts).terms.confidence)
+    if space.shares == "equal" and learner.anytime and not excluded:
+        return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
+    return float(learner.confidence(part))
 
 
 def only_baseline(request: Request) -> Request:
@@ -102,11 +97,11 @@ class Learner:
         reward_floor: float | None,
         seed: int,
     ) -> None:
-        self.space = space
+        self.space, self.policy = space, space.learner(task)
         self.group = AgentGroup(
             {task: uses},
             dim=space.dim,
-            algorithm=space.learner(task),
+            algorithm=self.policy,
             feature_bound=space.feature_bound,
             horizon=None,
             reward_floor=reward_floor if space.reward_floor is None else space.reward_floor,
@@ -118,7 +113,7 @@ class Learner:
         self.state = self.group.states[0]
         self.level = math.nan  # 2 log(1 / delta) as the kernels use it; not set yet
         self._base = float(self.group.engine.terms.confidence)
-        self._kernel_decides = space.sync.trigger == "anytime" and space.algorithm == "guard-ucb"
+        self._kernel_decides = space.sync.trigger == "anytime" and self.policy.anytime
 
     def load(self, pooled: Sums | None, handed_in: Sums, own: bytes) -> None:
         """Compute with these sums from now on."""
@@ -240,7 +235,7 @@ class Learner:
 
     def _variance(self) -> float:
         """Return the variance of a weighted reward that the algorithm assumes."""
-        if self.space.algorithm == "guard-ucb":
+        if self.policy.weighted:
             return 1.0
         return float(self.group.engine.terms.sigma) ** 2
 

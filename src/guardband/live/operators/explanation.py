@@ -44,7 +44,7 @@ class Weights(NamedTuple):
 
 def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
     """Return every action of a decision with its bounds, its slack and why it was not taken."""
-    guard = rebuilt.space.algorithm == "guard-ucb"
+    guard = rebuilt.learner.policy.differences
     weights = _of_guard(rebuilt) if guard else _of_paper(rebuilt, verdict)
     words = _Words(rebuilt, verdict, weights)
     return tuple(
@@ -153,7 +153,7 @@ class _Words:
         self.row: dict[str, Any] = rebuilt.row
         self.request: Request = rebuilt.request
         self.verdict, self.weights = verdict, weights
-        self.guard = rebuilt.space.algorithm == "guard-ucb"
+        self.guard = rebuilt.learner.policy.differences
         terms: Any = rebuilt.learner.group.engine.terms
         self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
         self.target = int(np.argmax(weights.score))
