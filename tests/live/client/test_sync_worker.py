@@ -163,7 +163,7 @@ def test_trouble_is_waited_out_longer_and_longer() -> None:
 def test_a_report_says_how_it_goes_and_is_plain_json(tmp_path: Path) -> None:
     one = agent(tmp_path)
     empty = one.report()
-    assert empty.state.why == "no decisions yet"
+    assert empty.state.reason == ""
     live_on(one, 200)
     one.sync()
     report = one.report()

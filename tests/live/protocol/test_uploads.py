@@ -105,7 +105,7 @@ def test_a_report_that_is_too_large_stores_nothing(scene):
     scene.observe(a)
     scene.cut(a)
     for large in (
-        {"state": {"why": "y" * 40_000}},
+        {"state": {"reason": "y" * 40_000}},
         {"counters": {f"k{i}": 1 for i in range(65)}},
         {"state": {"theta": [0.1] * 257}},
     ):

@@ -13,6 +13,7 @@ import pytest
 from live.server.driver import SPACE, Served, problem, served
 
 from guardband.live.protocol.sums import Sums, matrix_of
+from guardband.reasons import sentence
 
 
 def gram_of(stream) -> np.ndarray:
@@ -228,7 +229,7 @@ def test_summary_and_history_show_reports(server: Served) -> None:
         "sums": {"reward": 4.0, "floor": 3.0},
         "gauges": {"beta": 2.5, "margin_min": 0.01},
         "reasons": {"careful": 3},
-        "state": {"mode": "running", "why": "it learns", "theta": [0.1, 0.2, 0.3]},
+        "state": {"mode": "running", "reason": "certified+alarm", "theta": [0.1, 0.2, 0.3]},
     }
     assert movies.client.post(f"/v1/streams/{movies.id}/report", json=report).status_code == 200
     with server.client(server.viewer_token) as viewer:
@@ -237,7 +238,7 @@ def test_summary_and_history_show_reports(server: Served) -> None:
     (agent,) = summary["agents"]
     for part in ("counters", "sums", "gauges", "reasons"):
         assert agent[part].items() >= report[part].items()
-    assert agent["why"] == "it learns"
+    assert agent["why"] == sentence("certified+alarm")
     assert agent["theta"] == [0.1, 0.2, 0.3]
     assert agent["state"] == "ok"
     assert agent["last_seen_s"] < 30

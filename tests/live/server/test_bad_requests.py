@@ -114,7 +114,7 @@ JUNK = [
     (_with("report", '{"gauges": {"x": NaN}}'), 422),
     (_with("report", '{"sums": {"x": "1"}}'), 422),
     (_with("report", json.dumps({"counters": {f"k{i}": 1 for i in range(65)}})), 422),
-    (_with("report", json.dumps({"state": {"why": "x" * 501}})), 422),
+    (_with("report", json.dumps({"state": {"reason": "x" * 81}})), 422),
     (_with("report", json.dumps({"state": {"theta": [0.0] * 257}})), 422),
     (_with("report", '{"state": {"other": 1}}'), 422),
 ]

@@ -11,7 +11,7 @@ from guardband.live.client.agent_state import ENDS, SUMS
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, AgentStatus, Report
-from guardband.reasons import CONSERVATIVE, HELD_BACK, sentence
+from guardband.reasons import CONSERVATIVE, HELD_BACK
 
 __all__ = ["Reporter", "make_report"]
 
@@ -72,7 +72,7 @@ def make_report(store: AgentStore) -> Report:
         figures = state.learner.figures()
         theta, halfwidth = state.learner.estimate()
         gauges = _gauges(store, now) | figures | _recent(recent) | _gate(store, figures, recent)
-        code, paused, tally = state.held_back(now), state.paused, state.tally.tolist()
+        code, tally = state.held_back(now), state.tally.tolist()
         conflicts = state.stream.conflicts
     finite = bool(np.isfinite(theta).all() and np.isfinite(halfwidth).all())
     reasons = {key.removeprefix("why:"): n for key, n in counts.items() if key.startswith("why:")}
@@ -83,7 +83,7 @@ def make_report(store: AgentStore) -> Report:
         reasons={key: count for key, count in reasons.items() if key in CAUTIOUS},
         state=AgentStatus(
             mode="running" if code is None else MODES[code],
-            why=_why(code, paused, recent)[:500],
+            reason=code or (str(recent[0][1]) if recent else ""),
             theta=tuple(theta.tolist()) if finite else (),
             halfwidth=tuple(halfwidth.tolist()) if finite else (),
             uses=store.setup.uses,
@@ -159,14 +159,3 @@ def _gate(
     alpha = space.alphas.get(store.setup.task, space.alpha)
     reach = 2.0 * space.feature_bound * figures["beta"]
     return {"lambda_required": (reach / (alpha * told)) ** 2}
-
-
-def _why(held_back: str | None, paused: str | None, rows: list[tuple[Any, ...]]) -> str:
-    """Return in a sentence what the agent is at."""
-    if held_back == "paused":
-        return f"{sentence('paused')}: {paused}"
-    if held_back is not None:
-        return sentence(held_back)
-    if not rows:
-        return "no decisions yet"
-    return sentence(str(rows[0][1]))

@@ -22,6 +22,7 @@ from guardband.live.protocol.types import (
     Name,
     Numbers,
     Reals,
+    ReasonCode,
     Reply,
     StreamId,
     Text,
@@ -145,7 +146,7 @@ class AgentStatus(Message):
     """What an agent is doing, and its estimate, for display."""
 
     mode: Annotated[Text, Field(max_length=40)] = "running"
-    why: Text = ""
+    reason: ReasonCode = ""  # of its newest decision, or why it may play the baseline only
     theta: Numbers = ()
     halfwidth: Numbers = ()
     uses: Indices = ()

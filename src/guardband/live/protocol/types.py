@@ -33,6 +33,7 @@ __all__ = [
     "Numbers",
     "Positive",
     "Reals",
+    "ReasonCode",
     "Reply",
     "Seconds",
     "Share",
@@ -83,6 +84,9 @@ Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$", min_length=1, max
 Text = Annotated[str, Field(pattern=r"^[^\u0000-\u001f\u007f]*$", max_length=500)]
 FeatureName = Annotated[
     str, Field(pattern=r"^[^\u0000-\u001f\u007f]+$", min_length=1, max_length=64)
+]
+ReasonCode = Annotated[  # one of guardband.reasons, or several joined by a plus sign
+    str, Field(pattern=r"^([a-z-]+(\+[a-z-]+)*)?$", max_length=80)
 ]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", min_length=64, max_length=64)]
 Whole = Annotated[int, Field(ge=0, le=LARGEST_WHOLE), WHOLE]

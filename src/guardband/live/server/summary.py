@@ -21,7 +21,7 @@ from guardband.live.server.replies import (
 )
 from guardband.live.server.snapshot import Snapshot, TaskSnapshot, counted, delta_spent
 from guardband.live.store import SampleRow
-from guardband.reasons import REASONS, REMEDIES
+from guardband.reasons import REASONS, REMEDIES, sentence
 
 __all__ = ["history_of", "summary_of"]
 
@@ -158,6 +158,14 @@ def _open(snapshot: Snapshot) -> OpenEpoch | None:
     return OpenEpoch(epoch=snapshot.open.epoch, deadline_ms=max(0, int(1e3 * left)))
 
 
+def _why(snapshot: Snapshot, each: TaskSnapshot) -> str:
+    """Return in a sentence why a task plays as it does."""
+    code = each.state.get("reason", "")
+    if code == "paused" and snapshot.row.paused:
+        return f"{sentence(code)}: {snapshot.row.paused}"
+    return sentence(code) if code else "no decisions yet" if each.state else ""
+
+
 def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
     lead = lead_interval(snapshot.space, [each])
     return AgentReply(
@@ -176,7 +184,7 @@ def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
         sums=each.sums,
         gauges=each.gauges,
         reasons=each.reasons,
-        why=each.state.get("why", ""),
+        why=_why(snapshot, each),
         theta=each.state.get("theta", []),
         halfwidth=each.state.get("halfwidth", []),
         lead_mean=None if lead is None else lead[0],
