@@ -49,7 +49,7 @@ class Told(NamedTuple):
 
     connection: int
     epoch: int
-    total: Sums | None
+    sums: Sums | None
 
 
 @dataclass

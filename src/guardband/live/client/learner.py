@@ -47,15 +47,11 @@ def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 
 def level_of(
     space: SpaceSettings, base: float, share: float, epoch: int, excluded: int = 0
 ) -> float:
-    """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space.
-
-    Guard-UCB with two radii halves its share, as the others do for two sources of noise.
-    """
-    part = delta_share(space, share, epoch, excluded)
-    learner = space.learner(delta=part)
-    if space.shares == "equal" and learner.anytime and not excluded:
+    """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space."""
+    policy = space.learner()
+    if space.shares == "equal" and policy.anytime and not excluded:
         return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
-    return float(learner.confidence(part))
+    return float(policy.confidence(delta_share(space, share, epoch, excluded)))
 
 
 def only_baseline(request: Request) -> Request:
@@ -97,7 +93,8 @@ class Learner:
         reward_floor: float | None,
         seed: int,
     ) -> None:
-        self.space, self.policy = space, space.learner(task)
+        self.space = space
+        self.policy = space.learner(task)
         self.group = AgentGroup(
             {task: uses},
             dim=space.dim,
@@ -109,7 +106,7 @@ class Learner:
             size=space.agents,
         )
         self.reader = RequestReader(self.group)
-        self.reward_range = reward_range(self.group.algorithm)
+        self.reward_range = reward_range(self.policy)
         self.state = self.group.states[0]
         self.level = math.nan  # 2 log(1 / delta) as the kernels use it; not set yet
         self._base = float(self.group.engine.terms.confidence)

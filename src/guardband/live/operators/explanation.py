@@ -44,8 +44,8 @@ class Weights(NamedTuple):
 
 def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
     """Return every action of a decision with its bounds, its slack and why it was not taken."""
-    guard = rebuilt.learner.policy.differences
-    weights = _of_guard(rebuilt) if guard else _of_paper(rebuilt, verdict)
+    by_difference = rebuilt.learner.policy.differences
+    weights = _by_difference(rebuilt) if by_difference else _by_bound(rebuilt, verdict)
     words = _Words(rebuilt, verdict, weights)
     return tuple(
         Choice(
@@ -73,7 +73,7 @@ def _norms(rows: Floats, inverse: Floats) -> Floats:
     return np.sqrt(np.maximum(forms, 0.0))
 
 
-def _of_guard(rebuilt: Rebuilt) -> Weights:
+def _by_difference(rebuilt: Rebuilt) -> Weights:
     """Guard-UCB: the largest of the certificates by difference, by lead and by reported reward."""
     psi, inverse, beta = _estimates(rebuilt)
     group, request = rebuilt.learner.group, rebuilt.request
@@ -96,7 +96,7 @@ def _of_guard(rebuilt: Rebuilt) -> Weights:
     return Weights(mean, width, slack, score, lesson)
 
 
-def _of_paper(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
+def _by_bound(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
     """DiSC-UCB and its kin: means against L beta / sqrt(lambda_min(V)) and the floor."""
     psi, inverse, beta = _estimates(rebuilt)
     learner, group = rebuilt.learner, rebuilt.learner.group
