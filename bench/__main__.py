@@ -18,7 +18,7 @@ from bench import live, replicas, workloads
 from bench.clock import best_of, limit, matrix_rate, root_rate
 from guardband.algorithms import ALGORITHMS
 from guardband.problems import PROBLEMS
-from guardband.sim.provenance import commit, versions
+from guardband.sim import commit, versions
 
 REFERENCE = 21.0  # microseconds of the NumPy round at (50, 9) for which the targets were set
 SHUT = gb.DiscUCB(0.1)  # the printed gate stays shut: every round is conservative

@@ -10,12 +10,9 @@ import pandas as pd
 from rich.console import Console
 
 from guardband.engines import LocalEngine, ResultCache
-from guardband.lab.panel import RunOptions
-from guardband.lab.panels.better import PanelBetter
-from guardband.lab.runs import run_all
+from guardband.lab import PanelBetter, RunOptions, run_all
 from guardband.progress import ProgressBar
-from guardband.sim.provenance import commit
-from guardband.sim.scheduler import cache_folder
+from guardband.sim import cache_folder, commit
 
 PANEL = PanelBetter(share=1.0, trials=20)
 TOLD = (

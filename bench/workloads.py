@@ -9,9 +9,7 @@ import numpy as np
 import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats
-from guardband.sim.draws import TrialDraws
-from guardband.sim.runners import make_runner
-from guardband.sim.trial import checkpoints
+from guardband.sim import TrialDraws, checkpoints, make_runner
 
 
 def features(contexts: int, actions: int, dim: int) -> tuple[Floats, Floats]:

@@ -17,9 +17,10 @@ from guardband.algorithms.oracle import Oracle
 from guardband.algorithms.guarded import Guarded
 
 # isort: on
-from guardband.algorithms.base import Confidence
+from guardband.algorithms.base import Careful, Confidence
 from guardband.algorithms.design import Design, optimal_design
-from guardband.algorithms.plan import Algorithm, Plan
+from guardband.algorithms.phases import Phases, Phasing
+from guardband.algorithms.plan import Algorithm, Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
 from guardband.algorithms.registry import ALGORITHMS, AlgorithmEntry, register
 
@@ -32,6 +33,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmEntry",
     "Baseline",
+    "Careful",
     "Confidence",
     "Design",
     "DisLSB",
@@ -46,9 +48,13 @@ __all__ = [
     "Guarded",
     "LinUCB",
     "Oracle",
+    "Phases",
+    "Phasing",
     "Plan",
     "Policy",
     "Rate",
+    "Traffic",
     "optimal_design",
+    "packed",
     "register",
 ]

@@ -13,11 +13,11 @@ def main() -> None:
     """Run the command `guardband`; Ctrl-C shows no traceback, not even during imports."""
     try:
         if sys.argv[1:] == ["--version"]:  # needs nothing loaded
-            from importlib.metadata import version  # noqa: PLC0415
+            from importlib.metadata import version
 
             sys.stdout.write(f"guardband {version('guardband')}\n")
             return
-        from guardband.cli.app import main as run  # noqa: PLC0415
+        from guardband.cli.app import main as run
 
         run()
     except KeyboardInterrupt:

@@ -58,10 +58,9 @@ def agent(
     The API is described in /openapi.json; /healthz reports the agent's state.
     """
     with plainly(), contextlib.ExitStack() as on_failure:
-        from guardband.live import SpaceSettings, connect  # noqa: PLC0415 - an extra
-        from guardband.live.server.logs import set_up  # noqa: PLC0415
-        from guardband.live.server.run import bind, server_for  # noqa: PLC0415
-        from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar  # noqa: PLC0415
+        from guardband.live import SpaceSettings, connect
+        from guardband.live.server import bind, server_for, set_up
+        from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar
 
         if not is_loopback(host):
             raise ValueError(

@@ -56,8 +56,8 @@ def audit(
     Exit status: 0 where it comes out again, 1 where it does not or cannot be made again.
     """
     with plainly():
-        from guardband.live.operators.audit import audit as examine  # noqa: PLC0415 - needs an extra
-        from guardband.live.operators.audit import find_decision  # noqa: PLC0415
+        from guardband.live.operators.audit import audit as examine
+        from guardband.live.operators.audit import find_decision
 
         try:
             finding = examine(id, find_decision(id, searched(state)))
@@ -77,7 +77,7 @@ def audit(
 
 def searched(state: Path | None) -> list[Path]:
     """Return where to look for journals."""
-    from platformdirs import user_state_path  # noqa: PLC0415
+    from platformdirs import user_state_path
 
     if state is None:
         return [HERE, user_state_path("guardband") / "agents"]
@@ -87,7 +87,7 @@ def searched(state: Path | None) -> list[Path]:
 
 
 def _compared(finding: Finding, coordinator: Target) -> Finding:
-    from guardband.live.operators.audit import compared  # noqa: PLC0415
+    from guardband.live.operators.audit import compared
 
     space, epoch = finding.space, finding.decision["epoch"]
     sha256: str | None = coordinator.do(

@@ -30,8 +30,8 @@ def backup(
     """
     _only_sqlite()
     with plainly():
-        from guardband.live.operators.backup import back_up  # noqa: PLC0415 - needs an extra
-        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
+        from guardband.live.operators.backup import back_up
+        from guardband.live.server.first_start import DATABASE
 
         holds = back_up(data / DATABASE, out)
     typer.echo(f"{out}: {_words(holds)}.")
@@ -51,8 +51,8 @@ def restore(
     """
     _only_sqlite()
     with plainly():
-        from guardband.live.operators.backup import restore as put_back  # noqa: PLC0415 - needs an extra
-        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
+        from guardband.live.operators.backup import restore as put_back
+        from guardband.live.server.first_start import DATABASE
 
         holds, old = put_back(file, data / DATABASE, force=force)
     typer.echo(f"{data / DATABASE}: {_words(holds)}.")

@@ -36,6 +36,6 @@ def demo(
     line printed is the dashboard's address; Ctrl-C stops everything.
     """
     with plainly():
-        from guardband.demo.scenario import run_demo  # noqa: PLC0415 - needs an extra
+        from guardband.demo import run_demo
 
         run_demo(port=port, minutes=minutes, rate=rate, browser=not no_browser, data=data)

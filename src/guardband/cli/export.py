@@ -27,7 +27,7 @@ def export(
     about other policies is printed, and kept in the file as `valid_use`.
     """
     with plainly():
-        from guardband.live.operators.export import (  # noqa: PLC0415 - needs an extra
+        from guardband.live.operators.export import (
             VALID_USE,
             export_csv,
             export_parquet,

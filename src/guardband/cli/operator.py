@@ -18,7 +18,7 @@ from rich.table import Table
 from guardband.errors import GuardbandError
 
 if TYPE_CHECKING:
-    from guardband.live.coordinator.coordinator import Coordinator
+    from guardband.live.coordinator import Coordinator
     from guardband.live.store import Store
 
 __all__ = ["WHO", "Target", "existing", "open_store", "plainly", "print_table", "targeted"]
@@ -57,7 +57,7 @@ class Target:
         with plainly():
             if self.url is not None:
                 return read(self._ask(self.url, method, path, body))
-            from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
+            from guardband.live.coordinator import Coordinator
 
             with closing(existing(self.data)) as store:
                 return here(Coordinator(store))
@@ -67,7 +67,7 @@ class Target:
 
         The token in a data folder of this machine is not sent: it may belong to another server.
         """
-        from guardband.live.link.http import HttpLink  # noqa: PLC0415
+        from guardband.live.link import HttpLink
 
         if self.token is None:
             raise ValueError(
@@ -116,12 +116,12 @@ def plainly() -> Iterator[None]:
 def open_store(data: Path, url: str | None = None) -> Store:
     """Return the store of a data folder, or of a database server."""
     if url is None:
-        from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
-        from guardband.live.store.sqlite import SqliteStore  # noqa: PLC0415
+        from guardband.live.server import DATABASE
+        from guardband.live.store import SqliteStore
 
         return SqliteStore(data / DATABASE)
     if url.startswith(("postgresql://", "postgres://")):
-        from guardband.live.store.postgres import PostgresStore  # noqa: PLC0415
+        from guardband.live.store import PostgresStore
 
         return PostgresStore(url)
     raise ValueError(f"--store takes postgresql://..., not {url!r}; SQLite needs only --data.")
@@ -129,7 +129,7 @@ def open_store(data: Path, url: str | None = None) -> Store:
 
 def existing(data: Path) -> Store:
     """Return the store of a data folder in which a server has been started, or GUARDBAND_STORE."""
-    from guardband.live.server.first_start import DATABASE  # noqa: PLC0415
+    from guardband.live.server import DATABASE
 
     if address := os.environ.get("GUARDBAND_STORE"):
         return open_store(data, address)

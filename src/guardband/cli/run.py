@@ -144,7 +144,7 @@ def as_object(results: gb.Results) -> dict[str, Any]:
 
 
 def _show(console: Console, results: gb.Results, place: Path, command: str) -> None:
-    from guardband.report import table, verdict  # noqa: PLC0415 - matplotlib is slow to import
+    from guardband.report import table, verdict
 
     console.print(table(results))
     page = _report(results, place, command)
@@ -157,7 +157,7 @@ def _show(console: Console, results: gb.Results, place: Path, command: str) -> N
 
 
 def _report(results: gb.Results, place: Path, command: str) -> Path:
-    from guardband.report import write_report  # noqa: PLC0415
+    from guardband.report import write_report
 
     return write_report(results, place, command=command)
 

@@ -66,10 +66,15 @@ def serve(
     _check_address(host, tls=tls_cert is not None, insecure=insecure)
     with contextlib.ExitStack() as held:
         with plainly(), contextlib.ExitStack() as on_failure:
-            from guardband.live.server import Settings, make_app  # noqa: PLC0415 - an extra
-            from guardband.live.server.first_start import first_tokens, only_server  # noqa: PLC0415
-            from guardband.live.server.logs import set_up  # noqa: PLC0415
-            from guardband.live.server.run import bind, server_for  # noqa: PLC0415
+            from guardband.live.server import (
+                Settings,
+                bind,
+                first_tokens,
+                make_app,
+                only_server,
+                server_for,
+                set_up,
+            )
 
             if store is None:
                 held.enter_context(only_server(data))
@@ -112,8 +117,8 @@ def _check_address(host: str, *, tls: bool, insecure: bool) -> None:
 
 def _create_spaces(store: Store, files: list[Path]) -> None:
     """Create the spaces that files describe, where they do not exist yet."""
-    from guardband.live.coordinator.coordinator import Coordinator  # noqa: PLC0415
-    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
+    from guardband.live.coordinator import Coordinator
+    from guardband.live.protocol.space import SpaceSettings
 
     coordinator = Coordinator(store)
     known = {row.name for row in coordinator.spaces()}
@@ -129,7 +134,7 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
 
 def _say_where(address: str, data: Path, *, first: bool) -> None:
     """Print the addresses; the token only on a terminal, since many people may read logs."""
-    from guardband.live.server.first_start import read_token, token_file  # noqa: PLC0415
+    from guardband.live.server import read_token, token_file
 
     token = read_token(data) if sys.stdout.isatty() else None
     admin, viewer = (token_file(data, role) for role in ("admin", "viewer"))

@@ -12,7 +12,7 @@ import typer
 from guardband.cli.operator import WHO, Target, print_table, targeted
 
 if TYPE_CHECKING:
-    from guardband.live.coordinator.coordinator import Coordinator
+    from guardband.live.coordinator import Coordinator
     from guardband.live.protocol.space import SpaceSettings
 
 __all__ = ["space_app"]
@@ -59,7 +59,7 @@ def create(
 
     For example: guardband space create home --features price,fresh,rating --agents 3
     """
-    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings
 
     given: dict[str, Any] = {} if file is None else json.loads(file.read_text())
     own = {
@@ -138,7 +138,7 @@ def set_(
     ],
 ) -> None:
     """Change settings while agents run; features and bounds cannot change."""
-    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings
 
     old, read = _read(target, name)
     given = old.as_json()
@@ -168,7 +168,7 @@ def revise(
 
     For example: guardband space revise home home-2 noise=0.2
     """
-    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings
 
     old, _ = _read(target, name)
     given = old.as_json() | {"name": new_name}
@@ -264,7 +264,7 @@ def _create(target: Target, space: SpaceSettings) -> None:
 
 def _read(target: Target, name: str) -> tuple[SpaceSettings, int]:
     """Return a space and its config_version."""
-    from guardband.live.protocol.space import SpaceSettings  # noqa: PLC0415
+    from guardband.live.protocol.space import SpaceSettings
 
     return target.do(
         lambda c: c.space(name),

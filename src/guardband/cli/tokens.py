@@ -10,7 +10,7 @@ import typer
 from guardband.cli.operator import WHO, Target, print_table, targeted
 
 if TYPE_CHECKING:
-    from guardband.live.coordinator.coordinator import Coordinator
+    from guardband.live.coordinator import Coordinator
 
 __all__ = ["token_app"]
 
@@ -32,14 +32,14 @@ def create(
 
     With --task it is an agent's, else a viewer's unless --role says otherwise.
     """
-    from guardband.checks import check_choice  # noqa: PLC0415
+    from guardband.checks import check_choice
 
     role = check_choice(
         "role", role or ("viewer" if task is None else "agent"), ("admin", "agent", "viewer")
     )
 
     def here(coordinator: Coordinator) -> str:
-        from guardband.live.coordinator.tokens import create_token  # noqa: PLC0415
+        from guardband.live.coordinator import create_token
 
         return create_token(
             coordinator.store, role, space=space, task=task, note=note, who=WHO, now=time.time()
@@ -56,7 +56,7 @@ def rotate(target: Target, ident: Ident) -> None:
     """Create a token with the same rights; delete the old one when the new one is in use."""
 
     def here(coordinator: Coordinator) -> str:
-        from guardband.live.coordinator.tokens import rotate_token  # noqa: PLC0415
+        from guardband.live.coordinator import rotate_token
 
         return rotate_token(coordinator.store, ident, who=WHO, now=time.time())[1]
 
@@ -69,7 +69,7 @@ def delete(target: Target, ident: Ident) -> None:
     """Revoke a token; a server that runs on the data folder notices within seconds."""
 
     def here(coordinator: Coordinator) -> None:
-        from guardband.live.coordinator.tokens import revoke_token  # noqa: PLC0415
+        from guardband.live.coordinator import revoke_token
 
         revoke_token(coordinator.store, ident, who=WHO, now=time.time())
 

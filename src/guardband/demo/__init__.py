@@ -4,4 +4,13 @@ The coordinator is that of `guardband serve`; three agents, each in a process of
 films of the embedded MovieLens problem.
 """
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from guardband.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from guardband.demo.scenario import run_demo
+else:
+    __getattr__ = lazy_imports(__name__)
+
+__all__ = ["run_demo"]

@@ -22,13 +22,20 @@ from guardband.agent import Fleet
 from guardband.demo.client import TOKEN
 from guardband.demo.progress import progress
 from guardband.demo.users import CLIENTS, SPACE, Users, film_space
-from guardband.live.link.http import HttpLink
+from guardband.live.link import HttpLink
 from guardband.live.protocol.messages import Refused
-from guardband.live.server import Settings, make_app
-from guardband.live.server.first_start import DATABASE, first_tokens, only_server, read_token
-from guardband.live.server.logs import set_up
-from guardband.live.server.run import bind, server_for
-from guardband.live.store.sqlite import SqliteStore
+from guardband.live.server import (
+    DATABASE,
+    Settings,
+    bind,
+    first_tokens,
+    make_app,
+    only_server,
+    read_token,
+    server_for,
+    set_up,
+)
+from guardband.live.store import SqliteStore
 
 __all__ = ["run_demo"]
 

@@ -13,7 +13,7 @@ from guardband.kernels.loop import TOLERANCE
 from guardband.kernels.types import Floats
 from guardband.problems import Forecast, Problem, Round, World, round_of
 from guardband.seeds import trial_seed
-from guardband.sim.draws import TrialDraws
+from guardband.sim import TrialDraws
 
 __all__ = ["Episode", "Rules"]
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from guardband.lab.panel import Panel, Run, RunOptions
     from guardband.lab.panel_result import VERDICTS, PanelResult
     from guardband.lab.panels import PANELS
+    from guardband.lab.panels.better import PanelBetter
     from guardband.lab.report import write_panel, write_report
-    from guardband.lab.runs import judge_panel, schedule, trials_of
-    from guardband.sim.scheduler import TrialScheduler, cache_folder
-    from guardband.sim.trial import run_trial
+    from guardband.lab.runs import judge_panel, run_all, schedule, trials_of
+    from guardband.sim import TrialScheduler, cache_folder, run_trial
 else:
     __getattr__ = lazy_imports(__name__)
 
@@ -21,6 +21,7 @@ __all__ = [
     "PANELS",
     "VERDICTS",
     "Panel",
+    "PanelBetter",
     "PanelResult",
     "Run",
     "RunOptions",
@@ -30,6 +31,7 @@ __all__ = [
     "bound_setting",
     "cache_folder",
     "judge_panel",
+    "run_all",
     "run_trial",
     "schedule",
     "trials_of",

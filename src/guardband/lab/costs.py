@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guardband.lab.panel import Run, RunResult
-from guardband.sim.costs import size_of
+from guardband.sim import size_of
 
 __all__ = ["agent_rounds", "authors_code"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from guardband.kernels.types import Floats
-from guardband.sim.stats import mean_interval
+from guardband.sim import mean_interval
 
 __all__ = ["growth", "misfit", "share_interval"]
 

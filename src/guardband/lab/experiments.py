@@ -17,8 +17,7 @@ import numpy as np
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.lab.notebooks import NOTEBOOKS, explores
 from guardband.lab.panel import Run, RunOptions
-from guardband.problems import RewardNoise, problem
-from guardband.problems.base import NoisyFeatures
+from guardband.problems import NoisyFeatures, RewardNoise, problem
 
 __all__ = [
     "LASTFM",

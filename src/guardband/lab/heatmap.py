@@ -10,8 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from guardband.lab.loglog import MARKERS
 from guardband.lab.panel import RunResult
-from guardband.sim.plots import COLOURS, FAINT, GREY
-from guardband.sim.stats import mean_interval
+from guardband.sim import COLOURS, FAINT, GREY, mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,8 @@ import numpy as np
 
 from guardband.kernels.types import Floats
 from guardband.lab.panel import Claim, RunResult
-from guardband.report.words import listed, number, percent
-from guardband.sim.stats import mean_interval
+from guardband.report import listed, number, percent
+from guardband.sim import mean_interval
 
 __all__ = [
     "EXPECTED",

@@ -10,8 +10,7 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from guardband.kernels.types import Floats
-from guardband.sim.plots import COLOURS, DASHES, FAINT, GREY, INK, REFERENCE, spread
-from guardband.sim.stats import interval_half_width
+from guardband.sim import COLOURS, DASHES, FAINT, GREY, INK, REFERENCE, interval_half_width, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

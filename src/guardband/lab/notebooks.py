@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guardband.algorithms import Algorithm
-from guardband.algorithms.base import Careful
+from guardband.algorithms import Algorithm, Careful
 from guardband.facts import Facts
 from guardband.kernels.types import Ints
-from guardband.problems import LastFm, MovieLens, SyntheticA, SyntheticB, SyntheticC, World
-from guardband.problems.base import NoisyFeatures
-from guardband.problems.world import rank_baseline
-from guardband.sim.draws import Exploration
+from guardband.problems import (
+    LastFm,
+    MovieLens,
+    NoisyFeatures,
+    SyntheticA,
+    SyntheticB,
+    SyntheticC,
+    World,
+    rank_baseline,
+)
+from guardband.sim import Exploration
 
 __all__ = ["NOTEBOOKS", "NotebookWorld", "explores"]
 

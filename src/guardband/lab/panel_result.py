@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardband.lab.panel import Claim, Panel, RunOptions, RunResult, RunResults
-from guardband.sim.stats import mean_interval
+from guardband.sim import mean_interval
 
 __all__ = ["VERDICTS", "PanelResult"]
 

@@ -23,7 +23,7 @@ from guardband.algorithms import ALGORITHMS, AlgorithmEntry
 from guardband.kernels.types import Floats, Ints
 from guardband.lab.experiments import ORACLE
 from guardband.lab.panel import RunResult, RunResults
-from guardband.sim.plots import (
+from guardband.sim import (
     COLOURS,
     DASHES,
     GREY,
@@ -35,9 +35,9 @@ from guardband.sim.plots import (
     draw_curve,
     end_label,
     frame,
+    interval_half_width,
     label_ends,
 )
-from guardband.sim.stats import interval_half_width
 
 __all__ = [
     "View",

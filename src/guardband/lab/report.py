@@ -14,10 +14,8 @@ from guardband.lab.costs import authors_code
 from guardband.lab.panel import RunResult, RunResults
 from guardband.lab.panel_result import VERDICTS, PanelResult
 from guardband.lab.sections import STYLE, earlier, navigation, panel_section, verdict_table
-from guardband.report.page import code, page, section, tabulate
-from guardband.report.pictures import save_png
-from guardband.sim.provenance import commit, versions
-from guardband.sim.stats import interval_half_width
+from guardband.report import code, page, save_png, section, tabulate
+from guardband.sim import commit, interval_half_width, versions
 
 __all__ = ["curves_table", "write_panel", "write_report"]
 

@@ -10,9 +10,7 @@ from guardband.lab.costs import agent_rounds
 from guardband.lab.panel import Panel, Run, RunOptions, RunResult, RunResults
 from guardband.lab.panel_result import PanelResult
 from guardband.progress import ProgressBar
-from guardband.sim.results import stack
-from guardband.sim.scheduler import TrialScheduler
-from guardband.sim.trial import Trial, TrialResult, checkpoints, make_trials
+from guardband.sim import Trial, TrialResult, TrialScheduler, checkpoints, make_trials, stack
 
 __all__ = ["core_seconds", "judge_panel", "run_all", "schedule", "stack_runs", "trials_of"]
 

@@ -10,11 +10,8 @@ from typing import Any
 
 from guardband.lab.panel import Claim, RunResult
 from guardband.lab.panel_result import VERDICTS, PanelResult
-from guardband.report.page import picture, tabulate
-from guardband.report.pictures import inline_svg
-from guardband.report.words import number, percent
-from guardband.sim.provenance import versions
-from guardband.sim.stats import interval_half_width
+from guardband.report import inline_svg, number, percent, picture, tabulate
+from guardband.sim import interval_half_width, versions
 
 __all__ = ["STYLE", "earlier", "navigation", "panel_section", "speed", "verdict_table"]
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from guardband.checks import nearest
-from guardband.problems.base import NamedProblem, ProblemAssumptions, Sizes
+from guardband.problems.base import NamedProblem, NoisyFeatures, ProblemAssumptions, Sizes
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
 from guardband.problems.noise import (
@@ -22,7 +22,7 @@ from guardband.problems.rounds import Round, round_of
 from guardband.problems.synthetic import SyntheticA, SyntheticB, SyntheticC
 from guardband.problems.tabular import Tabular
 from guardband.problems.toy import SafeSets, Toy, toy_safe_sets
-from guardband.problems.world import Forecast, Fresh, Problem, World
+from guardband.problems.world import Forecast, Fresh, Problem, World, rank_baseline
 
 __all__ = [
     "NOISES",
@@ -36,6 +36,7 @@ __all__ = [
     "LastFm",
     "MovieLens",
     "NamedProblem",
+    "NoisyFeatures",
     "Problem",
     "ProblemAssumptions",
     "RewardNoise",
@@ -53,6 +54,7 @@ __all__ = [
     "as_noise",
     "from_file",
     "problem",
+    "rank_baseline",
     "round_of",
     "toy_safe_sets",
 ]

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from guardband.report.promises import below_floor, is_frozen, promises, violates
 from guardband.report.words import MINUS, floor, number, percent, run_line
-from guardband.sim import Results, Series
-from guardband.sim.stats import interval_half_width
+from guardband.sim import Results, Series, interval_half_width
 
 __all__ = ["COLUMNS", "DRAWN", "SummaryRow", "note", "rows", "table"]
 

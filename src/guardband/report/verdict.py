@@ -19,8 +19,7 @@ from guardband.report.promises import (
     violates,
 )
 from guardband.report.words import floor, listed, number, percent
-from guardband.sim import Results, Series
-from guardband.sim.stats import interval_half_width
+from guardband.sim import Results, Series, interval_half_width
 
 __all__ = ["verdict"]
 

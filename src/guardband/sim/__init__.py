@@ -1,10 +1,76 @@
 """The simulator: trials under common draws, compiled algorithms and plain Python, results."""
 
-from guardband.sim.draws import Replay
-from guardband.sim.python_policy import PolicyError, PythonPolicy
-from guardband.sim.results import Results, Series
-from guardband.sim.simulate import BoundWarning, simulate
-from guardband.sim.trial import Trace
+from typing import TYPE_CHECKING
 
-__all__ = ["BoundWarning", "PolicyError", "PythonPolicy", "Replay", "Results", "Series", "Trace"]
-__all__ += ["simulate"]
+from guardband.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from guardband.sim.comparison import BoundWarning, simulate
+    from guardband.sim.costs import size_of
+    from guardband.sim.draws import Exploration, Replay, TrialDraws
+    from guardband.sim.plots import (
+        COLOURS,
+        DASHES,
+        FAINT,
+        GREY,
+        INK,
+        LINE_INCHES,
+        REFERENCE,
+        Curve,
+        PlotSpec,
+        draw_curve,
+        end_label,
+        frame,
+        label_ends,
+        spread,
+    )
+    from guardband.sim.provenance import commit, versions
+    from guardband.sim.python_policy import PolicyError, PythonPolicy
+    from guardband.sim.results import Results, Series, stack
+    from guardband.sim.runners import make_runner
+    from guardband.sim.scheduler import TrialScheduler, cache_folder
+    from guardband.sim.stats import interval_half_width, mean_interval
+    from guardband.sim.trial import Trace, Trial, TrialResult, checkpoints, make_trials, run_trial
+else:
+    __getattr__ = lazy_imports(__name__)
+
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "FAINT",
+    "GREY",
+    "INK",
+    "LINE_INCHES",
+    "REFERENCE",
+    "BoundWarning",
+    "Curve",
+    "Exploration",
+    "PlotSpec",
+    "PolicyError",
+    "PythonPolicy",
+    "Replay",
+    "Results",
+    "Series",
+    "Trace",
+    "Trial",
+    "TrialDraws",
+    "TrialResult",
+    "TrialScheduler",
+    "cache_folder",
+    "checkpoints",
+    "commit",
+    "draw_curve",
+    "end_label",
+    "frame",
+    "interval_half_width",
+    "label_ends",
+    "make_runner",
+    "make_trials",
+    "mean_interval",
+    "run_trial",
+    "simulate",
+    "size_of",
+    "spread",
+    "stack",
+    "versions",
+]

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.algorithms import GuardPlan, Plan
-from guardband.algorithms.phases import Phases, Phasing
-from guardband.algorithms.plan import Traffic, packed
+from guardband.algorithms import GuardPlan, Phases, Phasing, Plan, Traffic, packed
 from guardband.kernels.asynchronous import simulate_asynchronous
 from guardband.kernels.environment import (
     Clock,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.algorithms.plan import Traffic
+from guardband.algorithms import Traffic
 from guardband.checks import as_alpha
 from guardband.engines import Advance, CacheEntry
 from guardband.facts import Facts

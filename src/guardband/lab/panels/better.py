@@ -17,7 +17,7 @@ from guardband.lab.experiments import shown_name
 from guardband.lab.heatmap import draw_dots, draw_table
 from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.problems import NamedProblem, problem
-from guardband.report.words import number
+from guardband.report import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

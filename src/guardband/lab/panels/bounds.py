@@ -20,8 +20,8 @@ from guardband.lab.loglog import Line, draw_lines, looks_of
 from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.lab.panels.lemmas import QUICK
 from guardband.problems import NamedProblem, problem
-from guardband.report.words import number
-from guardband.sim.stats import interval_half_width
+from guardband.report import number
+from guardband.sim import interval_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,9 +16,8 @@ from guardband.lab.candidates import with_extra
 from guardband.lab.counts import growth, misfit
 from guardband.lab.loglog import Line, draw_lines, looks_of
 from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
-from guardband.problems import GaussianNoise, World
-from guardband.problems.world import rank_baseline
-from guardband.report.words import number, percent
+from guardband.problems import GaussianNoise, World, rank_baseline
+from guardband.report import number, percent
 from guardband.seeds import stream
 
 if TYPE_CHECKING:

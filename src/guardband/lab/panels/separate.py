@@ -16,7 +16,7 @@ from guardband.lab.counts import growth
 from guardband.lab.loglog import Line, draw_lines, log_interval, looks_of
 from guardband.lab.panel import Claim, Run, RunOptions, RunResults
 from guardband.problems import problem
-from guardband.report.words import number
+from guardband.report import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

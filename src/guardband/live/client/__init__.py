@@ -1,1 +1,12 @@
 """The agent in the user's own process: journal, learning, and errands to the coordinator."""
+
+from typing import TYPE_CHECKING
+
+from guardband.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from guardband.live.client.agent import LiveAgent
+else:
+    __getattr__ = lazy_imports(__name__)
+
+__all__ = ["LiveAgent"]

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+from guardband.lazy import lazy_imports
 from guardband.live.link.base import Link, Unreachable
 
-__all__ = ["Link", "Unreachable", "link_to"]
+if TYPE_CHECKING:
+    from guardband.live.link.http import HttpLink
+else:
+    __getattr__ = lazy_imports(__name__)
+
+__all__ = ["HttpLink", "Link", "Unreachable", "link_to"]
 
 
 def link_to(coordinator: str, token: str | None = None) -> Link:

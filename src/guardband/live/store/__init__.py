@@ -1,5 +1,8 @@
 """A coordinator's store: its rows, and the transactions that read and write them."""
 
+from typing import TYPE_CHECKING
+
+from guardband.lazy import lazy_imports
 from guardband.live.store.rows import (
     EntryRow,
     EpochRow,
@@ -17,15 +20,23 @@ from guardband.live.store.rows import (
 )
 from guardband.live.store.sql import Store, Transaction
 
+if TYPE_CHECKING:
+    from guardband.live.store.postgres import PostgresStore
+    from guardband.live.store.sqlite import SqliteStore
+else:
+    __getattr__ = lazy_imports(__name__)  # each needs a package of its own
+
 __all__ = [
     "EntryRow",
     "EpochRow",
     "EventRow",
     "HeartbeatRow",
     "MetaRow",
+    "PostgresStore",
     "Row",
     "SampleRow",
     "SpaceRow",
+    "SqliteStore",
     "Store",
     "StoreError",
     "StreamRecord",
