@@ -49,7 +49,7 @@ def setup_p(seed: int, alpha: float, notebook: bool = False) -> Setup:
     zeta /= np.linalg.norm(zeta, axis=1, keepdims=True)
     replay = gb.Replay(
         contexts=rng.integers(100, size=rounds),
-        noise=1e-3 * rng.normal(size=(rounds, 1)),
+        reward_noise=1e-3 * rng.normal(size=(rounds, 1)),
         rho=rng.uniform(1e-10, alpha * low / (np.linalg.norm(THETA) + high), rounds),
         zeta=zeta,
         normal=rng.normal(size=(rounds, 1, 2)),
@@ -81,7 +81,7 @@ def setup_q(seed: int, agents: int) -> Setup:
     zeta /= np.linalg.norm(zeta, axis=1, keepdims=True)
     replay = gb.Replay(
         contexts=rng.integers(100, size=rounds),
-        noise=0.1 * rng.normal(size=(rounds, agents)),
+        reward_noise=0.1 * rng.normal(size=(rounds, agents)),
         rho=np.full(rounds, alpha * told.min() / (1.0 + told.max())),
         zeta=zeta,
         normal=rng.normal(size=(rounds, agents, 2)),

@@ -176,7 +176,7 @@ def test_intervals() -> None:
 
 
 REPLAY = gb.Replay(
-    contexts=np.zeros(5, int), noise=np.zeros((5, 2)), rho=np.zeros(5), zeta=np.zeros((5, 3))
+    contexts=np.zeros(5, int), reward_noise=np.zeros((5, 2)), rho=np.zeros(5), zeta=np.zeros((5, 3))
 )
 
 

@@ -52,7 +52,7 @@ class Replay:
     ----------
     contexts
         (T,): the context of each round.
-    noise
+    reward_noise
         (T, M): the reward noise, added to the noise-free reward of what was played.
     rho
         (T,): the exploration weight of each round, the same for every agent.
@@ -67,7 +67,7 @@ class Replay:
     """
 
     contexts: Any
-    noise: Any
+    reward_noise: Any
     rho: Any
     zeta: Any
     coin: Any = None
@@ -201,7 +201,7 @@ def _checked(replay: Replay, world: World, rounds: int, *, coins: bool, normals:
         normal = as_array("replay.normal", _head(replay.normal, rounds), shape)
     return Draws(
         contexts=_as_contexts(replay.contexts, rounds, len(world.phi)),
-        noise=as_array("replay.noise", _head(replay.noise, rounds), (rounds, agents)),
+        noise=as_array("replay.reward_noise", _head(replay.reward_noise, rounds), (rounds, agents)),
         zeta=as_array("replay.zeta", _head(replay.zeta, rounds), (rounds, dim))[:, None, :].copy(),
         coin=as_array("replay.coin", _head(coin, rounds), (rounds, agents)),
         rho=as_array("replay.rho", _head(replay.rho, rounds), (rounds,)),
