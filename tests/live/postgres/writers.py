@@ -172,7 +172,7 @@ class Writer:
         step = self.chain.adopt(news)
         self.effects.append(step.effect)
         assert step.effect is not Effect.CONFLICT, f"{self.task}: {news.own} is not its own"
-        self.chain = step.chain
+        self.chain = step.stream
         if step.effect is Effect.ADOPTED:
             assert self.chain.pooled is not None
             self.epochs.append(news.epoch)
@@ -199,7 +199,7 @@ class Writer:
         elif step.effect is Effect.KEEP and problem.code != "chain_conflict":
             raise problem
         assert step.effect is not Effect.CONFLICT, f"{self.task}: {problem.detail}"
-        self.chain = step.chain
+        self.chain = step.stream
 
     def _check_view(self) -> None:
         """I3: what it computes with holds each of its own rows once."""

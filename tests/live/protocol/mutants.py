@@ -65,9 +65,11 @@ def subtract_acknowledged(patch: Patch) -> None:
         step = right(self, news, next_round=next_round)
         if step.effect != Effect.ADOPTED:
             return step
-        known = step.chain.base.n > 0 and step.chain.base in {c.revision for c in step.chain.cuts}
-        since = step.chain.base if known else None
-        return Transition(replace(step.chain, since=since), step.effect)
+        known = step.stream.base.n > 0 and step.stream.base in {
+            c.revision for c in step.stream.cuts
+        }
+        since = step.stream.base if known else None
+        return Transition(replace(step.stream, since=since), step.effect)
 
     patch.setattr(StreamState, "adopt", adopt)
 
@@ -125,7 +127,7 @@ def sum_kept_when_continued(patch: Patch) -> None:
 
     def continued(self: StreamState, stream: str, mark: Any) -> Transition:
         step = right(self, stream, mark)
-        return Transition(replace(step.chain, pooled=self.pooled), step.effect)
+        return Transition(replace(step.stream, pooled=self.pooled), step.effect)
 
     patch.setattr(StreamState, "_continued", continued)
 

@@ -90,7 +90,7 @@ class Scene:
             self.coordinator.upload(chain.stream, chain.upload(), now=self.now)
         except Refused as problem:
             step = chain.refused(problem, stream=self.fresh("stream"))
-            self.chains[who] = step.chain
+            self.chains[who] = step.stream
             return step.effect
         raise AssertionError("it was accepted")
 
@@ -114,7 +114,7 @@ class Scene:
         news = self.news(who)
         assert news is not None
         step = self.chains[who].adopt(news, next_round=self.rounds[who] + 1)
-        self.chains[who] = step.chain
+        self.chains[who] = step.stream
         return step
 
     def trigger(self, who: str) -> Uploaded:

@@ -61,15 +61,15 @@ def stepped(chain: StreamState, what: str, k: int) -> StreamState:
         return chain.cut(name_of("version", k), round=k, for_epoch=k)
     if what == "adopt":
         own = chain.newest.revision if chain.newest.revision.n else None
-        return chain.adopt(news(k + 1, grown(chain, 2).total, own)).chain
+        return chain.adopt(news(k + 1, grown(chain, 2).total, own)).stream
     if what == "old":  # an entry of long ago, perhaps the one in use
-        return chain.adopt(news(k + 1, grown(chain, 2).total, chain.cuts[0].revision)).chain
+        return chain.adopt(news(k + 1, grown(chain, 2).total, chain.cuts[0].revision)).stream
     if what == "emptied":  # too few tasks are left for a sum
-        return chain.adopt(news(k + 1, None, None)).chain
+        return chain.adopt(news(k + 1, None, None)).stream
     if what == "moved":
         mark = chain.cuts[len(chain.cuts) // 2].revision
         held = {"n": mark.n, "version": mark.version}
-        return chain.refused(Refused("sealed", 410, "", stored=held), stream=name).chain
+        return chain.refused(Refused("sealed", 410, "", stored=held), stream=name).stream
     return chain.anew(name) if what == "anew" else chain
 
 
@@ -99,7 +99,7 @@ def test_a_chain_survives_being_written_down(steps):
 def test_own_data_are_sums_never_differences():
     """After an epoch with the newest cut nothing of one's own is left, to the last bit."""
     chain = grown(StreamState.start("s", 3), 40).cut("1" * 32)
-    chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).chain
+    chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).stream
     assert chain.own.as_bytes() == empty_sums(3).as_bytes()
     part = grown(replace(StreamState.start("t", 3)), 7, seed=5)
     more = grown(chain, 7, seed=5)
@@ -113,7 +113,7 @@ def test_a_long_chain_stays_bounded_and_right():
         chain = grown(chain, 2, seed=k).cut(name_of("version", k))
         marks.append(chain.newest.revision)
         if k == 10:
-            chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).chain
+            chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).stream
     assert len(chain.cuts) == KEPT_CUTS
     assert chain.since == marks[10]
     assert chain.own.n == chain.total.n - marks[10].n
@@ -121,10 +121,10 @@ def test_a_long_chain_stays_bounded_and_right():
     assert np.allclose(chain.own.gram, rest, rtol=1e-12)
     # An entry whose sums are gone is still one's own: no conflict, but nothing to adopt.
     step = chain.adopt(news(2, chain.total, marks[40]))
-    assert (step.effect, step.chain.seen, step.chain.epoch) == (Effect.WAIT, 2, 1)
+    assert (step.effect, step.stream.seen, step.stream.epoch) == (Effect.WAIT, 2, 1)
     held = {"n": marks[0].n, "version": marks[0].version}
     behind = chain.refused(Refused("chain_conflict", 409, "", stored=held), stream="x")
-    assert (behind.effect, behind.chain.base) == (Effect.RESEND, marks[0])
+    assert (behind.effect, behind.stream.base) == (Effect.RESEND, marks[0])
 
 
 def test_an_answer_is_given_once():
@@ -137,7 +137,7 @@ def test_an_answer_is_given_once():
 def test_the_barrier_holds_news_back():
     chain = StreamState.start("s", 2)
     held = chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=7)
-    assert (held.effect, held.chain) == (Effect.WAIT, chain)
+    assert (held.effect, held.stream) == (Effect.WAIT, chain)
     assert chain.adopt(news(1, empty_sums(2), None, round_=7), next_round=8).effect == "adopted"
 
 

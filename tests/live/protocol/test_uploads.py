@@ -40,7 +40,7 @@ def test_a_late_duplicate_is_refused_and_ignored(scene):
     assert problem.more["stored"]["n"] == 2
     step = scene.chain(a).refused(problem, stream="x")
     assert step.effect == Effect.KEEP
-    assert step.chain == scene.chain(a)
+    assert step.stream == scene.chain(a)
 
 
 def test_a_restored_snapshot_gives_up_what_was_not_acknowledged(scene):

@@ -239,12 +239,12 @@ class Traffic(Model):
         before = player.chain
         step = before.refused(problem, stream=self.fresh("stream"))
         if step.effect == Effect.CONFLICT:
-            self.give_up(player, step.chain)
+            self.give_up(player, step.stream)
         elif step.effect == Effect.CONTINUED:
-            self.begin_with(player, step.chain)
+            self.begin_with(player, step.stream)
             self.enrol(self.players.index(player))
         else:
-            player.keep(step.chain)
+            player.keep(step.stream)
             if step.effect == Effect.REGISTER:
                 self.enrol(self.players.index(player))
 
@@ -271,7 +271,7 @@ class Traffic(Model):
         if step.effect == Effect.CONFLICT:
             self.give_up(player, chain.anew(self.fresh("stream")))
         else:
-            assert step.chain.seen >= chain.seen, "I5: an epoch's number went back"
+            assert step.stream.seen >= chain.seen, "I5: an epoch's number went back"
             if step.effect == Effect.ADOPTED:
                 assert news.epoch > chain.epoch, "I5: an old epoch was adopted again"
-            player.keep(step.chain)
+            player.keep(step.stream)

@@ -255,7 +255,7 @@ class Crowd:
             assert self.case.shared
             return
         assert step.effect is Effect.ADOPTED, step.effect
-        agent.chain, chain = step.chain, step.chain
+        agent.chain, chain = step.stream, step.stream
         assert chain.pooled is not None
         agent.mood = surprise_in(before.pooled, chain.pooled, agent.learner)
         agent.learner.load(chain.pooled, handed_in(chain), pack(chain.open))

@@ -94,7 +94,7 @@ class StoredDecision(NamedTuple):
 
 
 class Journal:
-    """One SQLite file. Not for several threads at once: whoever shares one holds a lock.
+    """One SQLite file. Not for several threads at once: those that share one hold a lock.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Journal:
         self.path = Path(path)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.path.exists():  # closing a file that is in use would take SQLite's locks away
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # it may hold patients
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # for its owner only
         self._aside: Any = None
         self._db: Any = None
         self._asking = threading.Lock()  # the connection aside is for one at a time
@@ -304,7 +304,7 @@ class Journal:
         )
         return last - first + 1
 
-    # What takes its time; none of it needs the lock of whoever shares the journal.
+    # What takes long; none of it needs the lock of the threads that share the journal.
 
     def flush(self) -> None:
         """Put everything that was committed on disk, as a FULL commit would.
@@ -334,14 +334,14 @@ class Journal:
                 raise self._failure(error) from error
 
     def tidy(self) -> None:
-        """Move the log into the file, as far as nobody is in the way."""
+        """Move the log into the file, as far as no reader still needs it."""
         self.query_aside("PRAGMA wal_checkpoint(PASSIVE)")
 
     def rest(self) -> None:
         """Close the file until the next transaction.
 
         No connection may be open while the process forks: SQLite would believe in the child that
-        it has the locks of its parent, and somebody else could take the log away under it.
+        it has the locks of its parent, and another process could take the log away under it.
         """
         with self._asking:
             for connection in (self._aside, self._db):

@@ -2,7 +2,7 @@
 
 decision and outcome hold what was decided and how it ended; head what the rewards add up to;
 stream, cut, epoch, level and config what a decision was based on, so that it can be made again;
-control the switches of the coordinator; tally counters for people.
+control the switches of the coordinator; tally the counters of reports.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class ProtocolClient:
         step = state.whole_stream().adopt(chosen, next_round=round if state.shared else None)
         state.waiting = [each for each in state.waiting if each.epoch > chosen.epoch]
         if step.effect is Effect.ADOPTED:
-            own, now = step.chain.since or NOTHING, self._store.clock.now()
+            own, now = step.stream.since or NOTHING, self._store.clock.now()
             adopt_epoch(journal, state.stream_id, chosen.epoch, own, now)
             state.due, state.excluded = False, chosen.excluded
         if first < chosen.epoch or step.effect is not Effect.ADOPTED:
@@ -154,10 +154,10 @@ class ProtocolClient:
                 state.pending,
             )
         if step.effect in (Effect.CONFLICT, Effect.CONTINUED):
-            self._store.start_stream(step.chain, lost=step.effect is Effect.CONFLICT)
+            self._store.start_stream(step.stream, lost=step.effect is Effect.CONFLICT)
             return
         own = state.learner.own()
-        self._store.put_stream(state.whole_stream(), step.chain)
+        self._store.put_stream(state.whole_stream(), step.stream)
         if step.effect is Effect.ADOPTED:
             self._store.load_learner(own)
 

@@ -100,21 +100,18 @@ def save_stream(
     journal: Journal, number: int, before: StreamState | None, after: StreamState
 ) -> None:
     """Write what a step changed; without `before`, all of it. `number` is the stream's."""
-    had, has = ([] if before is None else _rows(before)), _rows(after)
-    known, kept = {id(cut): part for cut, part in had}, {id(cut) for cut, _ in has}
-    for cut, part in has:
-        if id(cut) not in known or known[id(cut)] is not part:
+    had, has = ({} if before is None else _rows(before)), _rows(after)
+    for revision, (cut, part) in has.items():
+        if revision not in had or had[revision][1] is not part:
             journal.query(
                 "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
-                (number, *cut.revision, cut.round, _as_bytes(part), cut.sums.as_bytes()),
+                (number, *revision, cut.round, _as_bytes(part), cut.sums.as_bytes()),
             )
-    for cut, _ in had:
-        if id(cut) not in kept:
-            journal.query(
-                "UPDATE cut SET part = NULL, total = NULL "
-                "WHERE stream = ? AND n = ? AND version = ?",
-                (number, *cut.revision),
-            )
+    for revision in had.keys() - has.keys():
+        journal.query(
+            "UPDATE cut SET part = NULL, total = NULL WHERE stream = ? AND n = ? AND version = ?",
+            (number, *revision),
+        )
     if len(after.marks) >= KEPT_MARKS:
         journal.query(
             "DELETE FROM cut WHERE stream = ? AND total IS NULL AND n < ?",
@@ -124,7 +121,7 @@ def save_stream(
 
 
 def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
-    """Return the chain of a stream; `open` is what was counted since its last cut."""
+    """Return a stream; `open` is what was counted since its last cut."""
     ((name, text),) = journal.query("SELECT name, chain FROM stream WHERE id = ?", (number,))
     rows = journal.query(
         "SELECT n, version, round, part, total FROM cut WHERE stream = ? ORDER BY n", (number,)
@@ -155,26 +152,27 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
     )
 
 
-def handed_in(chain: StreamState) -> Sums:
+def handed_in(stream: StreamState) -> Sums:
     """Return what the stream has cut off, beyond its entry in the adopted sum."""
-    return replace(chain, open=empty_sums(chain.dim)).own
+    return replace(stream, open=empty_sums(stream.dim)).own
 
 
-def _rows(stream: StreamState) -> list[tuple[Checkpoint, Sums | None]]:
-    """Return every checkpoint with the part that it added to the one before."""
-    return list(zip(stream.cuts, (None, *stream.parts), strict=True))
+def _rows(stream: StreamState) -> dict[tuple[int, str], tuple[Checkpoint, Sums | None]]:
+    """Return every checkpoint, by its revision, with the part that it added to the one before."""
+    pairs = zip(stream.cuts, (None, *stream.parts), strict=True)
+    return {(cut.sums.n, cut.version): (cut, part) for cut, part in pairs}
 
 
-def _rest(chain: StreamState) -> str:
+def _rest(stream: StreamState) -> str:
     return json.dumps(
         {
-            "base": list(chain.base),
-            "answered": chain.answered,
-            "seen": chain.seen,
-            "epoch": chain.epoch,
-            "since": None if chain.since is None else list(chain.since),
-            "moved": None if chain.moved is None else [chain.moved[0], list(chain.moved[1])],
-            "conflicts": chain.conflicts,
+            "base": list(stream.base),
+            "answered": stream.answered,
+            "seen": stream.seen,
+            "epoch": stream.epoch,
+            "since": None if stream.since is None else list(stream.since),
+            "moved": None if stream.moved is None else [stream.moved[0], list(stream.moved[1])],
+            "conflicts": stream.conflicts,
         }
     )
 

@@ -1,8 +1,8 @@
-"""The agent's side of a stream: what it counted, which cuts it made, and what it may compute with.
+"""The agent's side of a stream: what it counted, its checkpoints, and what it may compute with.
 
-A chain never changes; every step returns the next one. It knows no clock, no network and no random
+A state never changes; every step returns the next one. It knows no clock, no network and no random
 numbers: names of streams and versions are given to it. Write it down after every step
-(`save_stream`), and make that durable before a cut is sent.
+(`save_stream`), and make that durable before a checkpoint is sent.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Effect(StrEnum):
     """What became of news, or what to do after a refusal."""
 
     ADOPTED = "adopted"
-    OLD = "old"  # nothing newer than what the chain has seen
+    OLD = "old"  # nothing newer than what the state has seen
     WAIT = "wait"  # not usable now: a later epoch will be
     RESEND = "resend"  # the coordinator is behind: send the newest cut again
     REGISTER = "register"  # it does not know the stream: register, then send again
     CONTINUED = "continued"  # the stream was sealed: register the new one, which takes the rest
-    CONFLICT = "conflict"  # somebody else wrote to the stream: a new one, from nothing
+    CONFLICT = "conflict"  # another wrote to the stream: a new one, from nothing
     KEEP = "keep"  # nothing to do
 
 
@@ -58,9 +58,9 @@ class KeptEpoch(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """The next chain, and why."""
+    """The next state, and why."""
 
-    chain: StreamState
+    stream: StreamState
     effect: Effect
 
 
@@ -114,7 +114,7 @@ class StreamState:
 
     @classmethod
     def start(cls, stream: str, dim: int) -> StreamState:
-        """Return a chain that has counted nothing."""
+        """Return a stream that has counted nothing."""
         zero = empty_sums(dim)
         return cls(stream=stream, cuts=(Checkpoint("", zero, 0),), open=zero)
 
@@ -141,7 +141,7 @@ class StreamState:
         return self._after(self.since)
 
     def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> StreamState:
-        """Return the chain with one more observation, rounded as the kernels round it."""
+        """Return the state with one more observation, rounded as the kernels round it."""
         d, upper = self.dim, upper_places(self.dim)
         outer = np.empty((d + 1, d + 1))
         outer[:d, :d] = weight * np.multiply.outer(psi, psi)
@@ -159,25 +159,25 @@ class StreamState:
     def cut(
         self, version: str, *, round: int = 0, for_epoch: int = 0, min_batch: int = 1
     ) -> StreamState:
-        """Return the chain with a cut under a fresh `version`, if there is enough for one.
+        """Return the state with a cut under a fresh `version`, if there is enough for one.
 
         With `for_epoch`, the newest cut becomes the answer to that epoch; an answer is given once
         and never overtaken by a later cut. With fewer than `min_batch` new observations no cut is
         made, and the answer is the last one. `round` is the latest round counted, where agents
-        share contexts. Write the chain down durably before its upload is sent.
+        share contexts. Write the state down durably before its upload is sent.
         """
         if self.answered > self.seen and (not self.acknowledged or for_epoch == self.answered):
             return self
-        chain = self
+        after = self
         if self.open.n >= max(1, min_batch):
             made = Checkpoint(version, self.total, max(round, self.newest.round))
-            chain = replace(
+            after = replace(
                 self,
                 cuts=(*self.cuts, made),
                 parts=(*self.parts, self.open),
                 open=empty_sums(self.dim),
             )._pruned()
-        return replace(chain, answered=max(chain.answered, for_epoch))
+        return replace(after, answered=max(after.answered, for_epoch))
 
     def upload(self, *, trigger: bool = False, report: Report | None = None) -> Upload:
         """Return the request that sends the newest cut."""
@@ -204,7 +204,7 @@ class StreamState:
         )
 
     def stored(self, answer: Uploaded) -> StreamState:
-        """Return the chain after an upload was accepted; one of a former stream is ignored."""
+        """Return the state after an upload was accepted; one of a former stream is ignored."""
         if not self._knows(answer.revision):
             return self
         base = answer.revision if answer.revision.n >= self.base.n else self.base
@@ -216,8 +216,8 @@ class StreamState:
     def refused(self, problem: Refused, *, stream: str) -> Transition:
         """Return what follows from a refusal; `stream` is a fresh name, used where one is needed.
 
-        Where the coordinator holds a cut of this chain, it is behind (an old duplicate, or it was
-        restored): the cumulative totals heal it. Where it holds another's, this chain is a copy or
+        Where the coordinator holds a cut of this stream, it is behind (an old duplicate, or it was
+        restored): the cumulative totals heal it. Where it holds another's, this stream is a copy or
         went back in time: what is not acknowledged may already be counted there, so it is
         forgotten, and never sent again under another name.
         """
@@ -234,11 +234,11 @@ class StreamState:
             return Transition(self.anew(stream), Effect.CONFLICT)
         if problem.code == "sealed":
             return self._continued(stream, mark)
-        chain = replace(self, base=mark)
-        return Transition(chain, Effect.KEEP if chain.acknowledged else Effect.RESEND)
+        after = replace(self, base=mark)
+        return Transition(after, Effect.KEEP if after.acknowledged else Effect.RESEND)
 
     def adopt(self, news: News | KeptEpoch, *, next_round: int | None = None) -> Transition:
-        """Return the chain that computes with the epoch in `news`, where it can.
+        """Return the state that computes with the epoch in `news`, where it can.
 
         `next_round` is the round of the agent's next decision, where agents share contexts: an
         epoch that contains rewards of that round or a later one must wait. An epoch without a sum
@@ -249,20 +249,20 @@ class StreamState:
             return Transition(self, Effect.OLD)
         if next_round is not None and news.round >= next_round:
             return Transition(self, Effect.WAIT)
-        chain = replace(self, seen=news.epoch)
+        after = replace(self, seen=news.epoch)
         own = news.own if news.own is not None and news.own.n > 0 else None
         if own is not None and not self._knows(own):
             return Transition(self, Effect.CONFLICT)
         if news.sums is None and self.pooled is not None:
             # Too few tasks are left for a sum. The one in use holds data that were taken out.
             return Transition(
-                replace(chain, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
+                replace(after, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
             )
         kept = own is None or any(cut.revision == own for cut in self.cuts)
         if news.sums is None or not kept:
-            return Transition(chain, Effect.WAIT)
-        chain = replace(chain, epoch=news.epoch, pooled=news.sums, since=own)
-        return Transition(chain, Effect.ADOPTED)
+            return Transition(after, Effect.WAIT)
+        after = replace(after, epoch=news.epoch, pooled=news.sums, since=own)
+        return Transition(after, Effect.ADOPTED)
 
     def anew(self, stream: str) -> StreamState:
         """Return a new stream that has counted nothing; the adopted sum stays valid."""
@@ -303,7 +303,7 @@ class StreamState:
         return add_sums(self.dim, (*self.parts[place:], self.open))
 
     def _knows(self, mark: Revision) -> bool:
-        """Tell whether a cut is one of this chain's."""
+        """Tell whether a cut is one of this stream's."""
         return (
             mark in (NOTHING, self.newest.revision)
             or any(cut.revision == mark for cut in self.cuts)
@@ -311,7 +311,7 @@ class StreamState:
         )
 
     def _pruned(self) -> StreamState:
-        """Return the chain without its oldest sums, of which the names are kept."""
+        """Return the state without its oldest sums, of which the names are kept."""
         cuts, parts, marks = list(self.cuts), list(self.parts), list(self.marks)
         while len(cuts) > KEPT_CUTS:
             if self.since is None or cuts[0].revision != self.since:

@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class LocalLink:
-    """No server: whoever calls does the coordinator's work.
+    """No server: each caller does the coordinator's work itself.
 
     Parameters
     ----------
