@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardband.live.client.learner import Learner, pack
+from guardband.live.client.learner import Learner
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, empty_sums
 
@@ -14,7 +14,7 @@ SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=2)
 
 def radius(pooled: Sums | None) -> float:
     learner = Learner(SPACE, "tv", (0, 1, 2), reward_floor=None, seed=0)
-    learner.load(pooled, empty_sums(3), pack(empty_sums(3)))
+    learner.load(pooled, empty_sums(3), empty_sums(3).as_bytes())
     learner.set_level(0.25, 1, 0)
     return learner.radius()
 

@@ -24,6 +24,7 @@ from guardband.live.client import journal as journal_module
 from guardband.live.client.agent_state import AgentSetup
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.journal import Journal
+from guardband.live.client.learner import unpack
 from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.sync_worker import SyncTiming
 from guardband.live.client.windows import Clock, End
@@ -232,8 +233,8 @@ def check_journal(journal: Journal) -> None:
     moved = journal.one("SELECT moved_from FROM stream WHERE id = ?", (head.stream,))
     open_ = [row for row in rows if row[7] == head.stream and row[8] > cut]
     if moved is not None and moved[0] is None and len(open_) == head.n - cut:
-        numbers = np.frombuffer(head.own)
         dim = len(np.frombuffer(rows[0][2])) if rows else DIM
+        numbers = np.concatenate([part.ravel() for part in unpack(head.own, dim)])
         gram, moment, sums = np.zeros((dim, dim)), np.zeros(dim), np.zeros(4)
         for _, _, x, w, g, _, y, _, _ in open_:
             psi = np.frombuffer(x)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from guardband.live.client.journal import Journal
-from guardband.live.client.learner import pack, unpack
+from guardband.live.client.learner import unpack
 from guardband.live.client.stream_rows import load_stream, save_stream
 from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.sums import sums_of
@@ -56,7 +56,7 @@ class Shelf:
         """Return the chain as a process finds it that starts now."""
         if self._kept is None:
             self.keep(chain)
-        own = sums_of(unpack(pack(chain.open), chain.dim))
+        own = sums_of(unpack(chain.open.as_bytes(), chain.dim))
         found = load_stream(self.journal, self._number, own)
         self._kept = replace(found, stream=chain.stream)
         return self._kept

@@ -17,7 +17,7 @@ from live.memory_store import MemoryStore
 
 from guardband.agent.engine import Awaited, Request
 from guardband.kernels.types import Floats
-from guardband.live.client.learner import Learner, pack
+from guardband.live.client.learner import Learner
 from guardband.live.client.stream_rows import handed_in
 from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.client.windows import End, ending
@@ -258,7 +258,7 @@ class Crowd:
         agent.chain, chain = step.stream, step.stream
         assert chain.pooled is not None
         agent.mood = surprise_in(before.pooled, chain.pooled, agent.learner)
-        agent.learner.load(chain.pooled, handed_in(chain), pack(chain.open))
+        agent.learner.load(chain.pooled, handed_in(chain), chain.open.as_bytes())
         agent.learner.set_level(agent.share, chain.epoch, news.excluded)
 
     def _look(self) -> None:
@@ -297,4 +297,4 @@ def surprise_in(before: Sums | None, after: Sums, learner: Learner) -> float:
 
 def nothing() -> bytes:
     """Return the sums of an agent that has learned nothing of its own."""
-    return pack(empty_sums(DIM))
+    return empty_sums(DIM).as_bytes()

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from guardband.live.client.agent_state import AgentSetup, AgentState, empty_tally
 from guardband.live.client.journal import Head, Journal
-from guardband.live.client.learner import Learner, pack, unpack
+from guardband.live.client.learner import Learner, unpack
 from guardband.live.client.stream_rows import (
     add_stream,
     excluded_from,
@@ -121,7 +121,7 @@ class AgentStore:
             state.settled, state.heard, state.fresh = state.last, 0, {}
         state.stream, state.n, state.due = stream, stream.open.n, False
         state.share, state.waiting, state.tally = None, [], empty_tally()
-        self.load_learner(pack(stream.open))
+        self.load_learner(stream.open.as_bytes())
         self.save_all()
 
     def put_config(self, space: SpaceSettings, version: int) -> None:
@@ -230,7 +230,7 @@ class AgentStore:
             self.journal.query("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(about[key])))
         self.journal.query("INSERT INTO control VALUES (1, 0, NULL, NULL, NULL)")
         add_stream(self.journal, 1, stream, None, self.clock.now())
-        head = Head(1, 0, 0, pack(stream.open), 0, 0, 0, empty_tally().tobytes(), 1)
+        head = Head(1, 0, 0, stream.open.as_bytes(), 0, 0, 0, empty_tally().tobytes(), 1)
         self.journal.add_head(head)
         return head
 

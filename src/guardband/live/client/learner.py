@@ -14,7 +14,7 @@ from guardband.agent.requests import RequestReader
 from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Floats, Statistic
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums, empty_sums, statistic_of
+from guardband.live.protocol.sums import MAGIC, Sums, empty_sums, statistic_of, sums_of
 from guardband.reasons import sentence
 
 __all__ = ["Learner", "Ruled"]
@@ -138,8 +138,7 @@ class Learner:
 
     def own(self) -> bytes:
         """Return what was learned since the last cut, for the journal."""
-        gram, moment, scalars = self.state.own
-        return gram.tobytes() + moment.tobytes() + scalars.tobytes()
+        return sums_of(self.state.own).as_bytes()
 
     def decide(self, request: Request, turn: int, coin: float) -> Verdict:
         """Return what the algorithm plays."""
@@ -237,13 +236,10 @@ class Learner:
         return float(self.group.engine.terms.sigma) ** 2
 
 
-def pack(own: Sums) -> bytes:
-    """Return what `Learner.own` writes of the same sums."""
-    return b"".join(array.tobytes() for array in statistic_of(own))
-
-
 def unpack(own: bytes, dim: int) -> Statistic:
-    """Return the statistic that `Learner.own` wrote."""
+    """Return the statistic that `Learner.own` wrote; format 1 had W, U and four numbers."""
+    if own.startswith(MAGIC):
+        return statistic_of(Sums.from_bytes(own))
     numbers = np.frombuffer(own, np.float64)
     gram, moment, scalars = np.split(numbers, [dim * dim, dim * dim + dim])
     return Statistic(gram.reshape(dim, dim).copy(), moment.copy(), scalars.copy())

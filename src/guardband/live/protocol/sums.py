@@ -16,6 +16,7 @@ from guardband.kernels.types import Floats, Ints, Statistic
 from guardband.live.protocol.types import Triangle, Whole, as_object, packed_size
 
 __all__ = [
+    "MAGIC",
     "Sums",
     "add_sums",
     "difference",
@@ -48,8 +49,12 @@ class Sums(NamedTuple):
     weight: float  # sum w
 
     def as_bytes(self) -> bytes:
-        """Return the bytes that journals and stores keep: magic, CRC-32, numbers."""
-        numbers = self._numbers()
+        """Return the bytes that journals and stores keep: magic, CRC-32, and numbers.
+
+        The numbers are n, H, the sum of weights and the matrix, as little-endian float64.
+        """
+        head = np.array([self.n, self.surprise, self.weight], "<f8")
+        numbers = head.tobytes() + self.gram.astype("<f8").tobytes()
         return HEAD.pack(MAGIC, zlib.crc32(numbers)) + numbers
 
     @classmethod
@@ -68,7 +73,7 @@ class Sums(NamedTuple):
     @property
     def sha256(self) -> str:
         """The digest of the numbers, by which two copies can be compared."""
-        return hashlib.sha256(self._numbers()).hexdigest()
+        return hashlib.sha256(self.as_bytes()[HEAD.size :]).hexdigest()
 
     @property
     def dim(self) -> int:
@@ -76,11 +81,6 @@ class Sums(NamedTuple):
         dim = _dim_of(self.gram.size)
         assert dim is not None
         return dim
-
-    def _numbers(self) -> bytes:
-        """Return n, H, the sum of weights and the matrix as little-endian float64."""
-        head = np.array([self.n, self.surprise, self.weight], "<f8")
-        return head.tobytes() + self.gram.astype("<f8").tobytes()
 
 
 def is_sound(sums: Sums, ridge: float) -> bool:
@@ -157,4 +157,4 @@ def difference(later: Sums, earlier: Sums) -> Sums:
 def _dim_of(size: int) -> int | None:
     """Return d, if (d + 1)(d + 2) / 2 numbers are `size`."""
     dim = (math.isqrt(8 * size + 1) - 3) // 2 if size > 0 else 0
-    return dim if dim >= 1 and packed_size(dim) == size else None
+    return dim if dim >= 1 and (dim + 1) * (dim + 2) // 2 == size else None
