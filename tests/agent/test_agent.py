@@ -119,7 +119,7 @@ def test_a_missing_reward_blocks_nothing() -> None:
 
 def fingerprint(agent: gb.Agent) -> list[object]:
     group = agent._group
-    arrays = [a.copy() for a in (*group.fleet.own, *group.fleet.estimate, *group.pooled)]
+    arrays = [a.copy() for a in (*group.engine.group.own, *group.engine.group.estimate)]
     coins = [repr(c.bit_generator.state) for c in group.coins]
     more = [
         group.rounds,
@@ -259,7 +259,7 @@ def test_several_threads_lose_nothing() -> None:
     assert not failures
     assert agent.rounds == per_thread * threads
     assert agent.pending == 0
-    counted = agent._group.fleet.own.scalars[0, 0] + agent._group.pooled.scalars[0]
+    counted = agent._group.engine.group.own.scalars[:, 0].sum()
     assert counted == per_thread * threads
 
 

@@ -182,7 +182,7 @@ def test_a_file_is_one_moment_even_while_agents_work(tmp_path: Path) -> None:
     try:
         for _ in range(30):
             group = gb.Fleet.load(fleet.save(tmp_path / "busy.npz"))._group
-            learned = group.pooled.scalars[0] + group.fleet.own.scalars[:, 0].sum()
+            learned = group.engine.group.own.scalars[:, 0].sum()
             waiting = sum(len(entries) for entries in group.pending)
             assert learned + waiting == sum(group.rounds)
     finally:

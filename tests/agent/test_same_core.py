@@ -9,8 +9,9 @@ from numpy.testing import assert_array_equal
 
 import guardband as gb
 from guardband.kernels import serve as serving
-from guardband.kernels.disc_ucb import decide
+from guardband.kernels.decide import decide
 from guardband.kernels.loop import simulate as stretch
+from guardband.kernels.state import RHO, view
 from guardband.reasons import REASONS
 from guardband.sim.draws import TrialDraws
 from guardband.sim.runners import CommonRunner
@@ -63,9 +64,8 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         reward_floor=floor,
     )
     group = fleet._group
-    rho = group.engine.known[0][serving.RHO]
-    for each in (*group.engine.known, *group.engine.unknown):
-        each[serving.RHO] = rho
+    rho = group.engine.known[0, RHO]
+    group.engine.known[:, RHO] = group.engine.unknown[:, RHO] = rho
     results, runner = simulated(case, algorithm, rho)
     trace = results.trace
     known = case.algorithm == "disc-ucb"
@@ -97,17 +97,14 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
             hear(m)
     # The simulator pools at the end of a round, the fleet when the next one starts.
     group.settle(0)
-    for fleet_arrays in (runner.fleet, group.fleet):
+    simulator, library = view(runner.numbers, case.theta.size), group.engine.group
+    for numbers in (simulator, library):
         # When lambda_min was last computed is a note to oneself: describing a decision needs it
         # more often than making one.
-        fleet_arrays.estimate.scalars[:, 2:] = 0.0
+        numbers.estimate.scalars[:, 2:] = 0.0
     for one, other in zip(
-        runner.fleet.own + runner.fleet.estimate,
-        group.fleet.own + group.fleet.estimate,
-        strict=True,
+        simulator.own + simulator.estimate, library.own + library.estimate, strict=True
     ):
-        assert_array_equal(one, other)
-    for one, other in zip(runner.pooled, group.pooled, strict=True):
         assert_array_equal(one, other)
     assert fleet.poolings == len(trace.sync_rounds)
     assert trace.conservative.any()

@@ -19,7 +19,7 @@ from guardband.facts import Facts
 from guardband.kernels.pruning import best_clear, mark_pruned
 from guardband.kernels.ridge import absorb, radius
 from guardband.kernels.scan import scan
-from guardband.kernels.types import new_state, new_statistic
+from guardband.kernels.state import SCORES, new_state, new_statistic, scores_of
 from guardband.problems import Fresh, GaussianNoise, SyntheticA, SyntheticB, World
 from guardband.seeds import trial_seed
 from guardband.sim.draws import TrialDraws
@@ -76,14 +76,15 @@ def test_the_ellipsoid_certifies_all_that_disc_ucb_keeps(seed: int) -> None:
     facts = Facts((tuple(range(d)),), d)
     terms = gb.DiscUCB(0.1, noise=0.05, context_noise=0.0, ridge=ridge).plan(facts).terms
     beta, floor = radius(state.estimate, terms), float(rng.uniform(0.1, 0.6))
-    scratch, kept = np.zeros((3, 30)), np.zeros(30, bool)
-    scan(state.estimate, beta, np.arange(d), menu, scratch)
-    count = mark_pruned(state, new_statistic(d), terms, beta, floor, scratch, kept)
-    certified = 2 * scratch[0] - scratch[1] >= floor
+    scores = scores_of.py_func(np.zeros((SCORES, 30)), 30)
+    kept = np.zeros(30, bool)
+    scan(state.estimate, beta, np.arange(d), menu, scores)
+    count = mark_pruned(state, new_statistic(d), terms, beta, floor, scores, kept)
+    certified = 2 * scores.mean - scores.upper >= floor
     assert (certified | ~kept).all()
     assert count == kept.sum()
     score = rng.normal(size=30)
-    best = best_clear(score, scratch, floor)
+    best = best_clear(score, scores, floor)
     assert best == (np.where(certified, score, -np.inf).argmax() if certified.any() else -1)
 
 
@@ -96,13 +97,14 @@ def test_longer_features_than_stated_break_that() -> None:
     facts = Facts(((0, 1),), 2)
     terms = gb.DiscUCB(0.1, noise=0.1, context_noise=0.0).plan(facts).terms
     beta = radius(state.estimate, terms)
-    scratch, kept = np.zeros((3, 2)), np.zeros(2, bool)
-    scan(state.estimate, beta, np.arange(2), menu, scratch)
+    scores = scores_of.py_func(np.zeros((SCORES, 2)), 2)
+    kept = np.zeros(2, bool)
+    scan(state.estimate, beta, np.arange(2), menu, scores)
     least = 1.0 + 50 * 0.04
-    floor = scratch[0, 0] - beta / np.sqrt(least) - 1e-6
-    mark_pruned(state, new_statistic(2), terms, beta, floor, scratch, kept)
+    floor = scores.mean[0] - beta / np.sqrt(least) - 1e-6
+    mark_pruned(state, new_statistic(2), terms, beta, floor, scores, kept)
     assert kept[0]
-    assert not 2 * scratch[0, 0] - scratch[1, 0] >= floor
+    assert not 2 * scores.mean[0] - scores.upper[0] >= floor
 
 
 @pytest.mark.parametrize("algorithm", STAGED, ids=lambda a: a.name)

@@ -11,9 +11,10 @@ from reference import guard
 
 import guardband as gb
 from guardband.kernels.environment import Draws
+from guardband.kernels.state import view
 from guardband.kernels.types import Trigger
 from guardband.problems import Forecast, GaussianNoise, World
-from guardband.sim.runners import GuardRunner
+from guardband.sim.runners import CommonRunner
 
 AL = (0.1, 0.2, 0.3)
 
@@ -228,7 +229,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
     )
 
 
-def play(case: dict, settings: dict[str, Any]) -> GuardRunner:
+def play(case: dict, settings: dict[str, Any]) -> CommonRunner:
     rounds, agents = case["coin"].shape
     announced = "support" in case
     tasks = tuple(tuple(task) for task in case["tasks"])
@@ -246,7 +247,7 @@ def play(case: dict, settings: dict[str, Any]) -> GuardRunner:
     plan = algorithm_of(settings).plan(world.facts(rounds))
     if settings.get("share", True):  # the definition pools one agent, too; the package knows better
         plan = plan._replace(terms=plan.terms._replace(trigger=int(Trigger.ANYTIME)))
-    runner = GuardRunner(world, plan, np.full(agents, 0.2), np.array([rounds]), rounds)
+    runner = CommonRunner(world, plan, np.full(agents, 0.2), np.array([rounds]), rounds)
     if not announced:
         runner.env = runner.env._replace(baseline_reward=np.ascontiguousarray(case["r_hat"]))
     runner.play(
@@ -281,7 +282,7 @@ def test_every_round_equals_the_definition(name: str) -> None:
     totals = runner.metrics.totals
     assert_array_equal(totals[:, 8], ref.stuck.sum(axis=0))
     assert_array_equal(totals[:, 9], ref.outside.sum(axis=0))
-    learned = runner.pooled.scalars[3] + runner.fleet.own.scalars[:, 3].sum()
+    learned = view(runner.numbers, case["theta"].size).own.scalars[:, 3].sum()
     assert_allclose(learned, ref.weights.sum(), rtol=1e-7)
 
 
@@ -338,11 +339,9 @@ def test_library_agents_replay_the_simulator(name: str) -> None:
             agent.observe(decision.id, trace.rewards[t, m] + noise)
     group.settle(0)
     assert fleet.poolings == len(trace.sync_rounds)
+    numbers = view(runner.numbers, case["theta"].size)
+    engine = group.engine.group
     for one, other in zip(
-        runner.fleet.own + runner.fleet.estimate,
-        group.fleet.own + group.fleet.estimate,
-        strict=True,
+        numbers.own + numbers.estimate, engine.own + engine.estimate, strict=True
     ):
-        assert_array_equal(one, other)
-    for one, other in zip(runner.pooled, group.pooled, strict=True):
         assert_array_equal(one, other)

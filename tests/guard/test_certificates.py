@@ -13,33 +13,31 @@ from scipy.optimize import minimize
 import guardband as gb
 from guardband.facts import Facts
 from guardband.kernels.certify import guard_radius, observation_weight, slack_of
-from guardband.kernels.guard_ucb import SCRATCH_ROWS, guard_decide, write_image
-from guardband.kernels.guarded_loop import new_reports
+from guardband.kernels.guard_ucb import choose, write_image
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan_forms
-from guardband.kernels.sync import pool
-from guardband.kernels.types import (
-    Estimate,
-    GuardRoundInput,
-    GuardTerms,
-    State,
-    Statistic,
-    Task,
-    new_fleet,
+from guardband.kernels.state import (
+    SCORES,
+    new_group,
+    new_state,
     new_statistic,
-    state_of,
+    scores_of,
+    view,
+    view_of,
 )
+from guardband.kernels.sync import pool
+from guardband.kernels.types import RoundInput, Scores, State, Terms
 
 NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0, 0))
 
 
-def terms_of(agents: int = 1, dim: int = 3, **settings: object) -> GuardTerms:
+def terms_of(agents: int = 1, dim: int = 3, **settings: object) -> Terms:
     facts = Facts(tuple(tuple(range(dim)) for _ in range(agents)), dim)
     return gb.GuardUCB(**({"noise": 0.3} | settings)).plan(facts).terms
 
 
-def learned(seed: int, dim: int, terms: GuardTerms, rounds: int = 12) -> State:
-    rng, state = np.random.default_rng(seed), state_of(new_fleet(1, dim, terms.ridge), 0)
+def learned(seed: int, dim: int, terms: Terms, rounds: int = 12) -> State:
+    rng, state = np.random.default_rng(seed), new_state(dim, terms.ridge)
     theta = np.abs(rng.normal(size=dim))
     theta /= np.linalg.norm(theta)
     for _ in range(rounds):
@@ -49,21 +47,29 @@ def learned(seed: int, dim: int, terms: GuardTerms, rounds: int = 12) -> State:
     return state
 
 
-def scanned(
-    state: State, menu: np.ndarray, terms: GuardTerms, given: GuardRoundInput
-) -> np.ndarray:
-    d, actions = menu.shape
-    scratch = np.zeros((SCRATCH_ROWS, max(actions, d, given.weights.size)))
-    scan_forms(
-        state.estimate,
-        np.arange(d),
-        menu,
-        scratch[0, :actions],
-        scratch[3, :actions],
-        scratch[2, :actions],
-    )
-    write_image(state.estimate, menu, given.baseline, np.arange(d), state.work[1])
-    return scratch
+def given_of(
+    menu: np.ndarray,
+    baseline: int,
+    alpha: float = 0.1,
+    reward: float | None = None,
+    support: tuple = NONE,
+    coin: float = 0.0,
+) -> RoundInput:
+    """Return what an agent is given; `reward` is the baseline's, if it is reported."""
+    known, told, coords = reward is not None, reward or 0.0, np.arange(len(menu))
+    return RoundInput(menu, coords, baseline, told, known, 0.0, alpha, 0.0, 1, 5, coin, *support)
+
+
+def new_scores(given: RoundInput) -> Scores:
+    actions = given.menu.shape[1]
+    return scores_of.py_func(np.zeros((SCORES, max(actions, given.weights.size))), actions)
+
+
+def scanned(state: State, given: RoundInput) -> Scores:
+    scores, menu = new_scores(given), given.menu
+    scan_forms(state.estimate, given.coords, menu, scores.mean, scores.form, scores.part)
+    write_image(state.estimate, menu, given.baseline, given.coords, state.work[1])
+    return scores
 
 
 def least(v: np.ndarray, theta: np.ndarray, V: np.ndarray, beta: float) -> float:
@@ -90,20 +96,11 @@ def test_the_difference_certificate_is_the_minimum_over_the_set(
     terms = terms_of(dim=dim)
     state, rng = learned(seed, dim, terms), np.random.default_rng(seed + 1)
     menu, beta = np.abs(rng.normal(size=(dim, 4))) / 2, 1.3
-    given = GuardRoundInput(menu, 1, False, 0.0, *NONE)
-    scratch = scanned(state, menu, terms, given)
+    given = given_of(menu, 1, alpha)
+    scores = scanned(state, given)
     V = terms.ridge * np.eye(dim) + state.own.gram
     for k in range(4):
-        got = slack_of(
-            state.estimate,
-            beta,
-            terms,
-            Task(np.arange(dim), alpha, 0.0),
-            given,
-            scratch,
-            state.work[1],
-            k,
-        )
+        got = slack_of(state.estimate, beta, terms, given, scores, state.work[1], k)
         V_theta = (state.estimate.theta, V, beta)
         share = least(menu[:, k] - (1 - alpha) * menu[:, 1], *V_theta)
         whole = 0.0 if k == 1 else least(menu[:, k] - menu[:, 1], *V_theta)
@@ -120,29 +117,20 @@ def test_a_known_reward_is_a_certificate_with_a_tolerance() -> None:
     terms = terms_of(baseline_tolerance=0.02)
     state, alpha = learned(3, 3, terms, 200), 0.2
     menu, beta = np.array([[0.6, 0.1], [0.2, 0.5], [0.3, 0.3]]), 0.4
-    given = GuardRoundInput(menu, 1, True, 0.3, *NONE)
-    scratch = scanned(state, menu, terms, given)
+    given = given_of(menu, 1, alpha, 0.3)
+    scores = scanned(state, given)
     V = terms.ridge * np.eye(3) + state.own.gram
-    task = Task(np.arange(3), alpha, 0.0)
     difference = least(menu[:, 0] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
     lower = least(menu[:, 0], state.estimate.theta, V, beta)
-    got = slack_of(state.estimate, beta, terms, task, given, scratch, state.work[1], 0)
+    got = slack_of(state.estimate, beta, terms, given, scores, state.work[1], 0)
     assert got == pytest.approx(max(difference, max(0, lower) - 0.8 * 0.32), abs=1e-6)
-    baseline = slack_of(state.estimate, 50.0, terms, task, given, scratch, state.work[1], 1)
+    baseline = slack_of(state.estimate, 50.0, terms, given, scores, state.work[1], 1)
     assert baseline == pytest.approx(0.2 * 0.28)
 
 
-def decide(state: State, terms: GuardTerms, given: GuardRoundInput, alpha: float, coin: float):
-    d, actions = given.menu.shape
-    reports = new_reports(1, d)
-    told = Statistic(*(a[0] for a in reports.own))
-    tied = Estimate(*(a[0] for a in reports.anchored))
-    scratch = np.zeros((SCRATCH_ROWS, max(d, actions, given.weights.size)))[:, :]
-    task, pooled = Task(np.arange(d), alpha, 0.0), new_statistic(d)
-    scratch = np.zeros((SCRATCH_ROWS, max(d, actions, given.weights.size)))
-    return guard_decide(
-        state, pooled, told, reports.pooled, tied, terms, task, given, scratch, (1, 5, coin)
-    )
+def decide(state: State, terms: Terms, given: RoundInput, coin: float):
+    shared = view_of(view(new_group(1, len(given.menu), terms.ridge), len(given.menu)), 1)
+    return choose(state, shared, terms, given._replace(coin=coin), new_scores(given))
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -155,8 +143,8 @@ def test_policy_mixtures_clear_the_floor_as_far_as_they_can(known: bool) -> None
         terms = terms_of(dim=dim, mode="policy", baseline_tolerance=tolerance)
         state, rng = learned(seed, dim, terms, 40), np.random.default_rng(seed)
         menu = np.abs(rng.normal(size=(dim, 6))) / 2.5
-        given = GuardRoundInput(menu, 2, known, 0.45, *NONE)
-        outcome = decide(state, terms, given, alpha, coin=0.999999)
+        given = given_of(menu, 2, alpha, 0.45 if known else None)
+        outcome = decide(state, terms, given, coin=0.999999)
         if not outcome.conservative:
             continue
         seen += 1
@@ -175,7 +163,7 @@ def test_policy_mixtures_clear_the_floor_as_far_as_they_can(known: bool) -> None
         assert outcome.margin >= 0.0
         # By the coin: the partner here, the target for a coin below the chance.
         assert outcome.action == outcome.partner
-        flipped = decide(state, terms, given, alpha, coin=outcome.chance - 1e-9)
+        flipped = decide(state, terms, given, coin=outcome.chance - 1e-9)
         assert flipped.action == outcome.target
         assert flipped.propensity == pytest.approx(outcome.chance)
     assert seen > 50
@@ -196,23 +184,23 @@ def test_the_empirical_radius_is_its_definition_from_raw_data(late: bool) -> Non
     """Three streams; where one joins late, the others predicted without it all the while."""
     agents, dim, rng = 3, 3, np.random.default_rng(5)
     terms = terms_of(agents, dim, radius="empirical", delta=0.1)
-    fleet, pooled, seen = new_fleet(agents, dim, terms.ridge), new_statistic(dim), []
+    group, seen = view(new_group(agents, dim, terms.ridge), dim), []
     theta = np.array([0.5, 0.4, 0.6])
     for t in range(60):
         for m in range(agents):
-            state = state_of(fleet, m)
+            state = view_of(group, m)
             x = np.abs(rng.normal(size=dim)) / 2
             y, w = x @ theta + rng.normal(0, 0.3), rng.uniform(1, 9)
             guess = float(x @ state.estimate.theta)
             absorb(state, x, y, w, guess)
             seen.append((w, x, y, guess))
         if t % 20 == 19 and (not late or t > 50):
-            pool(fleet, pooled, terms.ridge)
+            pool(group, terms.ridge)
     w, x, y, guess = (np.array([row[i] for row in seen]) for i in range(4))
     epoch = 4
     level = 2 * math.log(math.pi**2 * agents * epoch**2 / (6 * 0.1))
     want = raw_radius(w, x, y, guess, terms.ridge, level, 1.0)
-    got = guard_radius(state_of(fleet, 0), pooled, terms, epoch)
+    got = guard_radius(view_of(group, 0), view_of(group, agents).own, terms, epoch)
     assert got == pytest.approx(want, rel=1e-9)
 
 
@@ -252,13 +240,11 @@ def test_the_paper_s_radius_is_the_paper_s() -> None:
     R, delta, ridge, dim = 0.5, 0.05, 0.7, 3
     scale = 1 + R**2
     terms = terms_of(1, dim, noise=R, delta=delta, radius="paper", ridge=ridge / scale)
-    state, rng = state_of(new_fleet(1, dim, terms.ridge), 0), np.random.default_rng(0)
+    state, rng = new_state(dim, terms.ridge), np.random.default_rng(0)
     x = rng.normal(size=(40, dim)) / 2
-    given = GuardRoundInput(x.T.copy(), 0, False, 0.0, *NONE)
+    given = given_of(x.T.copy(), 0)
     for i in range(40):
-        weight = observation_weight(
-            state.estimate, 1.0, terms, Task(np.arange(dim), 0.1, 0.0), given, i
-        )
+        weight = observation_weight(state.estimate, 1.0, terms, given, i)
         assert weight == pytest.approx(1 / scale)
         absorb(state, x[i], 0.3, weight, 0.0)
     V = ridge * np.eye(dim) + x.T @ x
@@ -277,8 +263,7 @@ def test_weights_follow_the_spread() -> None:
     state, rng = learned(2, dim, terms, 50), np.random.default_rng(3)
     pages, weights = np.abs(rng.normal(size=(n, dim, 3))) / 4, np.array([0.4, 0.0, 0.3, 0.3])
     menu = np.einsum("n,ndk->dk", weights, pages)
-    given = GuardRoundInput(menu, 0, False, 0.0, pages, np.arange(n), weights, NONE[3])
-    task = Task(np.arange(dim), 0.2, 0.0)
+    given = given_of(menu, 0, support=(pages, np.arange(n), weights, NONE[3]))
     used = [0, 2, 3]
     for beta in (0.01, 0.3, 9.0):
         for k in range(3):
@@ -288,14 +273,14 @@ def test_weights_follow_the_spread() -> None:
             seen = (min(1, (mean + width).max()) - max(0, (mean - width).min())) / 2
             far = max(np.linalg.norm(a - b) for a in phi for b in phi)
             s = max(0.0, min(0.5, 1.2 / 2 * far, seen))
-            got = observation_weight(state.estimate, beta, terms, task, given, k)
+            got = observation_weight(state.estimate, beta, terms, given, k)
             assert got == pytest.approx(1 / (0.01 + 5 * s**2))
-    bare = GuardRoundInput(menu, 0, False, 0.0, *NONE)
-    assert observation_weight(state.estimate, 1.0, terms, task, bare, 0) == pytest.approx(
+    bare = given_of(menu, 0)
+    assert observation_weight(state.estimate, 1.0, terms, bare, 0) == pytest.approx(
         1 / (0.01 + 5 / 4)
     )
     told = terms_of(5, dim, noise=0.1, context_noise=0.2, shared_context=False)
-    assert observation_weight(state.estimate, 1.0, told, task, given, 0) == pytest.approx(1 / 0.05)
+    assert observation_weight(state.estimate, 1.0, told, given, 0) == pytest.approx(1 / 0.05)
 
 
 def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
@@ -303,12 +288,11 @@ def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
     terms, rng = terms_of(1, dim, noise=0.1), np.random.default_rng(1)
     state = learned(2, dim, terms, 5)
     pages, weights = rng.uniform(0.2, 0.3, (n, dim, 1)), np.full(n, 1 / n)
-    given = GuardRoundInput(
-        pages.mean(axis=0), 0, False, 0.0, pages, np.arange(n), weights, NONE[3]
-    )
+    support = (pages, np.arange(n), weights, NONE[3])
+    given = given_of(pages.mean(axis=0), 0, support=support)
     phi = pages[:, :, 0]
     exact = max(np.linalg.norm(a - b) for a in phi for b in phi) / 2
-    got = observation_weight(state.estimate, 99.0, terms, Task(np.arange(dim), 0.2, 0.0), given, 0)
+    got = observation_weight(state.estimate, 99.0, terms, given, 0)
     s = math.sqrt(1 / got - 0.01)
     assert exact <= s <= 2 * exact
 
@@ -318,11 +302,11 @@ def test_what_is_certified_stays_so_when_the_radius_shrinks(seed: int, a: float,
     terms = terms_of()
     state, rng = learned(seed, 3, terms), np.random.default_rng(seed)
     menu = np.abs(rng.normal(size=(3, 5))) / 2
-    given = GuardRoundInput(menu, 0, False, 0.0, *NONE)
-    scratch, task = scanned(state, menu, terms, given), Task(np.arange(3), 0.3, 0.0)
+    given = given_of(menu, 0, 0.3)
+    scores = scanned(state, given)
     for k in range(5):
         wide, narrow = (
-            slack_of(state.estimate, beta, terms, task, given, scratch, state.work[1], k)
+            slack_of(state.estimate, beta, terms, given, scores, state.work[1], k)
             for beta in (max(a, b), min(a, b))
         )
         assert narrow >= wide
@@ -336,21 +320,12 @@ def test_realised_certificates(realised: object, share: float) -> None:
     pages = np.abs(rng.normal(size=(n, dim, 6))) / 2
     weights = np.array([0.1, 0.2, 0.25, 0.45, 0.0])
     menu = np.einsum("n,ndk->dk", weights, pages)
-    given = GuardRoundInput(menu, 1, False, 0.0, pages, np.arange(n), weights, NONE[3])
-    scratch = scanned(state, menu, terms, given)
+    given = given_of(menu, 1, alpha, support=(pages, np.arange(n), weights, NONE[3]))
+    scores = scanned(state, given)
     V = terms.ridge * np.eye(dim) + state.own.gram
     for k in range(6):
         leads = [least(p[:, k] - 0.8 * p[:, 1], state.estimate.theta, V, beta) for p in pages]
-        got = slack_of(
-            state.estimate,
-            beta,
-            terms,
-            Task(np.arange(dim), alpha, 0.0),
-            given,
-            scratch,
-            state.work[1],
-            k,
-        )
+        got = slack_of(state.estimate, beta, terms, given, scores, state.work[1], k)
         mean = least(menu[:, k] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
         if k == 1:
             assert got == pytest.approx(max(mean, 0.0), abs=1e-6)
@@ -372,8 +347,8 @@ def test_a_covariance_certificate_is_never_above_the_exact_one(rng: np.random.Ge
     menu = np.abs(rng.normal(size=(dim, 4))) / 2
     roots = rng.normal(size=(4, dim, dim)) / 10
     covariance = roots @ roots.transpose(0, 2, 1)
-    given = GuardRoundInput(menu, 1, False, 0.0, *NONE[:3], covariance)
-    scratch, task = scanned(state, menu, terms, given), Task(np.arange(dim), alpha, 0.0)
+    given = given_of(menu, 1, alpha, support=(*NONE[:3], covariance))
+    scores = scanned(state, given)
     V = terms.ridge * np.eye(dim) + state.own.gram
     ball = rng.normal(size=(4000, dim))
     ball *= beta / np.sqrt(np.einsum("ni,ij,nj->n", ball, V, ball))[:, None]
@@ -381,7 +356,7 @@ def test_a_covariance_certificate_is_never_above_the_exact_one(rng: np.random.Ge
     for k in range(4):
         lead = least(menu[:, k] - 0.8 * menu[:, 1], state.estimate.theta, V, beta)
         sup = np.sqrt(np.einsum("ni,ij,nj->n", inside, covariance[k], inside)).max()
-        got = slack_of(state.estimate, beta, terms, task, given, scratch, state.work[1], k)
+        got = slack_of(state.estimate, beta, terms, given, scores, state.work[1], k)
         if k == 1:
             continue  # the baseline is safe by definition
         exact = lead - 3.0 * sup  # Cantelli: sqrt(.9 / .1)

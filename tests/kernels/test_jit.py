@@ -24,8 +24,8 @@ def test_a_change_anywhere_in_the_room_makes_a_new_cache(tmp_path: Path) -> None
     (package / "__init__.py").touch()
     call = (
         "import numpy as np; from guardband.kernels.ridge import radius; "
-        "from guardband.kernels.types import *; "
-        "print(radius(new_state(1, 4.0).estimate, Terms(0,0,0,0,4.0,1.0,9.0,1.0,1.0,0.0,0.0)))"
+        "from guardband.kernels.state import new_state; from guardband.kernels.types import Terms; "
+        "print(radius(new_state(1, 4.0).estimate, Terms(0, 4.0, 1.0, 9.0, sigma=1.0)))"
     )
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 

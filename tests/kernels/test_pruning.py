@@ -8,39 +8,47 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from guardband.kernels.disc_ucb import decide
+from guardband.kernels.disc_ucb import choose
 from guardband.kernels.pruning import eigenvalue_bounds, gate_need, mark_pruned
 from guardband.kernels.ridge import absorb, exact_eigenvalue, radius
 from guardband.kernels.scan import scan
-from guardband.kernels.sync import pool
-from guardband.kernels.types import (
-    Gate,
-    Mix,
-    RoundInput,
-    Rule,
-    Task,
-    Terms,
-    Trigger,
-    new_fleet,
+from guardband.kernels.state import (
+    SCORES,
+    new_group,
+    new_state,
     new_statistic,
-    state_of,
+    scores_of,
+    view,
+    view_of,
 )
+from guardband.kernels.sync import pool
+from guardband.kernels.types import Gate, Mix, RoundInput, Rule, Scores, Terms
+
+NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0, 0))
 
 
-def make_terms(rule: Rule, gate: Gate, d: int, deviation: float) -> Terms:
+def make_terms(rule: Rule, gate: Gate, d: int, sigma: float) -> Terms:
     return Terms(
         int(rule),
-        int(gate),
-        int(Mix.ACTION),
-        int(Trigger.NEVER),
         0.05,
-        deviation,
+        1.0,
         2 * math.log(2 / 1e-2),
-        1.0,
-        1.0,
-        0.3,
-        0.0,
+        gate=int(gate),
+        mix=int(Mix.ACTION),
+        sigma=sigma,
+        reward_floor=0.3,
     )
+
+
+def given_of(
+    menu: np.ndarray, baseline: int, reward: float, gap: float, alpha: float, coin: float = 0.0
+) -> RoundInput:
+    coords = np.arange(len(menu))
+    return RoundInput(menu, coords, baseline, reward, False, gap, alpha, 0.4, 1, 1, coin, *NONE)
+
+
+def new_scores(actions: int) -> Scores:
+    return scores_of.py_func(np.empty((SCORES, actions)), actions)
 
 
 @pytest.mark.parametrize("rule", [Rule.KNOWN, Rule.UNKNOWN])
@@ -55,23 +63,23 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
     theta = np.full(d, 0.9 / math.sqrt(d))
     menus = np.abs(rng.normal(size=(20, d, actions)))
     menus *= rng.uniform(0.3, 1.0, (20, 1, actions)) / np.linalg.norm(menus, axis=1, keepdims=True)
-    fleets = [new_fleet(agents, d, terms.ridge) for _ in range(2)]
-    pools = [new_statistic(d) for _ in range(2)]
-    scratch, task = np.empty((3, actions)), Task(np.arange(d), 0.5, 0.4)
+    groups = [view(new_group(agents, d, terms.ridge), d) for _ in range(2)]
+    scores = new_scores(actions)
     lazy_work, reasons = 0, set()
     for t in range(rounds):
         c = rng.integers(20)
         baseline = int(np.argsort(menus[c].T @ theta)[actions // 2])
-        given = RoundInput(menus[c], baseline, float(menus[c, :, baseline] @ theta), 0.0)
+        reward = float(menus[c, :, baseline] @ theta)
         for m in range(agents):
             coin, noise = rng.random(), rng.normal(0, 0.02)
+            given = given_of(menus[c], baseline, reward, 0.0, 0.5, coin)
             played = []
             for eager in (False, True):
-                state, pooled = state_of(fleets[eager], m), pools[eager]
+                state, pooled = view_of(groups[eager], m), view_of(groups[eager], agents).own
                 if eager:
                     exact_eigenvalue(state, pooled, terms.ridge)
                 before = state.estimate.scalars[3]
-                outcome = decide(state, pooled, terms, task, given, scratch, coin)
+                outcome = choose(state, pooled, terms, given, scores)
                 lazy_work += (not eager) and state.estimate.scalars[3] != before
                 low, high = eigenvalue_bounds(state.estimate)
                 V = terms.ridge * np.eye(d) + pooled.gram + state.own.gram
@@ -82,8 +90,8 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
             assert played[0] == played[1]
             reasons.add(played[0].reason)
         if t % 100 == 99:
-            for fleet, pooled in zip(fleets, pools, strict=True):
-                pool(fleet, pooled, terms.ridge)
+            for group in groups:
+                pool(group, terms.ridge)
     assert 0 in reasons  # it did learn
     assert len(reasons) > 1  # and it was conservative, too
     assert lazy_work < 0.5 * rounds * agents  # and the eigenvalue was seldom needed
@@ -92,17 +100,17 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
 def test_mark_pruned_is_the_definition(rng: np.random.Generator) -> None:
     d, actions = 4, 30
     terms = make_terms(Rule.KNOWN, Gate.NONE, d, 0.05)
-    fleet, pooled = new_fleet(1, d, terms.ridge), new_statistic(d)
-    state, theta = state_of(fleet, 0), np.array([0.5, 0.4, 0.3, 0.2])
+    state, pooled = new_state(d, terms.ridge), new_statistic(d)
+    theta = np.array([0.5, 0.4, 0.3, 0.2])
     seen = 0
     for _ in range(300):
         x = rng.normal(size=d) / 4
         absorb(state, x, x @ theta + rng.normal(0, 0.02), 1.0, 0.0)
         menu = np.abs(rng.normal(size=(d, actions))) / 3
-        scratch, kept = np.empty((3, actions)), np.empty(actions, np.bool_)
+        scores, kept = new_scores(actions), np.empty(actions, np.bool_)
         beta, floor = radius(state.estimate, terms), 0.3
-        scan(state.estimate, beta, np.arange(d), menu, scratch)
-        mark_pruned(state, pooled, terms, beta, floor, scratch, kept)
+        scan(state.estimate, beta, np.arange(d), menu, scores)
+        mark_pruned(state, pooled, terms, beta, floor, scores, kept)
         V = terms.ridge * np.eye(d) + state.own.gram
         threshold = beta / math.sqrt(np.linalg.eigvalsh(V)[0]) + floor
         assert_array_equal(kept, menu.T @ state.estimate.theta >= threshold)
@@ -114,17 +122,17 @@ def test_mark_pruned_is_the_definition(rng: np.random.Generator) -> None:
 def test_a_gate_without_margin_never_opens(value: float) -> None:
     menu = np.zeros((2, 1))
     terms = make_terms(Rule.KNOWN, Gate.PRINTED, 2, 0.1)
-    assert gate_need(terms, 0.5, RoundInput(menu, 0, value, 0.0), 1.0) == math.inf
+    assert gate_need(terms, given_of(menu, 0, value, 0.0, 0.5), 1.0) == math.inf
 
 
 def test_gate_needs() -> None:
     menu = np.zeros((2, 1))
-    given = RoundInput(menu, 0, 0.5, 0.25)
+    given = given_of(menu, 0, 0.5, 0.25, 0.2)
     known = make_terms(Rule.KNOWN, Gate.PRINTED, 2, 0.1)._replace(feature_bound=2.0)
-    assert gate_need(known, 0.2, given, 3.0) == pytest.approx((2 * 2 * 3 / (0.2 * 0.5)) ** 2)
+    assert gate_need(known, given, 3.0) == pytest.approx((2 * 2 * 3 / (0.2 * 0.5)) ** 2)
     gap = known._replace(gate=int(Gate.GAP))
-    assert gate_need(gap, 0.2, given, 3.0) == pytest.approx((12 / (0.25 + 0.1)) ** 2)
+    assert gate_need(gap, given, 3.0) == pytest.approx((12 / (0.25 + 0.1)) ** 2)
     unknown = known._replace(rule=int(Rule.UNKNOWN))
     need = (2 * (2 - 0.2) * 2 * 3 / (0.2 * 0.3)) ** 2
-    assert gate_need(unknown, 0.2, given, 3.0) == pytest.approx(need)
-    assert gate_need(known._replace(gate=int(Gate.NONE)), 0.2, given, 3.0) == 0.0
+    assert gate_need(unknown, given, 3.0) == pytest.approx(need)
+    assert gate_need(known._replace(gate=int(Gate.NONE)), given, 3.0) == 0.0

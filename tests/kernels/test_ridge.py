@@ -8,11 +8,12 @@ from numpy.testing import assert_allclose
 from reference import naive
 
 from guardband.kernels.ridge import absorb, absorb_tidily, exact_eigenvalue, radius, refresh
-from guardband.kernels.types import Statistic, Terms, new_state, new_statistic
+from guardband.kernels.state import new_state, new_statistic
+from guardband.kernels.types import Rule, Statistic, Terms
 
 
 def terms(ridge: float) -> Terms:
-    return Terms(0, 0, 0, 0, ridge, 0.7, 2 * np.log(2 / 0.05), 1.5, 1.0, 0.0, 0.0)
+    return Terms(int(Rule.KNOWN), ridge, 1.5, 2 * np.log(2 / 0.05), sigma=0.7)
 
 
 @pytest.mark.parametrize(("d", "ridge"), [(1, 1.0), (2, 0.05), (3, 7.0), (9, 4.0)])

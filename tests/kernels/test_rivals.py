@@ -16,7 +16,7 @@ from guardband.kernels.phased import simulate_phase
 from guardband.kernels.ridge import copy_estimate, horizon_radius
 from guardband.kernels.rivals import Mode, new_phase_plan
 from guardband.kernels.solo import simulate_solo
-from guardband.kernels.types import new_state
+from guardband.kernels.state import new_state
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 9])

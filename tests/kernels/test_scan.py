@@ -9,7 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan
-from guardband.kernels.types import State, new_state
+from guardband.kernels.state import SCORES, new_state, scores_of
+from guardband.kernels.types import Scores, State
+
+
+def new_scores(actions: int) -> Scores:
+    return scores_of.py_func(np.empty((SCORES, actions)), actions)
 
 
 def experienced(seed: int, d: int, ridge: float) -> State:
@@ -23,23 +28,24 @@ def experienced(seed: int, d: int, ridge: float) -> State:
 def test_scan(seed: int, d: int, actions: int, data: st.DataObject) -> None:
     coords = np.array(sorted(data.draw(st.sets(st.integers(0, d - 1), min_size=1))))
     state, rng = experienced(seed, d, 0.5), np.random.default_rng(seed + 1)
-    menu, scratch, beta = rng.normal(size=(d, actions)), np.empty((3, actions)), 1.7
-    scan(state.estimate, beta, coords, menu, scratch)
+    menu, scores, beta = rng.normal(size=(d, actions)), new_scores(actions), 1.7
+    scan(state.estimate, beta, coords, menu, scores)
     psi = np.zeros((actions, d))
     psi[:, coords] = menu.T[:, coords]
     mean = psi @ state.estimate.theta
     width = np.sqrt(np.einsum("ki,ij,kj->k", psi, state.estimate.inverse, psi))
-    assert_allclose(scratch[0], mean, rtol=1e-11, atol=1e-13)
-    assert_allclose(scratch[1], mean + beta * width, rtol=1e-11, atol=1e-13)
+    assert_allclose(scores.mean, mean, rtol=1e-11, atol=1e-13)
+    assert_allclose(scores.upper, mean + beta * width, rtol=1e-11, atol=1e-13)
 
 
 def test_an_action_does_not_depend_on_its_neighbours() -> None:
     d, actions = 9, 53
     state, rng = experienced(3, d, 1.0), np.random.default_rng(4)
     menu, coords = rng.normal(size=(d, actions)), np.arange(d)
-    scratch = np.empty((3, actions))
-    scan(state.estimate, 2.0, coords, menu, scratch)
+    scores = new_scores(actions)
+    scan(state.estimate, 2.0, coords, menu, scores)
     for k in range(actions):
-        alone = np.empty((3, 1))
+        alone = new_scores(1)
         scan(state.estimate, 2.0, coords, menu[:, k : k + 1].copy(), alone)
-        assert_array_equal(alone[:2, 0], scratch[:2, k])
+        assert_array_equal(alone.mean[0], scores.mean[k])
+        assert_array_equal(alone.upper[0], scores.upper[k])

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from guardband.agent.engine import Awaited, make_engine
+from guardband.agent.engine import Awaited, Engine
 from guardband.algorithms import Algorithm
 from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.ridge import exact_eigenvalue, refresh
-from guardband.kernels.sync import add_statistic, clear_statistic, pool
-from guardband.kernels.types import Statistic, new_fleet, new_statistic, state_of
+from guardband.kernels.sync import add_statistic, clear_statistic
+from guardband.kernels.types import Statistic
 from guardband.seeds import stream
 
 __all__ = ["AgentGroup"]
@@ -66,12 +66,8 @@ class AgentGroup:
         agents = len(self.names)
         facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, size=size)
         self.coords = [np.array(task, np.int64) for task in self.tasks]
-        self.fleet = new_fleet(agents, self.dim, algorithm.plan(facts).terms.ridge)
-        self.states = [state_of(self.fleet, m) for m in range(agents)]
-        self.pooled = new_statistic(self.dim)
-        self.engine = make_engine(
-            algorithm, facts, self.fleet, self.pooled, self.coords, self.feature_bound
-        )
+        self.engine = Engine(algorithm, facts, self.coords)
+        self.states, self.pooled = self.engine.states, self.engine.pooled
         self.lock = threading.RLock()
         self.rounds = [0] * agents
         self.rounds_pooled = [0] * agents
@@ -86,8 +82,7 @@ class AgentGroup:
         """Pool if it is due and `agent` has finished the round in which it fell due."""
         if self.due_round is None or self.rounds[agent] < self.due_round:
             return
-        self.logdet_pooled = pool(self.fleet, self.pooled, self.engine.ridge)
-        self.engine.pool()
+        self.logdet_pooled = self.engine.pool()
         self.rounds_pooled = list(self.rounds)
         self.poolings += 1
         self.due_round = None

@@ -57,7 +57,7 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
         waiting = [entry for entries in group.pending for entry in entries.values()]
         # Copies and text are made under the lock: what is written belongs to one moment.
         text = json.dumps(about)
-        arrays = {name: array.copy() for name, array in _arrays(group).items()} | {
+        arrays = {name: array.copy() for name, array in group.engine.arrays().items()} | {
             "pending_x": np.array([each.x for each in waiting]).reshape(-1, group.dim),
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
@@ -117,7 +117,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         reward_floor=about["reward_floor"],
         seed=about["seed"],
     )
-    for name, array in _arrays(group).items():
+    for name, array in group.engine.arrays().items():
         saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
         if saved.shape != array.shape or not np.isfinite(saved).all():
             raise InvalidValueError(f"{name} does not fit")
@@ -139,20 +139,6 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
             x, (guess, weight, conservative) = next(waiting)
             entries[name] = Awaited(x.copy(), guess, weight, bool(conservative))
     return group
-
-
-def _arrays(group: AgentGroup) -> dict[str, Any]:
-    own, estimate, work = group.fleet
-    parts: dict[str, Any] = {"own": own, "estimate": estimate, "pooled": group.pooled}
-    return (
-        group.engine.arrays()
-        | {"work": work}
-        | {
-            f"{part}_{field}": array
-            for part, values in parts.items()
-            for field, array in values._asdict().items()
-        }
-    )
 
 
 def _plain(algorithm: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 # isort: off
 # The list has them in the order of these imports.
-from guardband.algorithms.guard_ucb import GuardPlan, GuardUCB
+from guardband.algorithms.guard_ucb import GuardUCB
 from guardband.algorithms.disc_ucb import DiscUCB, DiscUCBUnknown
 from guardband.algorithms.dis_lin_ucb import DisLinUCB
 from guardband.algorithms.scl import SCLTS, SCLUCB
@@ -43,7 +43,6 @@ __all__ = [
     "FedLinUCB",
     "FedPE",
     "FedPECD",
-    "GuardPlan",
     "GuardUCB",
     "Guarded",
     "LinUCB",

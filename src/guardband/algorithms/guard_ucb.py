@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
+from guardband.algorithms.plan import Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
 from guardband.algorithms.registry import register
 from guardband.checks import (
@@ -19,20 +20,13 @@ from guardband.checks import (
 )
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.types import Floats, GuardTerms, Radius, Realised, Trigger
+from guardband.kernels.types import Mix, Radius, Realised, Rule, Terms, Trigger
 
-__all__ = ["GuardPlan", "GuardUCB"]
+__all__ = ["GuardUCB"]
 
 RADII = {kind.name.lower(): kind for kind in Radius}
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
-
-
-class GuardPlan(NamedTuple):
-    """Guard-UCB made ready for one problem."""
-
-    terms: GuardTerms
-    alpha: Floats  # (M,)
 
 
 @register(
@@ -187,7 +181,7 @@ class GuardUCB(Policy):
         """Return sqrt(log det(V / lambda) + 2 log(1 / delta) + lambda S^2): weights carry noise."""
         return math.sqrt(logdet + 2.0 * math.log(1.0 / delta) + self.penalty * self.theta_bound**2)
 
-    def plan(self, facts: Facts) -> GuardPlan:
+    def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         agents, paper = facts.agents, self.radius == "paper"
         radii = 2 if self.radius == "best" else 1
@@ -203,7 +197,9 @@ class GuardUCB(Policy):
             kind = Realised.WORST
         elif self.realised is not None:
             kind, chance = Realised.CHANCE, self.realised[1]
-        terms = GuardTerms(
+        terms = Terms(
+            rule=int(Rule.GUARD),
+            mix=int(Mix.ACTION),  # only real actions are played
             strict=self.mode == "strict",
             # A single agent has nobody to pool with, and every epoch costs confidence.
             trigger=int(Trigger.ANYTIME if self.share and agents > 1 else Trigger.NEVER),
@@ -224,7 +220,11 @@ class GuardUCB(Policy):
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
             agents=float(agents),
         )
-        return GuardPlan(terms, np.array(as_alpha(self.alpha, agents)))
+        alpha = np.array(as_alpha(self.alpha, agents))
+        # H and the sum of weights go with W and U; with anchors, the same of the reports.
+        numbers = (2 if self.anchors else 1) * (packed(facts.dim) + 2)
+        traffic = Traffic(2 * agents, 2 * agents * numbers)
+        return Plan(terms, alpha, np.zeros(agents), traffic=traffic)
 
 
 def _as_realised(value: Any) -> Any:

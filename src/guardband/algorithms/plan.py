@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from guardband.algorithms.phases import Phasing
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.environment import Sight
 from guardband.kernels.rivals import Method, Solo, UploadRule
-from guardband.kernels.types import Floats, Mix, Rule, Terms
+from guardband.kernels.types import Floats, Mix, Rule, Terms, pack
 
 __all__ = ["Algorithm", "Plan", "Traffic", "packed", "pooling_traffic", "require_simulation"]
 
-GUARDED = (Rule.KNOWN, Rule.UNKNOWN, Rule.CLEAR)
+GUARDED = (Rule.KNOWN, Rule.UNKNOWN, Rule.CLEAR, Rule.GUARD)
 
 
 class Traffic(NamedTuple):
@@ -33,6 +33,11 @@ class Plan(NamedTuple):
     sight: int = int(Sight.HIDDEN)
     method: Solo | UploadRule | Phasing | None = None  # a loop of its own; None: the common one
     traffic: Traffic = Traffic(0, 0)
+
+    @property
+    def settings(self) -> Floats:
+        """(M, TERMS + 2): the terms, alpha and rho of each agent, as the kernels read them."""
+        return pack(self.terms, self.alpha, self.rho)
 
     @property
     def streams(self) -> frozenset[str]:
@@ -59,7 +64,7 @@ class Algorithm(Protocol):
     def constrained(self) -> bool:
         """Whether it promises anything about the baseline."""
 
-    def plan(self, facts: Facts) -> Any:
+    def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
 
 

@@ -10,47 +10,37 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import optimism
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import dot
-from guardband.kernels.loop import (
-    act,
-    count_coin,
-    count_round,
-    given_to,
-    save_checkpoint,
-    task_of,
-)
+from guardband.kernels.loop import act, count_coin, count_round, given_to, save_checkpoint
 from guardband.kernels.ridge import absorb, copy_estimate, refresh
+from guardband.kernels.state import group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import add_statistic, clear_statistic
-from guardband.kernels.types import Estimate, State, Statistic
 
 __all__ = ["simulate_asynchronous"]
 
 
 @kernel
 def simulate_asynchronous(
-    fleet, held, server, upload, terms, tasks, env, draws, clock, metrics, trace
+    numbers, downloaded, upload, settings, tasks, env, draws, clock, metrics, trace
 ):
-    """Play a chunk of rounds; `held` are the downloaded estimates, `server` the sums there.
+    """Play a chunk of rounds; `numbers` and `downloaded` are arrays of a group, see `state`.
 
-    The fleet's own estimates run ahead of the downloaded ones: they tell how much det V grew.
+    The agents decide by the estimates that they downloaded. Their own run ahead of those, and tell
+    how much det V grew; the last entry of `numbers` holds the sums at the server.
     """
-    own, estimate, work = fleet
+    agents, d = tasks.size.size, env.theta.size
+    group, held, terms = group_of(numbers, d), group_of(downloaded, d), terms_of(settings[0])
+    server = state_of(group, agents).own
+    scores = scores_of(env.scratch, env.menu.shape[2])
     for s in range(draws.contexts.size):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
-        for j in range(tasks.size.size):
+        for j in range(agents):
             m = draws.order[s, j]
-            state = State(
-                Statistic(own.gram[m], own.moment[m], own.scalars[m]),
-                Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
-                work[m],
-            )
-            known = Estimate(held.inverse[m], held.theta[m], held.scalars[m])
-            given = given_to(env, slot, m)
-            task = task_of(tasks, terms, given, draws, s, m)
-            coin = draws.coin[s, m]
-            outcome = optimism(known, upload.beta, terms, task, given, env.scratch, coin)
-            played = act(outcome, terms, task, env, draws, slot, s, m, state.work)
+            state, known = state_of(group, m), state_of(held, m).estimate
+            given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
+            outcome = optimism(known, upload.beta, terms, given, scores)
+            played = act(outcome, terms, given, env, draws, slot, s, m, state.work)
             x = state.work[0]
             absorb(state, x, played.reward + draws.noise[s, m], 1.0, dot(x, known.theta))
             if state.estimate.scalars[0] - known.scalars[0] > upload.growth:
@@ -62,5 +52,5 @@ def simulate_asynchronous(
                 if trace.synced.size > 0:
                     trace.synced[t - 1] = True
             count_round(env, tasks, metrics, trace, slot, t, m, played)
-            count_coin(env, tasks, metrics, slot, m, outcome, task, played)
+            count_coin(env, tasks, metrics, slot, m, outcome, played)
         save_checkpoint(clock, metrics)

@@ -65,18 +65,18 @@ def guard_radius(state, pooled, terms, epoch):
 
 
 @kernel
-def slack_of(estimate, beta, terms, task, given, scratch, image, k):
+def slack_of(estimate, beta, terms, given, scores, image, k):
     """Return the certified lead of action k over the floor; `image` is V^-1 psi_b.
 
     The difference form needs no reward: min of (psi_k - (1 - alpha) psi_b)'theta. With a baseline
     reward known to +-tau: max(0, min of psi_k'theta) - (1 - alpha)(r_b + tau), and for the
     baseline itself alpha (r_b - tau). NaN is no certificate.
     """
-    mean, form = scratch[0], scratch[3]
-    keep, b = 1.0 - task.alpha, given.baseline
+    mean, form = scores.mean, scores.form
+    keep, b = 1.0 - given.alpha, given.baseline
     cross = 0.0
-    for p in range(task.coords.size):
-        i = task.coords[p]
+    for p in range(given.coords.size):
+        i = given.coords[p]
         cross += image[i] * given.menu[i, k]
     square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
     slack = mean[k] - keep * mean[b] - beta * root(square)
@@ -85,9 +85,9 @@ def slack_of(estimate, beta, terms, task, given, scratch, image, k):
     if terms.realised != NONE:
         # Beside the promise about the context, never instead of the one in expectation.
         if given.ids.size > 0:
-            sure = _realised_slack(estimate, beta, terms, task, given, scratch, k)
+            sure = _realised_slack(estimate, beta, terms, given, scores, k)
         else:
-            sure = slack - terms.tail * _context_std(estimate, beta, task, given, k)
+            sure = slack - terms.tail * _context_std(estimate, beta, given, k)
         return slack if k == b else min(slack, sure)
     # Rewards are not negative: what is worth the baseline or more clears any share of it.
     lead = mean[k] - mean[b] - beta * root(form[k] - 2.0 * cross + form[b])
@@ -96,24 +96,24 @@ def slack_of(estimate, beta, terms, task, given, scratch, image, k):
         lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
         slack = max(slack, lower - keep * (given.baseline_reward + terms.tolerance))
         if k == b:
-            slack = max(slack, task.alpha * max(0.0, given.baseline_reward - terms.tolerance))
+            slack = max(slack, given.alpha * max(0.0, given.baseline_reward - terms.tolerance))
     return slack
 
 
 @kernel
-def certificate_of(estimate, beta, terms, task, given, scratch, image, k):
+def certificate_of(estimate, beta, terms, given, scores, image, k):
     """Return which certificate clears the floor for action k: a code of `Certificate`."""
-    if not slack_of(estimate, beta, terms, task, given, scratch, image, k) >= 0.0:
-        return NO_CERTIFICATE
     if k == given.baseline:
         return BY_DEFINITION
+    if not slack_of(estimate, beta, terms, given, scores, image, k) >= 0.0:
+        return NO_CERTIFICATE
     if terms.realised != NONE:
         return BY_CONTEXT
-    mean, form = scratch[0], scratch[3]
-    keep, b = 1.0 - task.alpha, given.baseline
+    mean, form = scores.mean, scores.form
+    keep, b = 1.0 - given.alpha, given.baseline
     cross = 0.0
-    for p in range(task.coords.size):
-        cross += image[task.coords[p]] * given.menu[task.coords[p], k]
+    for p in range(given.coords.size):
+        cross += image[given.coords[p]] * given.menu[given.coords[p], k]
     share = mean[k] - keep * mean[b]
     if share >= beta * root(form[k] - 2.0 * keep * cross + keep * keep * form[b]):
         return BY_DIFFERENCE
@@ -123,30 +123,30 @@ def certificate_of(estimate, beta, terms, task, given, scratch, image, k):
 
 
 @kernel
-def slacks(estimate, beta, terms, task, given, scratch, image):
-    """Write the slack of every action to scratch[4]."""
+def slacks(estimate, beta, terms, given, scores, image):
+    """Write the slack of every action to the scores."""
     for k in range(given.menu.shape[1]):
-        scratch[4, k] = slack_of(estimate, beta, terms, task, given, scratch, image, k)
+        scores.slack[k] = slack_of(estimate, beta, terms, given, scores, image, k)
 
 
 @kernel
-def _realised_slack(estimate, beta, terms, task, given, scratch, k):
+def _realised_slack(estimate, beta, terms, given, scores, k):
     """Return the lead that holds in the worst context, or with probability 1 - chance.
 
     D_c = phi(k, c) - (1 - alpha) phi(b, c); the baseline is judged in the same context.
     """
-    values, keep, b = scratch[5], 1.0 - task.alpha, given.baseline
+    values, keep, b = scores.values, 1.0 - given.alpha, given.baseline
     n = given.ids.size
     for j in range(n):
         features = given.contexts[given.ids[j]]
         lead, square = 0.0, 0.0
-        for p in range(task.coords.size):
-            i = task.coords[p]
+        for p in range(given.coords.size):
+            i = given.coords[p]
             gap = features[i, k] - keep * features[i, b]
             lead += gap * estimate.theta[i]
             row = 0.5 * estimate.inverse[i, i] * gap
             for q in range(p):
-                o = task.coords[q]
+                o = given.coords[q]
                 row += estimate.inverse[i, o] * (features[o, k] - keep * features[o, b])
             square += 2.0 * row * gap
         values[j] = lead - beta * root(square)
@@ -166,7 +166,7 @@ def _realised_slack(estimate, beta, terms, task, given, scratch, k):
 
 
 @kernel
-def _context_std(estimate, beta, task, given, k):
+def _context_std(estimate, beta, given, k):
     """Bound the deviation of D_c'theta over the set, from the covariance S of D_c.
 
     sqrt(theta-hat'S theta-hat) + beta sqrt(lambda_max(V^-1/2 S V^-1/2)); the eigenvalue is bounded
@@ -174,14 +174,14 @@ def _context_std(estimate, beta, task, given, k):
     """
     S = given.covariance[min(k, given.covariance.shape[0] - 1)]
     variance, square = 0.0, 0.0
-    for p in range(task.coords.size):
-        i = task.coords[p]
-        for q in range(task.coords.size):
-            j = task.coords[q]
+    for p in range(given.coords.size):
+        i = given.coords[p]
+        for q in range(given.coords.size):
+            j = given.coords[q]
             variance += estimate.theta[i] * S[i, j] * estimate.theta[j]
             one, other = 0.0, 0.0
-            for r in range(task.coords.size):
-                o = task.coords[r]
+            for r in range(given.coords.size):
+                o = given.coords[r]
                 one += S[i, o] * estimate.inverse[o, j]
                 other += S[j, o] * estimate.inverse[o, i]
             square += one * other
@@ -189,7 +189,7 @@ def _context_std(estimate, beta, task, given, k):
 
 
 @kernel
-def observation_weight(estimate, beta, terms, task, given, k):
+def observation_weight(estimate, beta, terms, given, k):
     """Return w = 1 / (sigma^2 + f s^2), s half the range of phi(k, c)'theta over the support.
 
     s is declared, or 1/2 where nothing is known, or the least of 1/2, (S/2) times the diameter of
@@ -200,39 +200,39 @@ def observation_weight(estimate, beta, terms, task, given, k):
     elif given.ids.size == 0:
         half = 0.5
     else:
-        half = _half_range(estimate, beta, terms, task, given, k)
+        half = _half_range(estimate, beta, terms, given, k)
     return 1.0 / (terms.variance + terms.sharing * half * half)
 
 
 @kernel
-def _half_range(estimate, beta, terms, task, given, k):
+def _half_range(estimate, beta, terms, given, k):
     top, bottom, far, first = -math.inf, math.inf, 0.0, -1
     for j in range(given.ids.size):
         if not given.weights[j] > 0.0:
             continue
         features = given.contexts[given.ids[j]]
         mean, square = 0.0, 0.0
-        for p in range(task.coords.size):
-            i = task.coords[p]
+        for p in range(given.coords.size):
+            i = given.coords[p]
             mean += features[i, k] * estimate.theta[i]
             row = 0.5 * estimate.inverse[i, i] * features[i, k]
             for q in range(p):
-                row += estimate.inverse[i, task.coords[q]] * features[task.coords[q], k]
+                row += estimate.inverse[i, given.coords[q]] * features[given.coords[q], k]
             square += 2.0 * row * features[i, k]
         width = beta * root(square)
         top, bottom = max(top, mean + width), min(bottom, mean - width)
         first = j if first < 0 else first
-        far = max(far, _distance(features, given.contexts[given.ids[first]], task.coords, k))
+        far = max(far, _distance(features, given.contexts[given.ids[first]], given.coords, k))
     half = 0.5
     if top >= bottom:  # not where a bound is NaN
         half = min(half, 0.5 * (min(1.0, top) - max(0.0, bottom)))
     if 0.5 * terms.theta_bound * far < half:  # else the diameter cannot be what decides
-        half = min(half, 0.5 * terms.theta_bound * _diameter(task, given, k))
+        half = min(half, 0.5 * terms.theta_bound * _diameter(given, k))
     return max(0.0, half)
 
 
 @kernel
-def _diameter(task, given, k):
+def _diameter(given, k):
     """Return the largest distance between two possible features of action k, or more."""
     far, n = 0.0, given.ids.size
     for j in range(n):
@@ -240,11 +240,11 @@ def _diameter(task, given, k):
             continue
         features = given.contexts[given.ids[j]]
         if n > MANY:  # every value lies within S times the distance of psi's
-            far = max(far, 2.0 * _distance(features, given.menu, task.coords, k))
+            far = max(far, 2.0 * _distance(features, given.menu, given.coords, k))
             continue
         for o in range(j):
             if given.weights[o] > 0.0:
-                far = max(far, _distance(features, given.contexts[given.ids[o]], task.coords, k))
+                far = max(far, _distance(features, given.contexts[given.ids[o]], given.coords, k))
     return far
 
 
@@ -258,15 +258,16 @@ def _distance(one, other, coords, k):
 
 
 @kernel
-def anchor(state, pooled, reports, pooled_reports, anchored, terms, beta):
+def anchor(state, shared, terms, beta):
     """Write the estimate that also fits the baseline's reported rewards; tell if they contradict.
 
     k = beta^2 / (n tau^2); V_k = V + k A, theta_k = V_k^-1 (U + k a); its radius is sqrt(2) beta.
     The reports contradict the observations if J = ||theta_k - theta-hat||_V^2 + k sum (r -
     psi_b'theta_k)^2 exceeds 2 beta^2.
     """
+    own, pooled, estimate, work = state.own, shared.own, state.estimate, state.work
+    reports, pooled_reports, anchored = state.reports, shared.reports, state.anchored
     d = pooled.moment.size
-    own, estimate, work = state
     n = reports.scalars[0] + pooled_reports.scalars[0]
     tolerance = max(terms.tolerance, 1e-4)
     k = beta * beta / (n * tolerance * tolerance)

@@ -20,7 +20,7 @@ __all__ = [
     "Played",
     "Sight",
     "TaskTable",
-    "TraceArrays",
+    "Trace",
     "new_clock",
 ]
 
@@ -48,8 +48,6 @@ class TaskTable(NamedTuple):
 
     coords: Ints  # (M, d) features in use, padded
     size: Ints  # (M,) how many of them count
-    alpha: Floats  # (M,)
-    rho: Floats  # (M,)
     judged: Floats  # (M,) the alpha by which violations are counted; NaN: they are not
 
 
@@ -90,7 +88,8 @@ class EnvironmentArrays(NamedTuple):
     rank: int  # FORECAST: the baseline is the rank-th best by psi'theta
     high: float  # FORECAST: the largest baseline reward, for the gap
     context_std: float  # FRESH: the standard deviation of phi - psi
-    scratch: Floats  # (3, K) scratch for the means and bounds of a menu
+    covariance: Floats  # (M, 1, d, d) of phi(k) - (1 - alpha) phi(b), k not b; zeros: not FRESH
+    scratch: Floats  # (SCORES, at least K and S) for the scores of a menu
     sight: int = 0  # what these agents see
 
 
@@ -125,13 +124,18 @@ class Metrics(NamedTuple):
     syncs: Ints  # (P,)
 
 
-class TraceArrays(NamedTuple):
-    """Every round, where it was asked for; arrays of no rounds otherwise."""
+class Trace(NamedTuple):
+    """Every round of a trial, where it was asked for; arrays of no rounds otherwise."""
 
     actions: Ints  # (T, M)
     conservative: NDArray[np.bool_]  # (T, M)
     rewards: Floats  # (T, M) noise-free
     synced: NDArray[np.bool_]  # (T,)
+
+    @property
+    def sync_rounds(self) -> Ints:
+        """The rounds after which agents pooled, counted from 1."""
+        return np.flatnonzero(self.synced) + 1
 
 
 class Played(NamedTuple):

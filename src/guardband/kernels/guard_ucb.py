@@ -1,71 +1,81 @@
-"""Guard-UCB: one decision of one agent."""
+"""Guard-UCB: one decision of one agent, and its description."""
 
 from __future__ import annotations
 
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.certify import anchor, guard_radius, slack_of, slacks
+from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import scan_forms
-from guardband.kernels.types import GuardOutcome, GuardRoundInput
+from guardband.kernels.types import Certificate, Outcome, Reason, RoundInput
 
-__all__ = ["SCRATCH_ROWS", "guard_decide", "write_image"]
+__all__ = ["choose", "describe", "write_image"]
 
-SCRATCH_ROWS = 6  # means, upper bounds, scratch, forms, slacks, values over the support
 HALVINGS = 60
+CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
+CAREFUL, STUCK = int(Reason.CAREFUL), int(Reason.STUCK)
+BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
 
 
 @kernel
-def guard_decide(
-    state, pooled, reports, pooled_reports, anchored, terms, task, given, scratch, turn
-):
+def choose(state, shared, terms, given, scores):
     """Choose for one agent and one round.
 
-    `turn` is (epoch, round, coin). Changes the scratch `scratch` and `anchored`; the latter's first
-    scalar remembers that the reports contradicted the observations.
+    `shared` is what all agents have pooled. Changes the scratch `scores` and the anchored
+    estimate, whose first scalar remembers that the reports contradicted the observations.
     """
-    epoch, _, coin = turn
-    plain = guard_radius(state, pooled, terms, epoch)
+    plain = guard_radius(state, shared.own, terms, given.epoch)
     b = given.baseline
     if not plain < math.inf:  # numbers that broke down certify nothing
-        return GuardOutcome(b, b, b, 1.0, 1.0, True, False, 0.0, plain, plain)
+        return Outcome(b, True, CAREFUL, plain, plain, False, b, b, 1.0, 1.0, 0.0)
     estimate, beta = state.estimate, plain
-    count = reports.scalars[0] + pooled_reports.scalars[0]
-    if terms.anchors and anchored.scalars[0] == 0.0 and count > 0.0:
-        if anchor(state, pooled, reports, pooled_reports, anchored, terms, plain):
-            anchored.scalars[0] = 1.0
+    count = state.reports.scalars[0] + shared.reports.scalars[0]
+    if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
+        if anchor(state, shared, terms, plain):
+            state.anchored.scalars[0] = 1.0
         else:
-            estimate, beta = anchored, math.sqrt(2.0) * plain
-    # Reports that were wrong once are not believed again.
-    given = GuardRoundInput(
-        given.menu,
-        given.baseline,
-        given.known and anchored.scalars[0] == 0.0,
-        given.baseline_reward,
-        given.contexts,
-        given.ids,
-        given.weights,
-        given.covariance,
-    )
-    mean, upper, form = scratch[0], scratch[1], scratch[3]
-    scan_forms(estimate, task.coords, given.menu, mean, form, scratch[2])
+            estimate, beta = state.anchored, math.sqrt(2.0) * plain
+    given = believed(state, given)
+    mean, upper, form = scores.mean, scores.upper, scores.form
+    scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
     target = 0
     for k in range(given.menu.shape[1]):
         upper[k] = mean[k] + terms.optimism * beta * math.sqrt(form[k])
         if upper[k] > upper[target]:
             target = k
     image = state.work[1]
-    write_image(estimate, given.menu, given.baseline, task.coords, image)
-    slack = slack_of(estimate, beta, terms, task, given, scratch, image, target)
-    if slack >= 0.0 or target == given.baseline:
-        return GuardOutcome(target, target, target, 1.0, 1.0, False, False, slack, beta, plain)
-    slacks(estimate, beta, terms, task, given, scratch, image)
+    write_image(estimate, given.menu, b, given.coords, image)
+    slack = slack_of(estimate, beta, terms, given, scores, image, target)
+    if slack >= 0.0 or target == b:
+        reason = CERTIFIED if slack >= 0.0 else ITSELF
+        return Outcome(target, False, reason, beta, plain, True, target, target, 1.0, 1.0, slack)
+    slacks(estimate, beta, terms, given, scores, image)
     if terms.strict:
-        return _strict(
-            estimate, beta, plain, terms, task, given, scratch, state.work[2], turn, target
-        )
-    return _policy(estimate, beta, plain, terms, task, given, scratch, image, coin, target)
+        return _strict(estimate, beta, plain, terms, given, scores, state.work[2], target)
+    return _policy(estimate, beta, plain, terms, given, scores, image, state.work[3], target)
+
+
+@kernel
+def believed(state, given):
+    """Return what was given, less the reported reward if reports were wrong once."""
+    return RoundInput(
+        given.menu,
+        given.coords,
+        given.baseline,
+        given.baseline_reward,
+        given.known and state.anchored.scalars[0] == 0.0,
+        given.gap,
+        given.alpha,
+        given.rho,
+        given.epoch,
+        given.number,
+        given.coin,
+        given.contexts,
+        given.ids,
+        given.weights,
+        given.covariance,
+    )
 
 
 @kernel
@@ -88,12 +98,11 @@ def _product(image, menu, k, coords):
 
 
 @kernel
-def _strict(estimate, beta, plain, terms, task, given, scratch, image, turn, target):
+def _strict(estimate, beta, plain, terms, given, scores, image, target):
     """Play a certified action: by a fair coin the most promising, or the most informative one."""
-    _, round_number, coin = turn
-    upper, form, slack = scratch[1], scratch[3], scratch[4]
+    upper, form, slack = scores.upper, scores.form, scores.slack
     b = given.baseline
-    write_image(estimate, given.menu, target, task.coords, image)
+    write_image(estimate, given.menu, target, given.coords, image)
     best, top, teacher, gain = b, -math.inf, b, -math.inf
     for k in range(given.menu.shape[1]):
         if k != b and not slack[k] >= 0.0:
@@ -103,23 +112,28 @@ def _strict(estimate, beta, plain, terms, task, given, scratch, image, turn, tar
             value = min(value, given.baseline_reward + terms.tolerance)
         if value > top:
             best, top = k, value
-        cross = _product(image, given.menu, k, task.coords)
+        cross = _product(image, given.menu, k, given.coords)
         learned = cross * cross * terms.planned_weight / (1.0 + terms.planned_weight * form[k])
         if learned > gain:
             teacher, gain = k, learned
-    stuck = gain < form[target] / (terms.agents * round_number + 1.0)
-    action = best if stuck or not coin < 0.5 else teacher
+    stuck = gain < form[target] / (terms.agents * given.number + 1.0)
+    action = best if stuck or not given.coin < 0.5 else teacher
     propensity = 1.0 if stuck or best == teacher else 0.5
-    margin = slack[action]
-    return GuardOutcome(action, target, best, 0.0, propensity, True, stuck, margin, beta, plain)
+    reason = STUCK if stuck else CAREFUL
+    return Outcome(
+        action, True, reason, beta, plain, True, target, best, 0.0, propensity, slack[action]
+    )
 
 
 @kernel
-def _policy(estimate, beta, plain, terms, task, given, scratch, image, coin, target):
-    """Mix the target with a partner so that the mixture clears the floor."""
-    mean, form, slack = scratch[0], scratch[3], scratch[4]
-    keep, b = 1.0 - task.alpha, given.baseline
-    partner, rho = b, task.alpha
+def _policy(estimate, beta, plain, terms, given, scores, image, other, target):
+    """Mix the target with a partner so that the mixture clears the floor.
+
+    `image` is V^-1 psi_b; `other` is scratch for that of the partner.
+    """
+    mean, form, slack = scores.mean, scores.form, scores.slack
+    keep, b = 1.0 - given.alpha, given.baseline
+    partner, rho = b, given.alpha
     if given.known:
         partner = 0
         for k in range(given.menu.shape[1]):
@@ -127,22 +141,22 @@ def _policy(estimate, beta, plain, terms, task, given, scratch, image, coin, tar
                 partner = k
         least = -keep * (given.baseline_reward + terms.tolerance)  # rewards are not negative
         rho = slack[partner] / (slack[partner] - max(slack[target], least))
-        if not (slack[partner] >= 0.0 and rho >= task.alpha):
-            partner, rho = b, task.alpha
+        if not (slack[partner] >= 0.0 and rho >= given.alpha):
+            partner, rho = b, given.alpha
     elif form[target] > form[b]:
         lead, better = 0.0, b
         for k in range(given.menu.shape[1]):
-            cross = _product(image, given.menu, k, task.coords)
+            cross = _product(image, given.menu, k, given.coords)
             square = form[k] - 2.0 * cross + form[b]
             sure = mean[k] - mean[b] - beta * root(square)
             if sure > lead:
                 better, lead = k, sure
         partner = better
     # Along (1 - r) psi_p + r psi_x - (1 - alpha) psi_b the lower bound is a + r b - beta sqrt(.).
-    write_image(estimate, given.menu, partner, task.coords, scratch[5])
-    pp, px = form[partner], _product(scratch[5], given.menu, target, task.coords)
-    pb = _product(scratch[5], given.menu, b, task.coords)
-    xb = _product(image, given.menu, target, task.coords)
+    write_image(estimate, given.menu, partner, given.coords, other)
+    pp, px = form[partner], _product(other, given.menu, target, given.coords)
+    pb = _product(other, given.menu, b, given.coords)
+    xb = _product(image, given.menu, target, given.coords)
     constant = pp - 2.0 * keep * pb + keep * keep * form[b]
     linear = 2.0 * (px - keep * xb - pp + keep * pb)
     square = pp - 2.0 * px + form[target]
@@ -154,10 +168,12 @@ def _policy(estimate, beta, plain, terms, task, given, scratch, image, coin, tar
         margin = _along(line, beta, rho)
     margin = max(0.0, margin)  # rewards are not negative: the mixture is safe without a bound
     if partner == target:  # certified to be worth no less than the baseline itself
-        return GuardOutcome(target, target, target, 1.0, 1.0, True, False, margin, beta, plain)
-    action = target if coin < rho else partner
-    propensity = rho if coin < rho else 1.0 - rho
-    return GuardOutcome(action, target, partner, rho, propensity, True, False, margin, beta, plain)
+        partner, rho = target, 1.0
+    action = target if given.coin < rho else partner
+    propensity = rho if given.coin < rho else 1.0 - rho
+    return Outcome(
+        action, True, CAREFUL, beta, plain, True, target, partner, rho, propensity, margin
+    )
 
 
 @kernel
@@ -180,3 +196,37 @@ def _largest(line, beta, low):
         else:
             high = middle
     return low
+
+
+@kernel
+def describe(state, shared, terms, given, scores, outcome, allowed):
+    """Say what a decision means; sets `allowed` (K,) to what is certified.
+
+    Returns the width of the played action's confidence interval, the floor, the probability with
+    which it was played, its margin over the floor, the certificate of what is promised, and
+    whether the action itself is certified.
+    """
+    used, k, b, beta = state.estimate, outcome.action, given.baseline, outcome.beta
+    count = state.reports.scalars[0] + shared.reports.scalars[0]
+    if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
+        used = state.anchored
+    mean, form, image = scores.mean, scores.form, state.work[1]
+    if not outcome.scanned:
+        scan_forms(used, given.coords, given.menu, mean, form, scores.part)
+    write_image(used, given.menu, b, given.coords, image)
+    given = believed(state, given)
+    slacks(used, beta, terms, given, scores, image)
+    for j in range(allowed.size):
+        allowed[j] = scores.slack[j] >= 0.0
+    certificate = certificate_of(used, beta, terms, given, scores, image, k)
+    certified = allowed[k]
+    if outcome.conservative and not terms.strict:
+        if outcome.propensity < 1.0 or k == b:
+            certificate = BY_MIXTURE
+        elif not certified:  # played for certain: it is sure to be worth the baseline or more
+            certificate, certified = BY_LEAD, True
+    reward = given.baseline_reward
+    if math.isnan(reward):
+        reward = mean[b] + beta * math.sqrt(form[b])
+    width, floor = beta * math.sqrt(form[k]), (1.0 - given.alpha) * reward
+    return width, floor, outcome.propensity, outcome.margin, certificate, certified

@@ -5,33 +5,31 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.disc_ucb import decide
+from guardband.kernels.decide import copy_features, decide, note_report, update, weight_of
 from guardband.kernels.draw import draw_round
-from guardband.kernels.environment import Metric, Played, Sight
+from guardband.kernels.environment import Metric, Nature, Played, Sight
 from guardband.kernels.linalg import copy, dot
 from guardband.kernels.pruning import floor_of, in_pruned_set
-from guardband.kernels.ridge import absorb
+from guardband.kernels.ridge import prediction
+from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due, pool
-from guardband.kernels.types import Estimate, Mix, Reason, RoundInput, Rule, State, Statistic, Task
+from guardband.kernels.types import Mix, Reason, RoundInput, Rule
 
 __all__ = [
     "act",
-    "copy_features",
     "count_coin",
-    "count_mixture",
     "count_round",
     "given_to",
-    "outside",
     "save_checkpoint",
     "simulate",
-    "task_of",
     "to_unit_length",
 ]
 
 ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
-KNOWN, UNKNOWN, BASELINE = int(Rule.KNOWN), int(Rule.UNKNOWN), int(Rule.BASELINE)
-LEARNED, EMPTY = int(Reason.LEARNED), int(Reason.EMPTY)
-HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
+KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
+BASELINE = int(Rule.BASELINE)
+LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
+HIDDEN, OBSERVED, FORECAST = int(Sight.HIDDEN), int(Sight.OBSERVED), int(Nature.FORECAST)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
 VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
@@ -39,54 +37,104 @@ VIOLATIONS_POLICY = int(Metric.VIOLATIONS_POLICY)
 VIOLATIONS_CONSERVATIVE = int(Metric.VIOLATIONS_CONSERVATIVE)
 VIOLATIONS_CONSERVATIVE_EXPECTED = int(Metric.VIOLATIONS_CONSERVATIVE_EXPECTED)
 CONSERVATIVE, REWARD = int(Metric.CONSERVATIVE), int(Metric.REWARD)
-BASELINE_REWARD = int(Metric.BASELINE_REWARD)
+BASELINE_REWARD, STUCK = int(Metric.BASELINE_REWARD), int(Metric.STUCK)
 OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
 
 TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
 
 @kernel
-def simulate(fleet, pooled, terms, tasks, env, draws, clock, metrics, trace):
-    """Play a chunk of rounds; changes everything but terms, tasks, env and draws."""
+def simulate(numbers, settings, tasks, env, draws, clock, metrics, trace):
+    """Play a chunk of rounds; changes the group's array, the clock, the metrics and the trace.
+
+    `numbers` is the group's array, see `state`, and `settings` (M, TERMS + 2), see `pack`.
+    """
     agents = tasks.size.size
-    own, estimate, work = fleet
+    group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
+    shared = state_of(group, agents)
+    scores = scores_of(env.scratch, env.menu.shape[2])
     for s in range(draws.contexts.size):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
         call = False
         for m in range(agents):
-            state = State(
-                Statistic(own.gram[m], own.moment[m], own.scalars[m]),
-                Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
-                work[m],
-            )
-            given = given_to(env, slot, m)
-            task = task_of(tasks, terms, given, draws, s, m)
-            outcome = decide(state, pooled, terms, task, given, env.scratch, draws.coin[s, m])
-            if terms.rule != BASELINE:
-                totals = metrics.totals[m]
-                totals[OUTSIDE] += outside(state, pooled, terms.ridge, env.theta, outcome.beta)
-                best = env.best[slot, env.group[m]]
-                totals[OPTIMUM_PRUNED] += _pruned(
-                    state, pooled, terms, task, given, env.scratch, outcome, best
-                )
-            played = act(outcome, terms, task, env, draws, slot, s, m, state.work)
-            if terms.rule != BASELINE:
-                x = state.work[0]
-                guess = dot(x, state.estimate.theta)
-                absorb(state, x, played.reward + draws.noise[s, m], 1.0, guess)
-                if due(state.estimate.scalars[0], clock.logdet[0], t - clock.ints[1], terms):
-                    call = True
+            state = state_of(group, m)
+            given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
+            outcome = decide(state, shared, terms, given, scores)
+            learns = terms.rule != BASELINE
+            if learns:
+                _count_decision(state, shared, terms, given, scores, outcome, env, metrics, slot, m)
+            played = act(outcome, terms, given, env, draws, slot, s, m, state.work)
+            if learns:
+                weight, x = weight_of(state, terms, given, outcome), state.work[0]
+                guess = prediction(x, state.estimate.theta)
+                update(state, shared, terms, x, played.reward + draws.noise[s, m], weight, guess)
+                note_report(state, terms, given)
+                call = call or _is_due(state, terms, clock, outcome.conservative)
             count_round(env, tasks, metrics, trace, slot, t, m, played)
-            count_coin(env, tasks, metrics, slot, m, outcome, task, played)
+            count_coin(env, tasks, metrics, slot, m, outcome, played)
         if call:
-            clock.logdet[0] = pool(fleet, pooled, terms.ridge)
+            clock.logdet[0] = pool(group, terms.ridge)
             clock.ints[1] = t
             clock.ints[2] += 1
             if trace.synced.size > 0:
                 trace.synced[t - 1] = True
         save_checkpoint(clock, metrics)
+
+
+@kernel
+def _is_due(state, terms, clock, conservative):
+    """Tell whether an agent calls for a pooling at the end of this round."""
+    now, d = clock.ints[0], state.own.moment.size
+    logdet, rounds = state.estimate.scalars[0], now - clock.ints[1]
+    return due(terms, logdet, clock.logdet[0], rounds, now, conservative, d)
+
+
+@kernel
+def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
+    """Return what agent m is given in round s of the chunk: psi, or phi where it may see it.
+
+    `own` are its settings, of which alpha and rho are read.
+    """
+    b = env.baseline[slot, m]
+    menu, told = env.menu[slot], env.baseline_reward[slot, m]
+    if env.sight == OBSERVED:
+        menu, told = env.truth[slot], env.realised[slot, env.group[m], b]
+    rho = own[RHO]
+    if draws.rho.size > 0:
+        rho = draws.rho[s]
+    elif terms.rule != UNKNOWN and terms.mix != ACTION and not told > 0.0:
+        rho = 0.0  # a baseline that is worth nothing has no share to give away
+    count = draws.support.shape[1] if env.nature == FORECAST else 0
+    return RoundInput(
+        menu,
+        tasks.coords[m, : tasks.size[m]],
+        b,
+        told,
+        terms.tolerance >= 0.0,
+        env.gap[slot, m],
+        own[ALPHA],
+        rho,
+        clock.ints[2] + 1,
+        clock.ints[0],
+        draws.coin[s, m],
+        env.truth,
+        draws.support[min(s, draws.support.shape[0] - 1), :count],
+        draws.weights[min(s, draws.weights.shape[0] - 1), :count],
+        env.covariance[m],
+    )
+
+
+@kernel
+def _count_decision(state, shared, terms, given, scores, outcome, env, metrics, slot, m):
+    """Count what agents cannot see: theta outside the confidence set, the best action pruned."""
+    totals, pooled = metrics.totals[m], shared.own
+    totals[OUTSIDE] += outside(state, pooled, terms.ridge, env.theta, outcome.plain)
+    totals[STUCK] += outcome.reason == IS_STUCK
+    if terms.rule in (KNOWN, UNKNOWN):
+        best = env.best[slot, env.group[m]]
+        totals[OPTIMUM_PRUNED] += _pruned(state, pooled, terms, given, scores, outcome, best)
 
 
 @kernel
@@ -108,58 +156,37 @@ def outside(state, pooled, ridge, theta, beta):
 
 
 @kernel
-def _pruned(state, pooled, terms, task, given, scratch, outcome, best):
+def _pruned(state, pooled, terms, given, scores, outcome, best):
     """Tell whether the gate was open and the best action not in the pruned set."""
-    if terms.rule not in (KNOWN, UNKNOWN) or outcome.reason not in (LEARNED, EMPTY):
+    if outcome.reason not in (LEARNED, EMPTY):
         return False
     if outcome.reason == LEARNED and outcome.action == best:
         return False
-    floor = floor_of(terms, task.alpha, given, scratch[1])
-    return not in_pruned_set(state, pooled, terms, outcome.beta, floor, scratch, best)
+    floor = floor_of(terms, given, scores.upper)
+    return not in_pruned_set(state, pooled, terms, outcome.beta, floor, scores, best)
 
 
 @kernel
-def given_to(env, slot, m):
-    """Return what agent m is offered: psi, or phi where it may see the context."""
-    b = env.baseline[slot, m]
-    if env.sight == OBSERVED:
-        told = env.realised[slot, env.group[m], b]
-        return RoundInput(env.truth[slot], b, told, env.gap[slot, m])
-    return RoundInput(env.menu[slot], b, env.baseline_reward[slot, m], env.gap[slot, m])
-
-
-@kernel
-def task_of(tasks, terms, given, draws, s, m):
-    """Return agent m's task in this round."""
-    rho = tasks.rho[m]
-    if draws.rho.size > 0:
-        rho = draws.rho[s]
-    elif terms.rule != UNKNOWN and terms.mix != ACTION and not given.baseline_reward > 0.0:
-        rho = 0.0  # a baseline that is worth nothing has no share to give away
-    return Task(tasks.coords[m, : tasks.size[m]], tasks.alpha[m], rho)
-
-
-@kernel
-def act(outcome, terms, task, env, draws, slot, s, m, work):
+def act(outcome, terms, given, env, draws, slot, s, m, work):
     """Carry out agent m's decision; writes the vector to learn from to work[0]."""
     k, g = outcome.action, env.group[m]
     mean, reward = env.expected[slot, g, k], env.realised[slot, g, k]
     x = work[0]
     if env.sight == HIDDEN:
-        copy_features(env.menu[slot], k, task.coords, x)
+        copy_features(env.menu[slot], k, given.coords, x)
     else:
-        copy_features(env.truth[slot], k, task.coords, x)
+        copy_features(env.truth[slot], k, given.coords, x)
     if outcome.conservative and terms.mix != ACTION:
         zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
-        bonus = _blend(x, zeta, terms, task, env.theta, work[1])
-        mean = (1.0 - task.rho) * mean + bonus
-        reward = (1.0 - task.rho) * reward + bonus
+        bonus = _blend(x, zeta, terms, given, env.theta, work[1])
+        mean = (1.0 - given.rho) * mean + bonus
+        reward = (1.0 - given.rho) * reward + bonus
     return Played(k, outcome.conservative, mean, reward)
 
 
 @kernel
 def count_round(env, tasks, metrics, trace, slot, t, m, played):
-    """Write down what agent m played in round t, against the optimum and the baseline."""
+    """Count what agent m played in round t, against the optimum and the baseline."""
     g, b = env.group[m], env.baseline[slot, m]
     expected, realised = env.expected[slot, g], env.realised[slot, g]
     best = env.best[slot, g]
@@ -184,19 +211,14 @@ def count_round(env, tasks, metrics, trace, slot, t, m, played):
 
 
 @kernel
-def count_coin(env, tasks, metrics, slot, m, outcome, task, played):
-    """Where a coin chose, count the mixture it chose from; its other side is the baseline."""
-    if outcome.explored:
-        baseline = env.expected[slot, env.group[m], env.baseline[slot, m]]
-        mixture = (1.0 - task.rho) * baseline + task.rho * played.mean
-        count_mixture(tasks, metrics, m, baseline, played.mean, mixture)
-
-
-@kernel
-def count_mixture(tasks, metrics, m, baseline, mean, mixture):
-    """Count the mixture a coin chose from, in place of what it happened to choose."""
-    floor = (1.0 - tasks.judged[m]) * baseline - TOLERANCE
-    metrics.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (mean < floor)
+def count_coin(env, tasks, metrics, slot, m, outcome, played):
+    """Where a coin chose, judge the policy by the mixture it chose from, not by what it chose."""
+    chance = outcome.chance
+    if 0.0 < chance < 1.0:
+        expected = env.expected[slot, env.group[m]]
+        mixture = (1.0 - chance) * expected[outcome.partner] + chance * expected[outcome.target]
+        floor = (1.0 - tasks.judged[m]) * expected[env.baseline[slot, m]] - TOLERANCE
+        metrics.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (played.mean < floor)
 
 
 @kernel
@@ -210,22 +232,13 @@ def save_checkpoint(clock, metrics):
 
 
 @kernel
-def copy_features(menu, k, index, x):
-    """Write action k's features to x, with zeros outside the task."""
-    for i in range(x.size):
-        x[i] = 0.0
-    for p in range(index.size):
-        x[index[p]] = menu[index[p], k]
-
-
-@kernel
-def _blend(x, zeta, terms, task, theta, direction):
+def _blend(x, zeta, terms, given, theta, direction):
     """Turn the baseline's features x into (1 - rho) x + rho zeta; return rho zeta'theta."""
     if terms.mix == TASK_VECTOR:
         for i in range(direction.size):
             direction[i] = 0.0
-        for p in range(task.coords.size):
-            direction[task.coords[p]] = zeta[task.coords[p]]
+        for p in range(given.coords.size):
+            direction[given.coords[p]] = zeta[given.coords[p]]
         norm = math.sqrt(dot(direction, direction))
         for i in range(direction.size):
             direction[i] /= norm
@@ -233,8 +246,8 @@ def _blend(x, zeta, terms, task, theta, direction):
         for i in range(direction.size):
             direction[i] = zeta[i]
     for i in range(x.size):
-        x[i] = (1.0 - task.rho) * x[i] + task.rho * direction[i]
-    return task.rho * dot(direction, theta)
+        x[i] = (1.0 - given.rho) * x[i] + given.rho * direction[i]
+    return given.rho * dot(direction, theta)
 
 
 @kernel

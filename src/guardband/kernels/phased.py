@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.disc_ucb import argmax
+from guardband.kernels.disc_ucb import argmax, plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import rank_one
-from guardband.kernels.loop import act, count_round, given_to, save_checkpoint, task_of
+from guardband.kernels.loop import act, count_round, given_to, save_checkpoint
 from guardband.kernels.rivals import Mode
 from guardband.kernels.scan import scan
-from guardband.kernels.types import Estimate, Outcome, Reason
+from guardband.kernels.state import scores_of, terms_of
+from guardband.kernels.types import Estimate, Reason
 
 __all__ = ["simulate_phase"]
 
@@ -24,22 +25,22 @@ R_FREE = int(Reason.FREE)
 
 
 @kernel
-def simulate_phase(phase, terms, tasks, env, draws, clock, metrics, trace, start, stop):
+def simulate_phase(phase, settings, tasks, env, draws, clock, metrics, trace, start, stop):
     """Play rounds `start` to `stop` of a chunk by its plan; writes what was learned to it."""
+    scores, terms = scores_of(env.scratch, env.menu.shape[2]), terms_of(settings[0])
     for s in range(start, stop):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
         c = draws.contexts[s]
         for m in range(tasks.size.size):
-            given = given_to(env, slot, m)
-            task = task_of(tasks, terms, given, draws, s, m)
+            given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
             if phase.mode == TESTS:
-                k = _least_known(phase, task.coords, given.menu, env.scratch, m)
+                k = _least_known(phase, given.coords, given.menu, scores, m)
             else:
-                k = _next_by_plan(phase, env.scratch[0], env.group[m], m, c)
-            outcome = Outcome(k, False, False, R_FREE, 0.0, False)
-            played = act(outcome, terms, task, env, draws, slot, s, m, phase.work)
+                k = _next_by_plan(phase, scores.mean, env.group[m], m, c)
+            outcome = plays(k, False, R_FREE, 0.0, False)
+            played = act(outcome, terms, given, env, draws, slot, s, m, phase.work)
             _note(phase, m, played.reward + draws.noise[s, m])
             count_round(env, tasks, metrics, trace, slot, t, m, played)
         save_checkpoint(clock, metrics)
@@ -61,11 +62,11 @@ def _next_by_plan(phase, lack, g, m, c):
 
 
 @kernel
-def _least_known(phase, index, menu, scratch, m):
+def _least_known(phase, index, menu, scores, m):
     """Return the survivor with the largest norm(psi)_{V^-1} of this phase's V."""
-    norm, value, lost = scratch[1], scratch[0], scratch[2]
+    norm, value, lost = scores.upper, scores.mean, scores.part
     blank = phase.work[3]
-    scan(Estimate(phase.inverse[m], blank, blank), 1.0, index, menu, scratch)
+    scan(Estimate(phase.inverse[m], blank, blank), 1.0, index, menu, scores)
     for k in range(lost.size):
         lost[k] = 0.0
     for q in range(phase.passed[0]):

@@ -41,12 +41,13 @@ def eigenvalue_bounds(estimate):
 
 
 @kernel
-def gate_need(terms, alpha, given, beta):
+def gate_need(terms, given, beta):
     """Return what lambda_min(V) must reach; infinity where nothing would do.
 
     Known baseline: (2 L beta / (alpha r_b))^2, or with the gap (2 L beta / (gap + alpha r_b))^2;
     unknown: (2 (2 - alpha) L beta / (alpha r_l))^2 (eq. UBR_2), the gap added likewise.
     """
+    alpha = given.alpha
     if terms.gate == NONE:
         return 0.0
     if terms.gate == SHUT:
@@ -76,21 +77,21 @@ def gate_open(state, pooled, ridge, need):
 
 
 @kernel
-def floor_of(terms, alpha, given, upper):
+def floor_of(terms, given, upper):
     """Return (1 - alpha) times the baseline's reward, or times its upper bound where unknown."""
     if terms.rule == UNKNOWN:
-        return (1.0 - alpha) * upper[given.baseline]
-    return (1.0 - alpha) * given.baseline_reward
+        return (1.0 - given.alpha) * upper[given.baseline]
+    return (1.0 - given.alpha) * given.baseline_reward
 
 
 @kernel
-def best_pruned(state, pooled, terms, beta, floor, scratch):
+def best_pruned(state, pooled, terms, beta, floor, scores):
     """Return the action of the pruned set with the largest upper bound, or -1 if it is empty.
 
     In it are the actions with psi'theta-hat >= L beta / sqrt(lambda_min(V)) + floor (eq. prun2 and,
     with the unknown baseline's floor, UBR_1); ties go to the lowest index.
     """
-    mean, upper = scratch[0], scratch[1]
+    mean, upper = scores.mean, scores.upper
     reach = terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     surely = reach / math.sqrt(low) + floor if low > 0.0 else math.inf
@@ -122,9 +123,9 @@ def _best_above(mean, upper, threshold):
 
 
 @kernel
-def in_pruned_set(state, pooled, terms, beta, floor, scratch, k):
+def in_pruned_set(state, pooled, terms, beta, floor, scores, k):
     """Tell whether action k is in the pruned set."""
-    mean, reach = scratch[0, k], terms.feature_bound * beta
+    mean, reach = scores.mean[k], terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     if low > 0.0 and mean >= reach / math.sqrt(low) + floor:
         return True
@@ -134,13 +135,13 @@ def in_pruned_set(state, pooled, terms, beta, floor, scratch, k):
 
 
 @kernel
-def best_clear(score, scratch, floor):
+def best_clear(score, scores, floor):
     """Return the action of the largest score whose lower bound clears the floor, or -1.
 
     The lower bound is that of the whole ellipsoid, psi'theta-hat - beta norm(psi)_{V^-1}, as far
-    below the mean scratch[0] as the upper bound scratch[1] is above; ties go to the lowest index.
+    below the mean as the upper bound is above; ties go to the lowest index.
     """
-    mean, upper = scratch[0], scratch[1]
+    mean, upper = scores.mean, scores.upper
     best = -1
     top = -math.inf
     for k in range(mean.size):
@@ -150,9 +151,9 @@ def best_clear(score, scratch, floor):
 
 
 @kernel
-def mark_pruned(state, pooled, terms, beta, floor, scratch, allowed):
+def mark_pruned(state, pooled, terms, beta, floor, scores, allowed):
     """Set allowed[k] for every action of the pruned set; returns how many there are."""
-    mean = scratch[0]
+    mean = scores.mean
     reach = terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     surely = reach / math.sqrt(low) + floor if low > 0.0 else math.inf

@@ -1,4 +1,8 @@
-"""Ridge statistics of one agent: V, its inverse, log det V, U and theta-hat, in O(d^2) a round."""
+"""Ridge regression of one agent: V, its inverse, log det V, U and theta-hat, in O(d^2) a round.
+
+V = ridge I + W with W = sum w x x', U = sum w y x, theta-hat = V^-1 U; `pooled` is the statistic
+of what all agents share, to which an agent adds its own.
+"""
 
 from __future__ import annotations
 
@@ -72,12 +76,10 @@ def absorb_tidily(state, pooled, x, y, weight, guess, ridge):
     again is rounded the same way every time: W would in the end claim to know directions that were
     never played.
     """
-    own, _, work = state
+    own, work = state.own, state.work
     d = x.size
     gain = _learn(state, x, y, weight)
-    rest = work[
-        4 + d :
-    ]  # what rounding has left out: of W, of U, of three numbers; see `work_rows`
+    rest = work[4 + d :]  # what rounding has left out: of W, of U, of three numbers; see `rows`
     same = True
     for k in range(4):
         same = same and rest[d + 4 + k, 0] == own.scalars[k]
@@ -110,8 +112,7 @@ def _plus(total, rest, term):
 @kernel
 def _learn(state, x, y, weight):
     """Update the estimate by one observation; return the growth of det V."""
-    _, estimate, work = state
-    scaled = work[1]
+    estimate, scaled = state.estimate, state.work[1]
     gain = rank_one(estimate.inverse, x, weight, scaled)
     surprise = (weight / gain) * (y - dot(x, estimate.theta))
     norm = 0.0
@@ -139,7 +140,7 @@ def refresh(state, pooled, ridge):
 
     What is known of lambda_min(V) stays true: V never shrinks.
     """
-    own, estimate, work = state
+    own, estimate, work = state.own, state.estimate, state.work
     d = own.moment.size
     estimate.scalars[1] = _add_up(state, pooled, ridge)
     estimate.scalars[0] = invert(work[4 : 4 + d], estimate.inverse) - d * math.log(ridge)

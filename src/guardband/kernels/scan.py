@@ -13,14 +13,14 @@ from guardband.kernels._jit import kernel
 
 __all__ = ["scan", "scan_forms"]
 
-BLOCK = 512  # actions at a time: what they need of menu and scratch stays in the nearest cache
+BLOCK = 512  # actions at a time: what they need of menu and scores stays in the nearest cache
 
 
 @kernel
-def scan(estimate, beta, coords, menu, scratch):
-    """Write means to scratch[0] and upper confidence bounds to scratch[1]."""
-    mean, upper = scratch[0], scratch[1]
-    scan_forms(estimate, coords, menu, mean, upper, scratch[2])
+def scan(estimate, beta, coords, menu, scores):
+    """Write psi'theta-hat to `mean` and psi'theta-hat + beta norm(psi)_{V^-1} to `upper`."""
+    mean, upper = scores.mean, scores.upper
+    scan_forms(estimate, coords, menu, mean, upper, scores.part)
     for k in range(menu.shape[1]):
         upper[k] = mean[k] + beta * math.sqrt(upper[k])
 

@@ -1,45 +1,28 @@
-"""What a live agent calls: the simulator's kernels behind a checked door."""
+"""What agents in a user's process call: the simulator's kernels behind Python's border."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from guardband.kernels._jit import kernel
-from guardband.kernels.disc_ucb import argmax, decide
-from guardband.kernels.pruning import floor_of, mark_pruned
-from guardband.kernels.ridge import absorb
-from guardband.kernels.scan import BLOCK, scan
-from guardband.kernels.sync import due
-from guardband.kernels.types import (
-    Estimate,
-    Floats,
-    Mix,
-    RoundInput,
-    Rule,
-    State,
-    Statistic,
-    Task,
-    Terms,
+from guardband.kernels.decide import (
+    copy_features,
+    decide,
+    describe,
+    note_report,
+    update,
+    weight_of,
 )
+from guardband.kernels.ridge import prediction
+from guardband.kernels.scan import BLOCK
+from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
+from guardband.kernels.sync import due
+from guardband.kernels.types import RoundInput
 
-__all__ = [
-    "FINE",
-    "NOT_FINITE",
-    "REPORT_SIZE",
-    "TOO_LONG",
-    "learn",
-    "load_menu",
-    "pack_settings",
-    "serve",
-]
+__all__ = ["CALL", "FINE", "NOT_FINITE", "TOO_LONG", "learn", "load_menu", "serve"]
 
 FINE, NOT_FINITE, TOO_LONG = 0, 1, 2
-REPORT_SIZE = 7
-ALPHA, RHO = len(Terms._fields), len(Terms._fields) + 1
-
-FREE, BASELINE, ACTION = int(Rule.FREE), int(Rule.BASELINE), int(Mix.ACTION)
+CALL = 13  # numbers of a call, before the vector that was played
 
 
 @kernel
@@ -76,91 +59,67 @@ def load_menu(features, index, bound, menu):
 
 @kernel
 def serve(
-    gram,
-    moment,
-    sums,
-    inverse,
-    theta,
-    scalars,
-    work,
-    pooled_gram,
-    pooled_moment,
-    pooled_sums,
-    settings,
-    index,
-    menu,
-    baseline,
-    reward,
-    coin,
-    scratch,
-    allowed,
-    x,
-    report,
+    numbers, settings, coords, menu, contexts, ids, weights, covariance, scratch, allowed, call
 ):
-    """Decide, and describe the decision in `report`, in `allowed` (the pruned set) and in x.
+    """Decide, and describe the decision in `call`, and in `allowed`: which actions are certified.
 
-    The arrays of the agent's state and of the pooled data come one by one, and the terms as an
-    array: taking them out of tuples at Python's border would cost more than the decision.
+    `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
+    returns, `scratch` is (SCORES, at least K and n); for the others see `RoundInput`. On entry
+    `call` (CALL + d,) holds the agent, the baseline, its reward (NaN: not known), epoch, round and
+    coin. On return it holds what `Engine.decide` reads from it, and the vector that is played.
     """
-    state = State(Statistic(gram, moment, sums), Estimate(inverse, theta, scalars), work)
-    pooled = Statistic(pooled_gram, pooled_moment, pooled_sums)
-    terms = _terms(settings)
-    task = Task(index, settings[ALPHA], settings[RHO])
-    given = RoundInput(menu, baseline, reward, 0.0)
-    outcome = decide(state, pooled, terms, task, given, scratch, coin)
-    if not outcome.scanned:
-        scan(state.estimate, outcome.beta, task.coords, given.menu, scratch)
-    mean, upper = scratch[0], scratch[1]
-    k = outcome.action
-    for i in range(x.size):
-        x[i] = menu[i, k]
-    propensity = 1.0
-    floor = math.nan
-    if terms.rule in (FREE, BASELINE):
-        for j in range(allowed.size):
-            allowed[j] = terms.rule == FREE or j == baseline
-    else:
-        floor = floor_of(terms, task.alpha, given, upper)
-        mark_pruned(state, pooled, terms, outcome.beta, floor, scratch, allowed)
-        if outcome.conservative and terms.mix == ACTION and argmax(upper) != baseline:
-            propensity = task.rho if outcome.explored else 1.0 - task.rho
-    report[0] = k
-    report[1] = 0.0 if not outcome.conservative else 1.0 + outcome.explored
-    report[2] = outcome.reason
-    report[3] = mean[k]
-    report[4] = upper[k]
-    report[5] = floor
-    report[6] = propensity
-
-
-@kernel
-def learn(
-    gram, moment, sums, inverse, theta, scalars, work, settings, x, y, guess, last_logdet, rounds
-):
-    """Learn from a reward; tell whether a pooling is due."""
-    state = State(Statistic(gram, moment, sums), Estimate(inverse, theta, scalars), work)
-    absorb(state, x, y, 1.0, guess)
-    return due(scalars[0], last_logdet, rounds, _terms(settings))
-
-
-@kernel
-def _terms(settings):
-    """Return the terms that `pack_settings` put into an array."""
-    return Terms(
-        int(settings[0]),
-        int(settings[1]),
-        int(settings[2]),
-        int(settings[3]),
-        settings[4],
-        settings[5],
-        settings[6],
-        settings[7],
-        settings[8],
-        settings[9],
-        settings[10],
+    group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
+    state, shared = state_of(group, int(call[0])), state_of(group, group.work.shape[0] - 1)
+    scores = scores_of(scratch, menu.shape[1])
+    reward = call[2]
+    given = RoundInput(
+        menu,
+        coords,
+        int(call[1]),
+        reward,
+        terms.tolerance >= 0.0 and not math.isnan(reward),
+        0.0,
+        settings[ALPHA],
+        settings[RHO],
+        int(call[3]),
+        int(call[4]),
+        call[5],
+        contexts,
+        ids,
+        weights,
+        covariance,
     )
+    outcome = decide(state, shared, terms, given, scores)
+    width, floor, propensity, margin, certificate, certified = describe(
+        state, shared, terms, given, scores, outcome, allowed
+    )
+    k, x = outcome.action, call[CALL:]
+    copy_features(menu, k, coords, x)
+    call[0] = k
+    call[1] = outcome.conservative
+    call[2] = outcome.reason
+    call[3] = scores.mean[k]
+    call[4] = width
+    call[5] = floor
+    call[6] = propensity
+    call[7] = margin
+    call[8] = certificate
+    call[9] = certified
+    call[10] = state.anchored.scalars[0]
+    call[11] = weight_of(state, terms, given, outcome)
+    call[12] = prediction(x, state.estimate.theta)
+    note_report(state, terms, given)
 
 
-def pack_settings(terms: Terms, alpha: float, rho: float) -> Floats:
-    """Return terms, alpha and rho as one array, for `serve` and `learn`."""
-    return np.array([*terms, alpha, rho], dtype=np.float64)
+@kernel
+def learn(numbers, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now):
+    """Let agent m learn from reward y of the vector x; tell whether a pooling is due.
+
+    `weight`, `guess` and `conservative` are as `serve` returned them; `rounds` have passed since
+    the last pooling, after which log det(V / ridge) was `last_logdet`, and `now` in all.
+    """
+    group, terms = group_of(numbers, x.size), terms_of(settings)
+    state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
+    update(state, shared, terms, x, y, weight, guess)
+    logdet = state.estimate.scalars[0]
+    return due(terms, logdet, last_logdet, rounds, now, conservative, x.size)

@@ -13,22 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.disc_ucb import argmax, conserve
+from guardband.kernels.disc_ucb import argmax, conserve, plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import cholesky, copy, dot, quadratic
-from guardband.kernels.loop import (
-    act,
-    count_coin,
-    count_round,
-    given_to,
-    save_checkpoint,
-    task_of,
-)
+from guardband.kernels.loop import act, count_coin, count_round, given_to, save_checkpoint
 from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
 from guardband.kernels.ridge import absorb, horizon_radius
 from guardband.kernels.rivals import Method
 from guardband.kernels.scan import scan
-from guardband.kernels.types import Floats, Gate, Outcome, Reason, Rule
+from guardband.kernels.state import group_of, scores_of, state_of, terms_of
+from guardband.kernels.types import Floats, Gate, Reason, Rule
 
 __all__ = ["ConservativeBudget", "new_budget", "simulate_solo"]
 
@@ -59,46 +53,49 @@ def new_budget(dim: int) -> ConservativeBudget:
 
 
 @kernel
-def simulate_solo(state, pooled, budget, solo, terms, tasks, env, draws, clock, metrics, trace):
-    """Play a chunk of rounds of one agent; `pooled` stays empty, it learns from nobody."""
-    d = state.own.moment.size
+def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, metrics, trace):
+    """Play a chunk of rounds of one agent; it pools nothing, and learns from nobody.
+
+    `numbers` is the array of a group of one, see `state`.
+    """
+    d, terms = env.theta.size, terms_of(settings[0])
+    group = group_of(numbers, d)
+    state, pooled = state_of(group, 0), state_of(group, 1).own
+    scores = scores_of(env.scratch, env.menu.shape[2])
     for s in range(draws.contexts.size):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1
         clock.ints[0] = t
-        given = given_to(env, slot, 0)
-        task = task_of(tasks, terms, given, draws, s, 0)
+        given = given_to(env, tasks, terms, settings[0], clock, draws, slot, s, 0)
         learns = True
         if solo.method == ORACLE:
-            outcome = Outcome(env.best[slot, env.group[0]], False, False, R_FREE, 0.0, False)
+            outcome = plays(env.best[slot, env.group[0]], False, R_FREE, 0.0, False)
             learns = False
         else:
             beta = horizon_radius(terms, d, state.own.scalars[0], solo.level)
             if solo.method == BUDGET:
-                outcome = _spend(state, budget, terms, task, given, env.scratch, beta)
+                outcome = _spend(state, budget, terms, given, scores, beta)
                 # A known baseline reward teaches nothing.
                 learns = not (outcome.conservative and terms.rule == KNOWN)
             else:
-                outcome = _decide(
-                    state, pooled, solo, terms, task, given, env.scratch, beta, t, draws, s
-                )
-        played = act(outcome, terms, task, env, draws, slot, s, 0, state.work)
+                outcome = _decide(state, pooled, solo, terms, given, scores, beta, draws, s)
+        played = act(outcome, terms, given, env, draws, slot, s, 0, state.work)
         if learns:
             x = state.work[0]
             guess = dot(x, state.estimate.theta)
             absorb(state, x, played.reward + draws.noise[s, 0], 1.0, guess)
         count_round(env, tasks, metrics, trace, slot, t, 0, played)
-        count_coin(env, tasks, metrics, slot, 0, outcome, task, played)
+        count_coin(env, tasks, metrics, slot, 0, outcome, played)
         save_checkpoint(clock, metrics)
 
 
 @kernel
-def _decide(state, pooled, solo, terms, task, given, scratch, beta, t, draws, s):
+def _decide(state, pooled, solo, terms, given, scores, beta, draws, s):
     """Choose among the certified actions, if the gate is open; else play safe."""
     if solo.method == GREEDY:
-        need = solo.pace * math.sqrt(t)
+        need = solo.pace * math.sqrt(given.number)
     else:
-        need = gate_need(terms, task.alpha, given, beta)
+        need = gate_need(terms, given, beta)
     if terms.gate == SHUT:
         reason = R_NO_FLOOR
     elif terms.rule == KNOWN and not given.baseline_reward > 0.0:
@@ -106,20 +103,20 @@ def _decide(state, pooled, solo, terms, task, given, scratch, beta, t, draws, s)
     elif not gate_open(state, pooled, terms.ridge, need):
         reason = R_GATE
     else:
-        scan(state.estimate, beta, task.coords, given.menu, scratch)
-        floor = floor_of(terms, task.alpha, given, scratch[1])
-        score = scratch[1]
+        scan(state.estimate, beta, given.coords, given.menu, scores)
+        floor = floor_of(terms, given, scores.upper)
+        score = scores.upper
         if solo.method == GREEDY:
-            score = scratch[0]
+            score = scores.mean
         elif solo.method == SAMPLE:
-            score = scratch[2]
+            score = scores.part
             _sample(state, beta, draws.normal[s, 0])
             _score(given.menu, state.work[1], score)
-        best = best_clear(score, scratch, floor)
+        best = best_clear(score, scores, floor)
         if best >= 0:
-            return Outcome(best, False, False, R_LEARNED, beta, True)
+            return plays(best, False, R_LEARNED, beta, True)
         reason = R_EMPTY
-    return conserve(state.estimate, beta, terms, task, given, scratch, draws.coin[s, 0], reason)
+    return conserve(state.estimate, beta, terms, given, scores, reason)
 
 
 @kernel
@@ -147,33 +144,33 @@ def _score(menu, theta, score):
 
 
 @kernel
-def _spend(state, budget, terms, task, given, scratch, beta):
+def _spend(state, budget, terms, given, scores, beta):
     """Choose optimistically if the budget covers it, else the baseline; keeps the budget."""
-    scan(state.estimate, beta, task.coords, given.menu, scratch)
-    best, b = argmax(scratch[1]), given.baseline
+    scan(state.estimate, beta, given.coords, given.menu, scores)
+    best, b = argmax(scores.upper), given.baseline
     hoped, owed = budget.sums[0], budget.sums[1]
     for i in range(hoped.size):
         hoped[i] = budget.chosen[i] + given.menu[i, best]
         owed[i] = budget.baseline_passed[i] + given.menu[i, b]
-    sure = _bound(state.estimate, -beta, hoped, task.coords)
+    sure = _bound(state.estimate, -beta, hoped, given.coords)
     if terms.rule == KNOWN:
         sure += budget.rewards[0]
-        floor = (1.0 - task.alpha) * (budget.rewards[1] + given.baseline_reward)
+        floor = (1.0 - given.alpha) * (budget.rewards[1] + given.baseline_reward)
     else:
-        spare = _bound(state.estimate, -beta, budget.baseline_played, task.coords)
-        sure += task.alpha * max(spare, budget.rewards[2] * terms.reward_floor)
-        floor = (1.0 - task.alpha) * _bound(state.estimate, beta, owed, task.coords)
+        spare = _bound(state.estimate, -beta, budget.baseline_played, given.coords)
+        sure += given.alpha * max(spare, budget.rewards[2] * terms.reward_floor)
+        floor = (1.0 - given.alpha) * _bound(state.estimate, beta, owed, given.coords)
     budget.rewards[1] += given.baseline_reward
     if sure >= floor:
         for i in range(hoped.size):
             budget.chosen[i] = hoped[i]
             budget.baseline_passed[i] = owed[i]
-        return Outcome(best, False, False, R_LEARNED, beta, True)
+        return plays(best, False, R_LEARNED, beta, True)
     budget.rewards[0] += given.baseline_reward
     budget.rewards[2] += 1.0
     for i in range(hoped.size):
         budget.baseline_played[i] += given.menu[i, b]
-    return Outcome(b, True, False, R_EMPTY, beta, True)
+    return plays(b, True, R_EMPTY, beta, True)
 
 
 @kernel

@@ -6,25 +6,31 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.ridge import copy_estimate, refresh
-from guardband.kernels.types import Estimate, State, Statistic, Trigger
+from guardband.kernels.state import state_of
+from guardband.kernels.types import Trigger
 
 __all__ = ["EAGER", "add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
 
 EAGER = 0.7  # growth of log det V at which an agent that had to be conservative calls at once
-PAPER, GROWTH = int(Trigger.PAPER), int(Trigger.GROWTH)
+PAPER, GROWTH, ANYTIME = int(Trigger.PAPER), int(Trigger.GROWTH), int(Trigger.ANYTIME)
 
 
 @kernel
-def due(logdet, last_logdet, rounds, terms):
+def due(terms, logdet, last_logdet, rounds, now, conservative, dim):
     """Tell whether an agent's information has grown enough to call for a pooling.
 
-    Paper (Algorithm 1, line 20): log(det V / det V_last) * (t - t_last) >= B.
+    `rounds` have passed since the last pooling, `now` in all. Paper (Algorithm 1, line 20):
+    log(det V / det V_last) * (t - t_last) >= B.
     """
     growth = logdet - last_logdet
     if terms.trigger == PAPER:
         return growth * rounds >= terms.budget
     if terms.trigger == GROWTH:
         return growth >= terms.budget
+    if terms.trigger == ANYTIME:
+        if terms.strict and conservative and growth >= EAGER:
+            return True
+        return due_anytime(logdet, last_logdet, rounds, now, terms.agents, dim)
     return False
 
 
@@ -55,21 +61,22 @@ def clear_statistic(part):
 
 
 @kernel
-def pool(fleet, pooled, ridge):
-    """Move what every agent learned to `pooled`, in the agents' order, and share it out.
+def pool(group, ridge):
+    """Move what every agent learned to the group's last entry, in their order, and share it out.
 
-    Returns log det(V / ridge) of the pooled data, which is then every agent's.
+    `group` are the views of all entries, see `state`. Returns log det(V / ridge) of the pooled
+    data, which is then every agent's.
     """
-    own, estimate, work = fleet
-    agents = own.moment.shape[0]
+    agents = group.work.shape[0] - 1
+    shared, first = state_of(group, agents), state_of(group, 0)
     for m in range(agents):
-        add_statistic(pooled, Statistic(own.gram[m], own.moment[m], own.scalars[m]))
-    clear_statistic(own)
-    first = Estimate(estimate.inverse[0], estimate.theta[0], estimate.scalars[0])
-    mine = Statistic(own.gram[0], own.moment[0], own.scalars[0])
-    refresh(State(mine, first, work[0]), pooled, ridge)
+        state = state_of(group, m)
+        add_statistic(shared.own, state.own)
+        add_statistic(shared.reports, state.reports)
+        clear_statistic(state.own)
+        clear_statistic(state.reports)
+    refresh(first, shared.own, ridge)
     for m in range(1, agents):
         # What agent 0 knew of lambda_min bounds the common V as well: it contains agent 0's.
-        other = Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m])
-        copy_estimate(first, other)
-    return first.scalars[0]
+        copy_estimate(first.estimate, state_of(group, m).estimate)
+    return first.estimate.scalars[0]

@@ -1,8 +1,8 @@
-"""What the kernels read and write: tuples of arrays, and codes for the rules.
+"""What the kernels read and write: codes for the rules, and tuples of numbers and arrays.
 
-Every array is C-contiguous float64 or int64. A fleet is the same tuple with a leading axis for
-the agents, so a kernel compiled for one agent serves all of them, in the simulator and in a
-user's process alike.
+Every array is float64 or int64. M is the number of agents, d the dimension of the features, K the
+number of actions, n the number of contexts that are possible in a round. The simulator and agents
+in a user's process call the same kernels.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ __all__ = [
     "Estimate",
     "Floats",
     "Gate",
-    "GuardOutcome",
-    "GuardRoundInput",
-    "GuardTerms",
     "Ints",
     "Mix",
     "Outcome",
@@ -29,15 +26,12 @@ __all__ = [
     "Reason",
     "RoundInput",
     "Rule",
+    "Scores",
     "State",
     "Statistic",
-    "Task",
     "Terms",
     "Trigger",
-    "new_fleet",
-    "new_state",
-    "new_statistic",
-    "state_of",
+    "pack",
 ]
 
 Floats = NDArray[np.float64]
@@ -52,6 +46,7 @@ class Rule(IntEnum):
     FREE = 2  # no constraint: plain optimism
     BASELINE = 3  # always the baseline, never learns
     CLEAR = 4  # optimism among the actions whose lower bound clears the floor
+    GUARD = 5  # Guard-UCB
 
 
 class Gate(IntEnum):
@@ -90,6 +85,10 @@ class Reason(IntEnum):
     NO_REWARD_FLOOR = 4  # the gate cannot be computed
     FREE = 5  # there is no constraint
     ALWAYS = 6  # the rule plays nothing but the baseline
+    CERTIFIED = 7  # Guard-UCB: the most promising action of all is certified
+    ITSELF = 8  # Guard-UCB: the most promising action of all is the baseline
+    CAREFUL = 9  # Guard-UCB: it is not certified yet
+    STUCK = 10  # Guard-UCB: nor does a certified action teach enough about it
 
 
 class Radius(IntEnum):
@@ -118,6 +117,8 @@ class Certificate(IntEnum):
     LEAD = 3  # it is worth the baseline or more
     REWARD = 4  # its lower bound, against the reported reward
     CONTEXT = 5  # the difference, and a promise about the context that was drawn
+    PRUNED_SET = 6  # it is in the paper's pruned set
+    MIXTURE = 7  # not the action itself: the mixture it was drawn from
 
 
 class Statistic(NamedTuple):
@@ -129,7 +130,7 @@ class Statistic(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What follows from ridge I + W and U; kept up to date in O(d^2)."""
+    """What follows from V = ridge I + W and U; kept up to date in O(d^2)."""
 
     inverse: Floats  # (d, d) V^-1
     theta: Floats  # (d,) V^-1 U
@@ -137,144 +138,94 @@ class Estimate(NamedTuple):
 
 
 class State(NamedTuple):
-    """One agent: what it learned since the last pooling, and its estimate from all it knows."""
+    """One agent's numbers, or what all agents pooled; views of one array, see `state`."""
 
-    own: Statistic
-    estimate: Estimate
-    work: Floats  # (work_rows(d), d): scratch, and what `absorb_tidily` keeps between rebuilds
+    own: Statistic  # observations since the last pooling; of the shared numbers, all before it
+    estimate: Estimate  # from all that the agent knows
+    reports: Statistic  # the baseline's reported rewards r: sums of x x', r x; how many, r^2
+    anchored: Estimate  # the estimate that fits the reports as well; scalars[0]: they contradict
+    work: Floats  # (2 d + 12, d) scratch; see `state.entry_size`
 
 
 class Terms(NamedTuple):
-    """The settings of an algorithm, the same for every agent and every round."""
+    """The settings of an algorithm, the same for all agents and rounds; numbers only."""
 
-    rule: int
-    gate: int
-    mix: int
-    trigger: int
+    rule: float
     ridge: float  # lambda
-    sigma: float  # sqrt(context_noise^2 + noise^2)
-    confidence: float  # 2 log(2 / delta)
     theta_bound: float  # S
-    feature_bound: float  # L
-    reward_floor: float  # r_l, for the unknown baseline's gate
-    budget: float  # what the trigger compares with
-
-
-class Task(NamedTuple):
-    """One agent's task: which features it uses, and what it promises."""
-
-    coords: Ints  # the features in use
-    alpha: float
-    rho: float  # weight of exploration in a conservative round
+    confidence: float  # 2 log(1 / delta'), with the delta' of the confidence set
+    trigger: float = int(Trigger.NEVER)
+    budget: float = np.inf  # what the trigger compares with
+    agents: float = 1.0  # M
+    # The paper's algorithms and their kin
+    gate: float = int(Gate.NONE)
+    mix: float = int(Mix.VECTOR)
+    sigma: float = 0.0  # sqrt(context_noise^2 + noise^2)
+    feature_bound: float = 1.0  # L
+    reward_floor: float = 0.0  # r_l, for the unknown baseline's gate
+    # Guard-UCB
+    strict: float = False  # every play is certified; else the randomised choice is
+    radius: float = int(Radius.BEST)
+    realised: float = int(Realised.NONE)
+    chance: float = 0.0
+    tail: float = np.inf  # deviations that cover all but the chance, whatever the distribution
+    anchors: float = False  # learn from reported baseline rewards, too
+    tolerance: float = -1.0  # tau: how far a reported baseline reward may be off; < 0: not used
+    variance: float = 1.0  # sigma^2, of the reward noise
+    sharing: float = 1.0  # f: how many agents may share a context
+    context_noise: float = np.nan  # stated half range of what the hidden context adds; NaN: not
+    planned_weight: float = 1.0  # of an observation, where exploration is planned
+    optimism: float = 1.0  # gamma
+    bias: float = 0.0
 
 
 class RoundInput(NamedTuple):
-    """What one agent is offered in one round."""
+    """What one agent is given in one round."""
 
     menu: Floats  # (d, K) expected features psi, one column per action
+    coords: Ints  # the features that the agent's task uses
     baseline: int
-    baseline_reward: float  # r_b; ignored where the rule does not know it
+    baseline_reward: float  # r_b
+    known: bool  # Guard-UCB: a baseline reward was reported and may be used
     gap: float  # the optimum's lead over the baseline, for the gap gate only
+    alpha: float  # the share of the baseline's reward that may be lost
+    rho: float  # weight of exploration, if the round is conservative
+    epoch: int  # one more than the number of poolings so far
+    number: int  # of the round, from 1
+    coin: float  # uniform on [0, 1)
+    contexts: Floats  # (C, d, K) features phi in possible contexts
+    ids: Ints  # (n,) which of them are possible in this round; none: not known
+    weights: Floats  # (n,) their probabilities
+    covariance: Floats  # (K or 1, d, d) of phi(k, c) - (1 - alpha) phi(b, c); none: not known
+
+
+class Scores(NamedTuple):
+    """What a decision computes of every action; scratch."""
+
+    mean: Floats  # (K,) psi'theta-hat
+    upper: Floats  # (K,) upper confidence bounds
+    part: Floats  # (K,)
+    form: Floats  # (K,) psi'V^-1 psi
+    slack: Floats  # (K,) certified lead over the floor
+    values: Floats  # (n or more,) of one action in every possible context
 
 
 class Outcome(NamedTuple):
     """What an agent decided."""
 
     action: int  # the action played (the baseline, where features are mixed)
-    conservative: bool
-    explored: bool  # a coin chose an action that is not certified
+    conservative: bool  # the agent's favourite is not certified
     reason: int
-    beta: float  # the radius of the confidence set
-    scanned: bool  # the scratch holds this menu's means and bounds
-
-
-class GuardTerms(NamedTuple):
-    """The settings of Guard-UCB, the same for every agent and every round."""
-
-    strict: bool  # every play is certified; else the randomised choice is
-    trigger: int
-    radius: int
-    realised: int
-    chance: float
-    tail: float  # deviations that cover all but the chance, whatever the distribution
-    anchors: bool
-    tolerance: float  # tau: how far a reported baseline reward may be off
-    ridge: float
-    variance: float  # sigma^2, of the reward noise
-    sharing: float  # f: how many agents may share a context
-    context_noise: float  # stated half range of what the hidden context adds; NaN: not stated
-    planned_weight: float  # of an observation, where exploration is planned
-    optimism: float  # gamma
-    bias: float
-    theta_bound: float  # S
-    confidence: float  # 2 log(1 / delta_1), or 2 log(2 / delta) for the paper's radius
-    agents: float  # M
-
-
-class GuardRoundInput(NamedTuple):
-    """What one agent of Guard-UCB is offered in one round."""
-
-    menu: Floats  # (d, K) expected features psi
-    baseline: int
-    known: bool  # a baseline reward was reported and may be used
-    baseline_reward: float
-    contexts: Floats  # (contexts, d, K) features phi of possible contexts
-    ids: Ints  # (n,) this round's support: contexts; empty if it is not known
-    weights: Floats  # (n,) their probabilities
-    covariance: Floats  # (K or 1, d, d) of phi(k, c) - (1 - alpha) phi(b, c); none where not known
-
-
-class GuardOutcome(NamedTuple):
-    """What an agent of Guard-UCB decided."""
-
-    action: int
-    target: int  # the most promising action of all
-    partner: int  # what is played instead where the target is not certified
-    chance: float  # the probability with which the target is played
-    propensity: float  # the probability with which the action was played
-    conservative: bool  # the target is not certified
-    stuck: bool  # no certified action teaches enough about the target
-    margin: float  # by how much what was played, or its mixture, clears the floor for certain
-    beta: float  # the radius of the set that was used
+    beta: float  # the radius of the confidence set that was used
     plain: float  # the radius without anchors
+    scanned: bool  # the scores hold this round's means and bounds
+    target: int  # a coin plays the target with probability `chance`, else the partner
+    partner: int
+    chance: float
+    propensity: float  # Guard-UCB: the probability with which the action was played
+    margin: float  # Guard-UCB: by how much what was played, or its mixture, clears the floor
 
 
-def new_statistic(dim: int, *lead: int) -> Statistic:
-    """Return an empty statistic; `lead` are leading axes."""
-    return Statistic(np.zeros((*lead, dim, dim)), np.zeros((*lead, dim)), np.zeros((*lead, 4)))
-
-
-def work_rows(dim: int) -> int:
-    """Return how many rows of scratch an agent has.
-
-    Four vectors (the played one, V^-1 times it, and others); a factorisation, d rows; then, for
-    `absorb_tidily`, what rounding has left out of W and U, d + 1 rows, and seven numbers, one in
-    a row: the same of the last three sums, and the four as they were left.
-    """
-    return 4 + dim + (dim + 1) + 7
-
-
-def new_fleet(agents: int, dim: int, ridge: float) -> State:
-    """Return the state of `agents` agents that have seen nothing."""
-    inverse = np.zeros((agents, dim, dim))
-    inverse[:, range(dim), range(dim)] = 1.0 / ridge
-    scalars = np.zeros((agents, 4))
-    scalars[:, 1] = scalars[:, 3] = ridge * dim
-    scalars[:, 2] = ridge
-    estimate = Estimate(inverse, np.zeros((agents, dim)), scalars)
-    return State(new_statistic(dim, agents), estimate, np.zeros((agents, work_rows(dim), dim)))
-
-
-def new_state(dim: int, ridge: float) -> State:
-    """Return the state of one agent that has seen nothing."""
-    return state_of(new_fleet(1, dim, ridge), 0)
-
-
-def state_of(fleet: State, agent: int) -> State:
-    """Return one agent of a fleet: views, no copies."""
-    own, estimate, work = fleet
-    return State(
-        Statistic(own.gram[agent], own.moment[agent], own.scalars[agent]),
-        Estimate(estimate.inverse[agent], estimate.theta[agent], estimate.scalars[agent]),
-        work[agent],
-    )
+def pack(terms: Terms, alpha: Floats, rho: Floats) -> Floats:
+    """Return (M, TERMS + 2) settings as the kernels read them: the terms, alpha and rho."""
+    return np.array([[*terms, *own] for own in zip(alpha, rho, strict=True)], dtype=np.float64)

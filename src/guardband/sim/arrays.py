@@ -7,32 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from guardband.algorithms.plan import Plan
 from guardband.kernels.environment import Draws, EnvironmentArrays, Nature, Sight, TaskTable
-from guardband.kernels.types import Floats, Ints
+from guardband.kernels.state import SCORES
+from guardband.kernels.types import Floats, Ints, Realised
 from guardband.problems import Forecast, Fresh, World
 
 __all__ = ["draws_of", "environment_of", "features_of", "task_table", "world_of"]
 
 
-def task_table(world: World, plan: Any, judged: Floats) -> TaskTable:
+def task_table(world: World, judged: Floats) -> TaskTable:
     """Return the tasks of all agents."""
     index = np.zeros((len(world.tasks), world.dim), np.int64)
     for m, task in enumerate(world.tasks):
         index[m, : len(task)] = task
     sizes = np.array([len(task) for task in world.tasks], np.int64)
-    return TaskTable(
-        index, sizes, plan.alpha, getattr(plan, "rho", np.zeros_like(plan.alpha)), judged
-    )
+    return TaskTable(index, sizes, judged)
 
 
-def environment_of(world: World, plan: Any) -> EnvironmentArrays:
+def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
     """Return the world as tables: a slot per context, and one for a round that draws its own."""
     shape = (len(world.tasks), len(world.phi))
-    gap = getattr(plan, "gap", None)
-    gap = np.zeros(shape) if gap is None else gap
+    gap = np.zeros(shape) if plan.gap is None else plan.gap
     if gap.shape != shape:
         raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
     nature = world.nature
+    _check_contexts_are_known(world, plan)
     tables: dict[str, Any] = {
         "menu": world.menu,
         "truth": world.truth,
@@ -49,6 +49,10 @@ def environment_of(world: World, plan: Any) -> EnvironmentArrays:
     tables = {name: np.ascontiguousarray(table) for name, table in tables.items()}
     forecast = isinstance(nature, Forecast)
     high = world.facts(1).reward_high if forecast else 0.0
+    support = nature.support if isinstance(nature, Forecast) else 0
+    std = nature.std if isinstance(nature, Fresh) else 0.0
+    # The covariance of phi(k) - (1 - alpha) phi(b) is the same for every action but b.
+    scale = std**2 * (1.0 + (1.0 - plan.alpha) ** 2)
     return EnvironmentArrays(
         nature=int(
             Nature.FORECAST if forecast else Nature.TABLE if nature is None else Nature.FRESH
@@ -59,10 +63,23 @@ def environment_of(world: World, plan: Any) -> EnvironmentArrays:
         masked=world.masked_theta,
         rank=nature.rank if isinstance(nature, Forecast) else 0,
         high=float(high or 0.0),
-        context_std=nature.std if isinstance(nature, Fresh) else 0.0,
-        scratch=np.zeros((3, world.psi.shape[1])),
-        sight=getattr(plan, "sight", int(Sight.HIDDEN)),
+        context_std=std,
+        covariance=scale[:, None, None, None] * np.eye(world.dim)[None, None],
+        scratch=np.zeros((SCORES, max(world.psi.shape[1], support))),
+        sight=plan.sight,
     )
+
+
+def _check_contexts_are_known(world: World, plan: Plan) -> None:
+    """Refuse a promise about the realised context where no context is announced."""
+    realised, nature = plan.terms.realised, world.nature
+    fresh = isinstance(nature, Fresh) and realised == Realised.CHANCE
+    if realised != Realised.NONE and not fresh and not isinstance(nature, Forecast):
+        raise ValueError(
+            "realised=... needs the possible contexts of each round, which only a forecast "
+            "announces; ('chance', eps) is content with nature='fresh', whose covariances are "
+            "known."
+        )
 
 
 def features_of(world: World, sight: int) -> tuple[Floats, Ints]:

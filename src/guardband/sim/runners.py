@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from guardband.algorithms import GuardPlan, Phases, Phasing, Plan, Traffic, packed
+from guardband.algorithms import Phases, Phasing, Plan, Traffic
 from guardband.kernels.asynchronous import simulate_asynchronous
 from guardband.kernels.environment import (
     Clock,
@@ -15,20 +16,19 @@ from guardband.kernels.environment import (
     Metric,
     Metrics,
     TaskTable,
-    TraceArrays,
+    Trace,
     new_clock,
 )
-from guardband.kernels.guard_ucb import SCRATCH_ROWS
-from guardband.kernels.guarded_loop import new_reports, simulate_guarded
 from guardband.kernels.loop import simulate
 from guardband.kernels.phased import simulate_phase
 from guardband.kernels.rivals import Solo, UploadRule
 from guardband.kernels.solo import new_budget, simulate_solo
-from guardband.kernels.types import Floats, Ints, Realised, new_fleet, new_statistic, state_of
-from guardband.problems import Forecast, Fresh, World
+from guardband.kernels.state import new_group
+from guardband.kernels.types import Floats, Ints
+from guardband.problems import World
 from guardband.sim.arrays import draws_of, environment_of, features_of, task_table, world_of
 
-__all__ = ["CommonRunner", "GuardRunner", "Runner", "Trace", "TrialResult", "make_runner"]
+__all__ = ["CommonRunner", "Runner", "Trace", "TrialResult", "make_runner"]
 
 
 class TrialResult(NamedTuple):
@@ -42,17 +42,20 @@ class TrialResult(NamedTuple):
     seconds: float = 0.0  # of one core
 
 
-class Trace(NamedTuple):
-    """Every round of one trial, to compare with any other implementation."""
+class Runner(Protocol):
+    """One algorithm in one trial, as the trial sees it."""
 
-    actions: Ints  # (T, M)
-    conservative: np.ndarray  # (T, M)
-    rewards: Floats  # (T, M) noise-free
-    sync_rounds: Ints  # counted from 1
+    needs: frozenset[str]  # which draws it reads beside contexts and noise: "zeta", "coin", ...
+
+    def play(self, draws: Draws) -> None:
+        """Play a chunk of rounds."""
+
+    def record(self) -> TrialResult:
+        """Return what was counted in all rounds so far."""
 
 
-class Runner:
-    """What all runners have: agents, env and metrics.
+class CommonRunner:
+    """The loop that most algorithms share; those with a loop of their own override `play`.
 
     Parameters
     ----------
@@ -69,20 +72,19 @@ class Runner:
 
     Attributes
     ----------
-    needs
-        Which draws it reads beside contexts and noise.
-    traffic
-        What one exchange between agents and server sends.
+    env, tasks, settings
+        What the loop reads; see `EnvironmentArrays`, `TaskTable` and `Plan.settings`.
+    numbers
+        The array that holds the numbers of all agents; see `kernels.state`.
+    clock, metrics, trace
+        What the loop counts.
     """
 
-    needs: frozenset[str]
-    traffic: Traffic
-
-    def __init__(self, world: World, plan: Any, judged: Floats, marks: Ints, rounds: int) -> None:
-        agents, dim = len(world.tasks), world.dim
-        self.terms = plan.terms
-        self.env, self.tasks = environment_of(world, plan), task_table(world, plan, judged)
-        self.fleet, self.pooled = new_fleet(agents, dim, plan.terms.ridge), new_statistic(dim)
+    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+        agents = len(world.tasks)
+        self.needs, self.traffic, self.settings = plan.streams, plan.traffic, plan.settings
+        self.env, self.tasks = environment_of(world, plan), task_table(world, judged)
+        self.numbers = new_group(agents, world.dim, plan.terms.ridge)
         self.clock = new_clock()
         self.metrics = Metrics(
             totals=np.zeros((agents, len(Metric))),
@@ -90,7 +92,7 @@ class Runner:
             curves=np.zeros((marks.size, agents, len(Metric))),
             syncs=np.zeros(marks.size, np.int64),
         )
-        self.trace = TraceArrays(
+        self.trace = Trace(
             actions=np.zeros((rounds, agents), np.int64),
             conservative=np.zeros((rounds, agents), np.bool_),
             rewards=np.zeros((rounds, agents)),
@@ -98,74 +100,23 @@ class Runner:
         )
 
     @property
-    def inputs(self) -> tuple[Any, TaskTable, EnvironmentArrays]:
+    def inputs(self) -> tuple[Floats, TaskTable, EnvironmentArrays]:
         """What every loop reads beside its agents and the draws."""
-        return self.terms, self.tasks, self.env
+        return self.settings, self.tasks, self.env
 
     @property
-    def outputs(self) -> tuple[Clock, Metrics, TraceArrays]:
+    def outputs(self) -> tuple[Clock, Metrics, Trace]:
         """Where every loop writes."""
         return self.clock, self.metrics, self.trace
 
     def play(self, draws: Draws) -> None:
         """Play a chunk of rounds."""
-        raise NotImplementedError
+        simulate(self.numbers, *self.inputs, draws, *self.outputs)
 
     def record(self) -> TrialResult:
-        """Return what was written down."""
-        arrays, trace = self.trace, None
-        if arrays.synced.size:
-            rounds = np.flatnonzero(arrays.synced) + 1
-            trace = Trace(arrays.actions, arrays.conservative, arrays.rewards, rounds)
-        metrics = self.metrics
+        """Return what was counted in all rounds so far."""
+        trace, metrics = self.trace if self.trace.synced.size else None, self.metrics
         return TrialResult(metrics.totals, metrics.curves, metrics.syncs, trace, self.traffic)
-
-
-class CommonRunner(Runner):
-    """The paper's algorithms and their unconstrained kin."""
-
-    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
-        super().__init__(world, plan, judged, marks, rounds)
-        self.needs, self.traffic = plan.streams, plan.traffic
-
-    def play(self, draws: Draws) -> None:
-        """Play a chunk of rounds."""
-        simulate(self.fleet, self.pooled, *self.inputs, draws, *self.outputs)
-
-
-class GuardRunner(Runner):
-    """Guard-UCB."""
-
-    needs = frozenset({"coin"})
-
-    def __init__(
-        self, world: World, plan: GuardPlan, judged: Floats, marks: Ints, rounds: int
-    ) -> None:
-        super().__init__(world, plan, judged, marks, rounds)
-        support = world.nature.support if isinstance(world.nature, Forecast) else 0
-        fresh = isinstance(world.nature, Fresh) and plan.terms.realised == Realised.CHANCE
-        if plan.terms.realised != Realised.NONE and not support and not fresh:
-            raise ValueError(
-                "realised=... needs the possible contexts of each round, which only a forecast "
-                "announces; ('chance', eps) is content with nature='fresh', whose covariances are "
-                "known."
-            )
-        # The covariance of phi(k) - (1 - alpha) phi(b) is the same for every action but b.
-        std = world.nature.std if isinstance(world.nature, Fresh) else 0.0
-        scale = std**2 * (1.0 + (1.0 - plan.alpha) ** 2)
-        self.covariance = scale[:, None, None, None] * np.eye(world.dim)[None, None]
-        agents = len(world.tasks)
-        numbers = packed(world.dim) + 2  # H and the sum of weights go with W and U
-        if plan.terms.anchors:
-            numbers += packed(world.dim) + 2
-        self.traffic = Traffic(2 * agents, 2 * agents * numbers)
-        self.reports = new_reports(agents, world.dim)
-        self.scratch = np.zeros((SCRATCH_ROWS, max(world.psi.shape[1], support, world.dim)))
-
-    def play(self, draws: Draws) -> None:
-        """Play a chunk of rounds."""
-        agents = (self.fleet, self.pooled, self.reports)
-        simulate_guarded(*agents, *self.inputs, draws, *self.outputs, self.scratch, self.covariance)
 
 
 class AsynchronousRunner(CommonRunner):
@@ -174,16 +125,16 @@ class AsynchronousRunner(CommonRunner):
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
         super().__init__(world, plan, judged, marks, rounds)
         self.upload = plan.method
-        self.held = new_fleet(len(world.tasks), world.dim, plan.terms.ridge).estimate
+        self.downloaded = self.numbers.copy()
 
     def play(self, draws: Draws) -> None:
         """Play a chunk of rounds."""
-        agents = (self.fleet, self.held, self.pooled, self.upload)
+        agents = (self.numbers, self.downloaded, self.upload)
         simulate_asynchronous(*agents, *self.inputs, draws, *self.outputs)
 
 
 class PhasedRunner(CommonRunner):
-    """Agents that follow a phase until the end of a phase, and then pool."""
+    """Agents that follow a plan until the end of a phase, and then pool."""
 
     def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
         super().__init__(world, plan, judged, marks, rounds)
@@ -223,7 +174,7 @@ class LoneRunner(CommonRunner):
 
     def play(self, draws: Draws) -> None:
         """Play a chunk of rounds."""
-        agent = (state_of(self.fleet, 0), self.pooled, self.budget, self.solo)
+        agent = (self.numbers, self.budget, self.solo)
         simulate_solo(*agent, *self.inputs, draws, *self.outputs)
 
 
@@ -245,7 +196,7 @@ class SoloRunner:
             lone.play(draws_of(draws, m, self.tasks[m]))
 
     def record(self) -> TrialResult:
-        """Return what was written down, of all agents side by side."""
+        """Return what was counted, of all agents side by side."""
         records = [lone.record() for lone in self.agents]
         traces = [record.trace for record in records if record.trace is not None]
         trace = None
@@ -254,7 +205,7 @@ class SoloRunner:
                 np.concatenate([each.actions for each in traces], axis=1),
                 np.concatenate([each.conservative for each in traces], axis=1),
                 np.concatenate([each.rewards for each in traces], axis=1),
-                traces[0].sync_rounds,
+                traces[0].synced,
             )
         return records[0]._replace(
             totals=np.concatenate([record.totals for record in records]),
@@ -263,18 +214,14 @@ class SoloRunner:
         )
 
 
-RUNNERS: dict[type, type[Runner | SoloRunner]] = {
-    Plan: CommonRunner,
-    GuardPlan: GuardRunner,
+RUNNERS: dict[type, Callable[..., Runner]] = {
+    type(None): CommonRunner,
     Solo: SoloRunner,
     UploadRule: AsynchronousRunner,
     Phasing: PhasedRunner,
 }
 
 
-def make_runner(
-    world: World, plan: Any, judged: Floats, marks: Ints, rounds: int
-) -> Runner | SoloRunner:
+def make_runner(world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> Runner:
     """Return the runner for a plan: by its method, if that has a loop of its own."""
-    kind = type(getattr(plan, "method", None) or plan)
-    return RUNNERS[kind](world, plan, judged, marks, rounds)
+    return RUNNERS[type(plan.method)](world, plan, judged, marks, rounds)

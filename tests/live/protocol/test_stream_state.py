@@ -13,7 +13,7 @@ from live.protocol.shelf import Shelf, clean, facts
 from live.protocol.world import DIM, name_of
 
 from guardband.kernels.ridge import absorb
-from guardband.kernels.types import new_state
+from guardband.kernels.state import new_state
 from guardband.live.client import stream_rows
 from guardband.live.client import stream_state as stream_module
 from guardband.live.client.stream_state import KEPT_CUTS, Effect, StreamState

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent.engine import Request, Verdict
+from guardband.kernels.state import new_statistic
 from guardband.kernels.sync import add_statistic
-from guardband.kernels.types import Statistic, new_statistic
+from guardband.kernels.types import Statistic
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import Learner, Ruled
 from guardband.live.protocol.space import SpaceSettings

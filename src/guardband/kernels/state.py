@@ -1,0 +1,133 @@
+"""The numbers of a group of agents: one array, and named views of it.
+
+A group of M agents has one float64 array. It holds M + 1 entries of `entry_size(d)` numbers: one
+per agent, and the last one for what they have pooled. Entries lie part by part, so that each part
+of all entries is a view with a leading axis, and the part of one entry costs an index.
+
+To add a part: a field of `State`, a line in `group_of` and in `state_of`, its size in `entry_size`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.np.unsafe.ndarray import to_fixed_tuple
+
+from guardband.kernels._jit import kernel
+from guardband.kernels.types import Estimate, Floats, Scores, State, Statistic, Terms
+
+__all__ = [
+    "ALPHA",
+    "RHO",
+    "SCORES",
+    "group_of",
+    "new_group",
+    "new_state",
+    "new_statistic",
+    "scores_of",
+    "state_of",
+    "terms_of",
+    "view",
+    "view_of",
+]
+
+SCORES = len(Scores._fields)
+TERMS = len(Terms._fields)
+ALPHA, RHO = TERMS, TERMS + 1  # in a row of settings
+
+
+@kernel
+def entry_size(d):
+    """Return how many numbers an agent's state has: two statistics, two estimates and scratch.
+
+    The scratch is 2 d + 12 rows of d: four vectors (the played one, V^-1 times it, and others); a
+    factorisation, d rows; then, for `absorb_tidily`, what rounding has left out of W and U, d + 1
+    rows, and seven numbers, one in a row: the same of the last three sums, and the four as they
+    were left.
+    """
+    return 4 * (d * d + d + 4) + (2 * d + 12) * d
+
+
+@kernel
+def group_of(numbers, d):
+    """Return named views of a group's array, each with a leading axis for the M + 1 entries."""
+    n = numbers.size // entry_size(d)
+    q, v = n * d * d, n * (d * d + d)
+    size = v + 4 * n
+    own, estimate = numbers[:size], numbers[size : 2 * size]
+    reports, anchored = numbers[2 * size : 3 * size], numbers[3 * size : 4 * size]
+    return State(
+        Statistic(own[:q].reshape(n, d, d), own[q:v].reshape(n, d), own[v:].reshape(n, 4)),
+        Estimate(
+            estimate[:q].reshape(n, d, d), estimate[q:v].reshape(n, d), estimate[v:].reshape(n, 4)
+        ),
+        Statistic(
+            reports[:q].reshape(n, d, d), reports[q:v].reshape(n, d), reports[v:].reshape(n, 4)
+        ),
+        Estimate(
+            anchored[:q].reshape(n, d, d), anchored[q:v].reshape(n, d), anchored[v:].reshape(n, 4)
+        ),
+        numbers[4 * size :].reshape(n, 2 * d + 12, d),
+    )
+
+
+@kernel
+def state_of(group, m):
+    """Return the views of entry m."""
+    own, estimate, reports, anchored = group.own, group.estimate, group.reports, group.anchored
+    return State(
+        Statistic(own.gram[m], own.moment[m], own.scalars[m]),
+        Estimate(estimate.inverse[m], estimate.theta[m], estimate.scalars[m]),
+        Statistic(reports.gram[m], reports.moment[m], reports.scalars[m]),
+        Estimate(anchored.inverse[m], anchored.theta[m], anchored.scalars[m]),
+        group.work[m],
+    )
+
+
+@kernel
+def scores_of(scratch, actions):
+    """Return named views of scratch (SCORES, at least the number of actions and of contexts)."""
+    return Scores(
+        scratch[0, :actions],
+        scratch[1, :actions],
+        scratch[2, :actions],
+        scratch[3, :actions],
+        scratch[4, :actions],
+        scratch[5],
+    )
+
+
+@kernel
+def terms_of(settings):
+    """Return the terms that `types.pack` put into an array; alpha and rho come after them."""
+    return Terms(*to_fixed_tuple(settings, TERMS))
+
+
+def view(numbers: Floats, dim: int) -> State:
+    """Return what `group_of` does, outside kernels."""
+    group: State = group_of.py_func(numbers, dim)
+    return group
+
+
+def view_of(group: State, m: int) -> State:
+    """Return what `state_of` does, outside kernels."""
+    state: State = state_of.py_func(group, m)
+    return state
+
+
+def new_group(agents: int, dim: int, ridge: float) -> Floats:
+    """Return the array of `agents` agents that have seen nothing and pooled nothing."""
+    numbers = np.zeros((agents + 1) * entry_size(dim))
+    estimate = view(numbers, dim).estimate
+    estimate.inverse[:agents, range(dim), range(dim)] = 1.0 / ridge
+    estimate.scalars[:agents, 1:] = (ridge * dim, ridge, ridge * dim)
+    return numbers
+
+
+def new_state(dim: int, ridge: float) -> State:
+    """Return the state of one agent that has seen nothing."""
+    return view_of(view(new_group(1, dim, ridge), dim), 0)
+
+
+def new_statistic(dim: int) -> Statistic:
+    """Return an empty statistic."""
+    return Statistic(np.zeros((dim, dim)), np.zeros(dim), np.zeros(4))
