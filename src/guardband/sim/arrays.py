@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.algorithms.plan import Plan
+from guardband.algorithms import Plan
 from guardband.kernels.environment import Draws, EnvironmentArrays, Nature, Sight, TaskTable
 from guardband.kernels.state import SCORES
 from guardband.kernels.types import Floats, Ints, Realised
