@@ -60,7 +60,7 @@ def test_packages_have_what_their_all_names() -> None:
             assert not isinstance(value, ModuleType) or export in ROOMS, f"{name}.{export}"
 
 
-SLOW = ("numba", "pandas", "matplotlib")
+SLOW = ("numpy", "numba", "pandas", "matplotlib")
 LIGHT = """
 import sys
 from contextlib import suppress

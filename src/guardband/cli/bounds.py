@@ -12,7 +12,6 @@ from rich.table import Table
 
 import guardband as gb
 from guardband import lab
-from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, make_problem
 
 __all__ = ["bounds"]
 
@@ -45,6 +44,8 @@ def bounds(
     """
     if named is not None:
         raise ValueError(f"a problem is named by an option: guardband bounds --problem {named}")
+    from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, make_problem
+
     config = RunConfig(problem=problem, algorithms=DEFAULT_ALGORITHMS, agents=agents)
     task = make_problem(config)
     told = task.assumptions()

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 import guardband as gb
-from guardband import lab
-from guardband.checks import check_choice, nearest
+from guardband import engines, lab
 from guardband.cli.place import check_place
 from guardband.cli.verdicts import (
     cost_table,
@@ -26,11 +25,7 @@ from guardband.cli.verdicts import (
     speed,
     verdict_table,
 )
-from guardband.engines import ENGINES, LocalEngine, ResultCache, open_engine
 from guardband.progress import ProgressBar
-
-if TYPE_CHECKING:
-    from guardband.engines import ComputeEngine
 
 __all__ = ["InterruptedRun", "reproduce"]
 
@@ -106,13 +101,15 @@ def reproduce(
         guardband reproduce 2h --settings notebook --engine ray --address auto
     """
     options = lab.RunOptions(scale=scale, settings=settings, extra=_extra(extra), seed=seed)
-    check_choice("engine", engine, ENGINES)
+    from guardband.checks import check_choice
+
+    check_choice("engine", engine, engines.ENGINES)
     if address is not None and engine != "ray":
         raise ValueError(f"an address ({address}) is a Ray cluster's: add --engine ray.")
     known = dict(lab.PANELS)
     if listed:
         chosen = {name: known[name] for name in _names(panels or [ALL], list(known))}
-        _list(chosen, options, LocalEngine(workers).workers, as_json=as_json)
+        _list(chosen, options, engines.LocalEngine(workers).workers, as_json=as_json)
         return
     chosen = {name: known[name] for name in _names(panels or [], list(known))}
     # --json is for programs: they get files only where they ask for them.
@@ -120,7 +117,7 @@ def reproduce(
     if place is not None:
         check_place(place)
         place.mkdir(parents=True, exist_ok=True)
-    trials = ResultCache(lab.cache_folder()) if cache else None
+    trials = engines.ResultCache(lab.cache_folder()) if cache else None
     if trials is not None:
         trials.prune(days=UNUSED_DAYS)
     names = [ALL] if ALL in (panels or []) else list(chosen)
@@ -140,7 +137,7 @@ class _Session:
         self,
         chosen: Mapping[str, lab.Panel],
         options: lab.RunOptions,
-        cache: ResultCache | None,
+        cache: engines.ResultCache | None,
         place: Path | None,
         command: str,
     ) -> None:
@@ -153,7 +150,7 @@ class _Session:
         self.started = time.perf_counter()
         self.seconds = 0.0
 
-    def run(self, engine: ComputeEngine, *, warm: bool) -> None:
+    def run(self, engine: engines.ComputeEngine, *, warm: bool) -> None:
         """Run and judge panel after panel; each is written as soon as it is complete."""
         self.runs = {name: panel.runs(self.options) for name, panel in self.chosen.items()}
         self.work = work = lab.schedule(self.runs)
@@ -254,7 +251,7 @@ def _how_to_go_on(session: _Session) -> str:
     return text
 
 
-def _compile_first(work: lab.TrialScheduler, cache: ResultCache | None) -> None:
+def _compile_first(work: lab.TrialScheduler, cache: engines.ResultCache | None) -> None:
     """Load the kernels under a notice of their own; the first time they are compiled."""
     missing = [trial for key, trial in work.trials.items() if cache is None or key not in cache]
     missing.sort(key=lambda trial: trial.cost, reverse=True)
@@ -268,9 +265,9 @@ def _compile_first(work: lab.TrialScheduler, cache: ResultCache | None) -> None:
 
 
 @contextmanager
-def _engine(name: str, address: str | None, workers: int | None) -> Iterator[ComputeEngine]:
+def _engine(name: str, address: str | None, workers: int | None) -> Iterator[engines.ComputeEngine]:
     try:
-        with open_engine(name, workers=workers, address=address) as engine:
+        with engines.open_engine(name, workers=workers, address=address) as engine:
             yield engine
     except (ImportError, RuntimeError) as error:  # no Ray here, or other packages there
         if name == "local":
@@ -287,6 +284,8 @@ def _names(asked: list[str], known: list[str]) -> list[str]:
         )
     for name in asked:
         if name not in (*known, ALL):
+            from guardband.checks import nearest
+
             raise ValueError(
                 f"there is no panel {name!r}; there are {', '.join(known)} and {ALL}."
                 f"{nearest(name, [*known, ALL])}"
@@ -295,6 +294,8 @@ def _names(asked: list[str], known: list[str]) -> list[str]:
 
 
 def _extra(text: str | None) -> tuple[str, ...]:
+    from guardband.checks import check_choice
+
     names = [word.strip() for word in (text or "").split(",") if word.strip()]
     for name in names:
         check_choice("an algorithm after --with", name, tuple(gb.algorithms.ALGORITHMS))

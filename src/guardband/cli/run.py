@@ -15,13 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 import guardband as gb
-from guardband.cli.config import (
-    TEMPLATE,
-    RunConfig,
-    make_algorithms,
-    make_problem,
-    read_config,
-)
 from guardband.cli.place import check_place
 
 __all__ = ["run"]
@@ -62,6 +55,8 @@ def run(
 
         guardband run --problem synthetic-a --algorithms disc-ucb,dis-lin-ucb --alpha 0.2
     """
+    from guardband.cli.config import RunConfig, make_algorithms, make_problem, read_config
+
     console = Console()
     if init is not None:
         _write_template(init)
@@ -182,6 +177,8 @@ def _compile_first(task: Any, entrants: list[Any]) -> None:
 
 
 def _write_template(path: Path) -> None:
+    from guardband.cli.config import TEMPLATE, RunConfig
+
     if path.exists():
         raise FileExistsError(f"{path} is there already; choose another name, or remove it.")
     config = RunConfig()
