@@ -172,3 +172,12 @@ def test_the_level_is_what_the_kernels_use(tmp_path: Path) -> None:
     width = beta * math.sqrt(float(menu[decision.action] @ menu[decision.action]) / ridge)
     assert decision.upper - decision.mean == pytest.approx(width)
     live_on(one, 1)
+
+
+def test_settings_without_a_name_describe_the_space_that_is_asked_for(tmp_path: Path) -> None:
+    folder = f"local:{tmp_path}"
+    settings = gb.SpaceSettings(features=["a", "b"], agents=1)
+    with gb.connect(folder, task="one", space="home", settings=settings, background=False) as agent:
+        assert agent.status()["space"] == "home"
+    with gb.connect(folder, task="one", settings=settings, background=False) as agent:
+        assert agent.status()["space"] == "default"

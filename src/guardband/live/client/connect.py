@@ -38,7 +38,7 @@ def connect(
     task
         The name of this agent's task in the space.
     space
-        The name of the space; `settings.name` where settings are given and this is not.
+        The name of the space; `settings.name` where that is given and this is not.
     settings
         What the space is. With "local:" the first agent makes the space from it; where it exists,
         what is given must be what it has.
@@ -66,8 +66,11 @@ def connect(
     LiveAgent
         It decides and observes without waiting for the network.
     """
-    if settings is not None and space == "default":
-        space = settings.name
+    if settings is not None:
+        if "name" not in settings.model_fields_set:
+            settings = settings.model_copy(update={"name": space})
+        elif space == "default":
+            space = settings.name
     link = link_to(coordinator, token)
     folder = default_folder(coordinator, space, task)
     return LiveAgent(

@@ -176,7 +176,7 @@ class SpaceSettings(SettingsModel):
         "platform" or "hospital": which defaults hold for what is not given.
     """
 
-    name: Name
+    name: Name = "default"
     features: Annotated[
         tuple[FeatureName, ...],
         Field(strict=False, min_length=1, max_length=LARGEST_DIM, json_schema_extra=UNIQUE),
