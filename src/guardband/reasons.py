@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 __all__ = ["CHOSEN", "CONSERVATIVE", "HELD_BACK", "REASONS", "REMEDIES", "sentence"]
 
 # The agent played what it found best, or had no data to find anything.
@@ -61,6 +63,7 @@ REMEDIES = {
 }
 
 
+@lru_cache(maxsize=256)
 def sentence(code: str) -> str:
     """Return the sentence for a code, or for several joined by a plus sign.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from guardband.agent.engine import Awaited
 from guardband.live.client.journal import Head, StoredDecision
@@ -64,17 +64,13 @@ class AgentState:
     paused: str | None = None
     leased_at: float | None = None
     leased_for: float | None = None
+    shared: bool = False  # whether tasks share contexts
     shadow: bool = False
     free: bool = False  # whether nothing can hold this agent back
     fresh: dict[int, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
     space: SpaceSettings = field(init=False)
     learner: Learner = field(init=False)
     stream: StreamState = field(init=False)
-
-    @property
-    def shared(self) -> bool:
-        """Whether tasks share contexts."""
-        return self.space.contexts == "shared"
 
     @property
     def pending(self) -> int:
@@ -125,9 +121,9 @@ class AgentState:
         self.round, self.due, self.heard = head.round, bool(head.due), head.heard
         self.tally, self.revision = array("d", head.tally), head.revision
 
-    def head(self) -> Head:
-        """Return what moves with every reward, for the journal."""
-        return Head(
+    def head(self) -> tuple[Any, ...]:
+        """Return what moves with every reward, in the order of a `Head`."""
+        return (
             self.stream_id,
             self.settled,
             self.n,

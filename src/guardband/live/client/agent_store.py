@@ -218,7 +218,7 @@ class AgentStore:
             state.learner = Learner(
                 space, setup.task, setup.uses, reward_floor=setup.reward_floor, seed=seed
             )
-        state.version, state.space = version, space
+        state.version, state.space, state.shared = version, space, space.contexts == "shared"
 
     def _begin(self) -> Head:
         """Write the first rows of a new journal."""

@@ -55,12 +55,13 @@ class Decisions:
 
     def _decide(self, state: AgentState, request: Request, round: int) -> Decision:
         seq, learner, now = state.last + 1, state.learner, self._store.clock.now()
+        coin = learner.coin
         code, shadow_action, why = None if state.free else state.held_back(now), None, None
         if code is None:
-            v = learner.decide(request, seq, learner.coin)
+            v = learner.decide(request, seq, coin)
         else:
             more = state.paused if code == "paused" else None
-            v, shadow_action, why = learner.stand_back(request, seq, learner.coin, code, more)
+            v, shadow_action, why = learner.stand_back(request, seq, coin, code, more)
         x, careful = v.awaited.x.tobytes(), int(v.awaited.conservative)
         self._store.journal.add(
             (
@@ -77,7 +78,7 @@ class Decisions:
                 shadow_action,
                 request.baseline,
                 request.reward,
-                learner.coin,
+                coin,
                 v.propensity,
                 v.mean,
                 v.width,
