@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from guardband.kernels.types import Floats, Ints
 
 __all__ = [
-    "Clock",
     "Draws",
     "EnvironmentArrays",
     "Metric",
     "Metrics",
     "Nature",
     "Played",
+    "PoolingClock",
     "Sight",
     "TaskTable",
     "Trace",
@@ -108,7 +108,7 @@ class Draws(NamedTuple):
     order: Ints = np.zeros((0, 0), np.int64)  # (n, M) in which order agents act
 
 
-class Clock(NamedTuple):
+class PoolingClock(NamedTuple):
     """What the fleet as a whole remembers from round to round."""
 
     ints: Ints  # (4,) rounds played, round of the last pooling, poolings, checkpoints passed
@@ -147,6 +147,6 @@ class Played(NamedTuple):
     reward: float  # phi'theta of what was played
 
 
-def new_clock() -> Clock:
+def new_clock() -> PoolingClock:
     """Return the clock of a fleet before its first round."""
-    return Clock(np.zeros(4, np.int64), np.zeros(1))
+    return PoolingClock(np.zeros(4, np.int64), np.zeros(1))

@@ -10,11 +10,11 @@ import numpy as np
 from guardband.algorithms import Phases, Phasing, Plan, Traffic
 from guardband.kernels.asynchronous import simulate_asynchronous
 from guardband.kernels.environment import (
-    Clock,
     Draws,
     EnvironmentArrays,
     Metric,
     Metrics,
+    PoolingClock,
     TaskTable,
     Trace,
     new_clock,
@@ -105,7 +105,7 @@ class CommonRunner:
         return self.settings, self.tasks, self.env
 
     @property
-    def outputs(self) -> tuple[Clock, Metrics, Trace]:
+    def outputs(self) -> tuple[PoolingClock, Metrics, Trace]:
         """Where every loop writes."""
         return self.clock, self.metrics, self.trace
 
