@@ -20,10 +20,6 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 400
 ROOMS = ("algorithms", "envs", "problems", "theory")  # public as gb.theory and so on
 
-# What other parts of the code still have to rename or split; both sets shrink to nothing.
-STILL_TWICE: set[str] = set()
-STILL_LONG = {"agent/engine.py"}
-
 
 def test_no_two_classes_have_one_name() -> None:
     homes = defaultdict(list)
@@ -32,12 +28,12 @@ def test_no_two_classes_have_one_name() -> None:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(str(path.relative_to(SOURCE)))
     twice = {name: paths for name, paths in homes.items() if len(paths) > 1}
-    assert set(twice) <= STILL_TWICE, twice
+    assert not twice
 
 
 def test_files_are_short() -> None:
     long = {str(path.relative_to(SOURCE)): n for path in FILES if (n := lines(path)) > LONGEST}
-    assert set(long) <= STILL_LONG, long
+    assert not long
 
 
 def lines(path: Path) -> int:
@@ -96,14 +92,12 @@ def python(code: str) -> str:
 
 # Rooms that offer their modules, each with an `__all__` of its own, and not one list of names.
 BY_MODULE = ("guardband.kernels", "guardband.live.protocol", "guardband.live.operators")
-STILL_REACHED = ("guardband.agent", "guardband.kernels", "guardband.live")  # while these change
 
 
 def room_of(module: str) -> str:
-    """The package that a module belongs to; the live system has several."""
+    """The package that a module belongs to, a file beside the packages alone; live has several."""
     parts = module.split(".")
-    deep = 3 if parts[1] == "live" and (SOURCE / "/".join(parts[1:3])).is_dir() else 2
-    return ".".join(parts[:deep])
+    return ".".join(parts[:3] if parts[1] == "live" else parts[:2])
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
@@ -116,16 +110,16 @@ def imports() -> Iterator[tuple[str, str, str]]:
 
 
 def test_rooms_take_from_others_what_these_offer() -> None:
-    """A name comes from the room's `__init__`, or from a module of a room that offers modules."""
+    """A name comes from the room's `__init__`, or from a module of a room that offers modules.
+
+    The parts of the live system still know each other's modules.
+    """
     wrong = []
     for importer, module, name in imports():
         room = room_of(module)
-        inner = module.removeprefix(room).lstrip(".")
-        if room_of(importer) == room or not (SOURCE / "/".join(room.split(".")[1:])).is_dir():
+        if room_of(importer) == room or importer.startswith("guardband.live"):
             continue
-        offered = not inner or room in BY_MODULE
-        if not room.startswith(STILL_REACHED) and not (
-            offered and name in import_module(module).__all__
-        ):
+        offered = module == room or room in BY_MODULE
+        if not offered or name not in import_module(module).__all__:
             wrong.append(f"{importer} takes {name} from {module}")
     assert not wrong, "\n".join(wrong)

@@ -31,7 +31,7 @@ def backup(
     _only_sqlite()
     with plainly():
         from guardband.live.operators.backup import back_up
-        from guardband.live.server.first_start import DATABASE
+        from guardband.live.server import DATABASE
 
         holds = back_up(data / DATABASE, out)
     typer.echo(f"{out}: {_words(holds)}.")
@@ -52,7 +52,7 @@ def restore(
     _only_sqlite()
     with plainly():
         from guardband.live.operators.backup import restore as put_back
-        from guardband.live.server.first_start import DATABASE
+        from guardband.live.server import DATABASE
 
         holds, old = put_back(file, data / DATABASE, force=force)
     typer.echo(f"{data / DATABASE}: {_words(holds)}.")

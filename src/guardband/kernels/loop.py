@@ -16,6 +16,7 @@ from guardband.kernels.sync import due, pool
 from guardband.kernels.types import Mix, Reason, RoundInput, Rule
 
 __all__ = [
+    "TOLERANCE",
     "act",
     "count_coin",
     "count_round",
