@@ -34,3 +34,5 @@ class UnknownDecisionError(InputError, LookupError):
 
 class UnknownTaskError(InputError, KeyError):
     """A fleet has no task of this name."""
+
+    __str__ = Exception.__str__  # KeyError shows its message in quotes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,7 @@ def test_alpha_per_task() -> None:
         ({"a": [-1]}, ValueError, "feature -1"),
         ({"a": [0, 0]}, ValueError, "twice"),
         ({"a": [0.5]}, TypeError, "0.5"),
+        (["a", "b"], TypeError, "which features each task uses"),
     ],
 )
 def test_bad_tasks(tasks: dict, error: type, message: str) -> None:
@@ -98,8 +100,14 @@ def test_bad_tasks(tasks: dict, error: type, message: str) -> None:
 
 
 def test_a_wrong_task_name_gets_the_nearest() -> None:
-    with pytest.raises(KeyError, match="Did you mean 'movies'"):
+    with pytest.raises(KeyError, match=r"^no task 'movie'.*Did you mean 'movies'"):
         make()["movie"]
+
+
+@pytest.mark.parametrize("algorithm", [gb.GuardUCB, 3])
+def test_an_algorithm_is_an_object_or_a_name(algorithm: Any) -> None:
+    with pytest.raises(gb.InputError, match=r"an object such as gb\.GuardUCB\(\), or a name"):
+        gb.Agent(dim=2, algorithm=algorithm)
 
 
 def test_a_horizon_sets_the_paper_s_budget() -> None:

@@ -11,7 +11,7 @@ from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import nearest
-from guardband.errors import InvalidValueError, UnknownTaskError
+from guardband.errors import InvalidTypeError, InvalidValueError, UnknownTaskError
 
 __all__ = ["Fleet"]
 
@@ -63,6 +63,11 @@ class Fleet(Mapping[str, Agent]):
         reward_floor: float | None = None,
         seed: int = 0,
     ) -> None:
+        if not isinstance(tasks, Mapping):
+            raise InvalidTypeError(
+                "tasks must say which features each task uses, such as {'movies': [0, 1, 2]}, "
+                f"not {tasks!r}."
+            )
         if isinstance(alpha, Mapping):
             if set(alpha) != set(tasks):
                 raise InvalidValueError(

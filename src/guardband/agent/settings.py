@@ -24,6 +24,10 @@ def settle_algorithm(algorithm: Algorithm | str | None, **given: Any) -> tuple[A
     if isinstance(chosen, str):
         names = [name for name, entry in ALGORITHMS.items() if "agent" in entry.kind.runs]
         chosen = ALGORITHMS[check_choice("algorithm", chosen, names)].make()
+    if isinstance(chosen, type) or not hasattr(chosen, "plan"):
+        raise InvalidTypeError(
+            f"algorithm must be an object such as gb.GuardUCB(), or a name, not {chosen!r}."
+        )
     own = [f.name for f in fields(chosen)]
     settings = {name: value for name, value in given.items() if value is not None}
     feature_bound = settings.get("feature_bound", getattr(chosen, "feature_bound", 1.0))

@@ -65,6 +65,25 @@ def test_what_differs_is_named(given: dict[str, Any], message: str, tmp_path: Pa
         gb.connect(**(whole | {k: v for k, v in given.items() if k in CONNECT}))
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"alpha": 2}, "alpha: .* 1, not 2"),
+        ({"noise": 0}, "noise must be a positive number, not 0"),
+        ({"algorithm": "sclts"}, "algorithm: .*'guard-ucb'.*, not 'sclts'"),
+        ({"rewards": {"order": "now"}}, r"rewards\.order: .*, not 'now'"),
+        ({"features": ["a", "a"]}, "must differ"),
+    ],
+)
+def test_wrong_settings_are_named_in_one_line(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(gb.InputError, match=f"^{message}"):
+        SpaceSettings(**({"features": ["a"], "agents": 1} | given))
+    with pytest.raises(gb.InputError, match="features must be given"):
+        SpaceSettings()
+    with pytest.raises(gb.InputError, match=r"must be a gb\.SpaceSettings"):
+        gb.connect("local:gb", task="tv", settings=given)  # type: ignore[arg-type]
+
+
 def test_unknown_settings_are_named() -> None:
     whole = {"name": "default", "features": names(3), "agents": 3}
     with pytest.raises(ValueError, match=r"unknown setting nose.*noise"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from guardband.errors import InvalidTypeError
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.joining import default_folder
 from guardband.live.link import link_to
@@ -67,6 +68,8 @@ def connect(
         It decides and observes without waiting for the network.
     """
     if settings is not None:
+        if not isinstance(settings, SpaceSettings):
+            raise InvalidTypeError(f"settings must be a gb.SpaceSettings, not {settings!r}.")
         if "name" not in settings.model_fields_set:
             settings = settings.model_copy(update={"name": space})
         elif space == "default":

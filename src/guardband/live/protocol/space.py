@@ -17,6 +17,7 @@ from guardband.errors import InvalidValueError
 from guardband.live.protocol.types import (
     CLOSED,
     LARGEST_DIM,
+    TINY,
     UNIQUE,
     WHOLE,
     Count,
@@ -203,6 +204,15 @@ class SpaceSettings(SettingsModel):
     sync: SyncSettings = SyncSettings()
     rewards: RewardSettings = RewardSettings()
 
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise InvalidValueError(explain(error)) from None
+
+    # Messages that hold a space are validated field by field, without this constructor.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
     @model_validator(mode="before")
     @classmethod
     def _with_profile(cls, given: Any) -> Any:
@@ -306,9 +316,15 @@ def explain(error: ValidationError) -> str:
     """Return in one line which settings cannot be, and why."""
     found = []
     for each in error.errors():
-        own = each["type"] in ("invalid_space", "unknown_setting")
         where = ".".join(map(str, each["loc"]))
-        found.append(each["msg"] if own else f"{where}: {each['msg']}, not {each['input']!r}.")
+        if each["type"] in ("invalid_space", "unknown_setting"):
+            found.append(each["msg"])
+        elif each["type"] == "missing":
+            found.append(f"{where} must be given.")
+        elif each.get("ctx", {}).get("gt") == TINY:
+            found.append(f"{where} must be a positive number, not {each['input']!r}.")
+        else:
+            found.append(f"{where}: {each['msg']}, not {each['input']!r}.")
     return " ".join(found)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "LARGEST_DIM",
     "LARGEST_WHOLE",
     "NAME",
+    "TINY",
     "UNIQUE",
     "WHOLE",
     "Count",
@@ -48,6 +49,7 @@ __all__ = [
 
 Tuple = TypeVar("Tuple", bound=type[Any])
 LARGEST_WHOLE = 2**53  # whole numbers up to here are exact in float64
+TINY = 1e-100  # squares of positive numbers must be positive, too
 LARGEST_DIM = 256  # a stream's sums must fit into one message
 
 
@@ -95,9 +97,9 @@ Index = Annotated[int, Field(ge=0, lt=LARGEST_DIM), WHOLE]
 # Tuples are not strict: a list that was read from JSON is one, too.
 Indices = Annotated[tuple[Index, ...], Field(strict=False, max_length=LARGEST_DIM)]
 Numbers = Annotated[tuple[float, ...], Field(strict=False, max_length=LARGEST_DIM)]
-Positive = Annotated[float, Field(gt=1e-100, lt=1e100)]
+Positive = Annotated[float, Field(gt=TINY, lt=1e100)]
 Modest = Annotated[float, Field(gt=-1e100, lt=1e100)]  # its square is a number, too
-Seconds = Annotated[float, Field(gt=1e-100, le=1e9)]
+Seconds = Annotated[float, Field(gt=TINY, le=1e9)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Counters = Annotated[dict[Key, Whole], Field(max_length=64, json_schema_extra=CLOSED)]
 Reals = Annotated[dict[Key, float], Field(max_length=64, json_schema_extra=CLOSED)]
