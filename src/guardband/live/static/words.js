@@ -171,7 +171,7 @@ function learns(summary, agents, history) {
   const best = held.length ? 1 - held.reduce((x, y) => x + y) / held.length : NaN;
   const text = `Lately ${percent(1 - share)} of the decisions are the baseline's. ${choices(best)}` +
     `${count(own)} observations, pooled ${count(summary.epoch)} times.`;
-  // Where the first choice is the baseline itself, little else is played and all is well.
+  // Where the most promising action is the baseline itself, little else is played and all is well.
   if (share >= 0.5 || best > 0.95) return ask("good", "Yes", figure, text);
   const stuck = sum(agents, (a) => a.reasons.stuck);
   const careful = sum(agents, (a) => Object.values(a.reasons).reduce((x, y) => x + y, 0));
@@ -184,8 +184,8 @@ function learns(summary, agents, history) {
 /** What is said of the share of decisions that are the most promising action. */
 function choices(best) {
   if (!known(best)) return "";
-  if (best > 0.95) return "Nearly all are the agent's first choice. ";
-  return `${percent(best)} are the agent's first choice; where that is not certified yet, ` +
+  if (best > 0.95) return "Nearly all are the most promising action. ";
+  return `${percent(best)} are the most promising action; where that is not certified yet, ` +
     "a certified action that teaches about it is played. ";
 }
 
