@@ -72,7 +72,7 @@ def test_what_differs_is_named(given: dict[str, Any], message: str, tmp_path: Pa
         ({"noise": 0}, "noise must be a positive number, not 0"),
         ({"algorithm": "sclts"}, "algorithm: .*'guard-ucb'.*, not 'sclts'"),
         ({"rewards": {"order": "now"}}, r"rewards\.order: .*, not 'now'"),
-        ({"features": ["a", "a"]}, "must differ"),
+        ({"features": ["a", "a"]}, "the features' names must differ"),
     ],
 )
 def test_wrong_settings_are_named_in_one_line(given: dict[str, Any], message: str) -> None:

@@ -363,9 +363,9 @@ class SyncWorker:
             try:
                 self._hand_in(seal)
             except TROUBLE as problem:
-                log.warning("guardband: closed without handing in: %s", problem)
+                log.warning("guardband: closed without uploading: %s", problem)
             except Exception:  # whatever it is: the rest must be let go of
-                log.exception("guardband: closed without handing in")
+                log.exception("guardband: closed without uploading")
         self._lock.leave()
         self._link.close()
         for loop in self._loops[1:]:

@@ -92,7 +92,7 @@ class HttpLink:
             answer = self._http.request(method, path, timeout=timeout, **given)
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
             # RuntimeError: the client was closed while another thread was about to use it.
-            raise Unreachable(f"{self.url} does not answer: {error}") from error
+            raise Unreachable(f"{self.url} does not answer: {error}.") from error
         if answer.is_success:
             return None if answer.status_code == httpx.codes.NO_CONTENT else answer.content
         raise self._problem(answer)
