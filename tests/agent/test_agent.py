@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +16,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import guardband as gb
+from guardband.algorithms import Plan
+from guardband.facts import Facts
 
 MENU = np.array([[0.6, 0.0, 0.1], [0.1, 0.7, 0.2], [0.3, 0.3, 0.3]])
 
@@ -117,19 +123,34 @@ def test_a_missing_reward_blocks_nothing() -> None:
     assert_array_equal(agent.theta, other.theta)
 
 
-def fingerprint(agent: gb.Agent) -> list[object]:
-    group = agent._group
-    arrays = [a.copy() for a in (*group.engine.group.own, *group.engine.group.estimate)]
-    coins = [repr(c.bit_generator.state) for c in group.coins]
-    more = [
-        group.rounds,
-        group.poolings,
-        group.due_round,
-        group.next_coin,
-        coins,
-        group.pending[0].keys(),
-    ]
-    return [a.tobytes() for a in arrays] + [repr(m) for m in more]
+@dataclass(frozen=True)
+class Greedy:
+    """An algorithm of the user's own, which derives from nothing."""
+
+    ridge: float = 1.0
+
+    name: ClassVar[str] = "greedy"
+    constrained: ClassVar[bool] = False
+
+    def plan(self, facts: Facts) -> Plan:
+        plan = gb.DisLinUCB(ridge=self.ridge).plan(facts)
+        return plan._replace(terms=plan.terms._replace(sigma=0.0, theta_bound=0.0))
+
+
+def test_an_algorithm_of_the_user_s_own() -> None:
+    agent = gb.Agent(3, algorithm=Greedy())
+    agent.observe(agent.decide(MENU, 1), 0.9)
+    assert agent.decide(MENU, 1).action == 0
+
+
+def saved(agent: gb.Agent) -> dict[str, np.ndarray]:
+    """What a file of the agent holds: its sums, counters, coins and pending decisions."""
+    with TemporaryDirectory() as folder, np.load(agent.save(Path(folder, "agent.npz"))) as file:
+        return dict(file)
+
+
+def fingerprint(agent: gb.Agent) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in saved(agent).items()}
 
 
 BAD_REQUESTS = [
@@ -259,7 +280,8 @@ def test_several_threads_lose_nothing() -> None:
     assert not failures
     assert agent.rounds == per_thread * threads
     assert agent.pending == 0
-    counted = agent._group.engine.group.own.scalars[:, 0].sum()
+    sums = saved(agent)
+    counted = sums["own_scalars"][:, 0].sum() + sums["pooled_scalars"][0]
     assert counted == per_thread * threads
 
 

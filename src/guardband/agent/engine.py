@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.decision import Decision
-from guardband.algorithms import DiscUCB, DiscUCBUnknown
+from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.serve import CALL, learn, serve
 from guardband.kernels.state import SCORES, new_group, view, view_of
 from guardband.kernels.sync import pool
-from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Rule, Terms
+from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms
 from guardband.reasons import sentence
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict"]
@@ -128,13 +127,11 @@ class Engine:
     """
 
     def __init__(self, algorithm: Any, facts: Facts, coords: list[Ints]) -> None:
-        if getattr(algorithm, "gate", None) == "gap":
-            raise InvalidValueError(
-                "gate='gap' needs the true optimum, which only a simulation knows; "
-                "use gate='printed' or gate='none'."
-            )
-        known, unknown = (each.plan(facts) for each in _both_rules(algorithm))
+        # An object of the user's own need not be a `Policy`: it has one rule for all rounds.
+        rules = algorithm.rules() if isinstance(algorithm, Policy) else (algorithm, algorithm)
+        known, unknown = (rule.plan(facts) for rule in rules)
         self.terms: Terms = known.terms
+        self.reports: bool = getattr(algorithm, "reports", False)
         self.ridge, self.coords = known.terms.ridge, coords
         self.known, self.unknown = known.settings, unknown.settings
         self.numbers = new_group(len(coords), facts.dim, self.ridge)
@@ -220,26 +217,14 @@ class Engine:
         """Return views of all numbers under the names that they have in files."""
         group = self.group
         parts: dict[str, Any] = {"own": group.own, "estimate": group.estimate}
-        if self.terms.rule == Rule.GUARD:
+        if self.reports:
             parts |= {"reports_own": group.reports, "reports_anchored": group.anchored}
         parts = {name: type(part)(*(array[:-1] for array in part)) for name, part in parts.items()}
         parts["pooled"] = self.pooled
-        if self.terms.rule == Rule.GUARD:
+        if self.reports:
             parts["reports_pooled"] = view_of(group, -1).reports
         return {"work": group.work[:-1]} | {
             f"{part}_{field}": array
             for part, values in parts.items()
             for field, array in values._asdict().items()
         }
-
-
-def _both_rules(algorithm: Any) -> tuple[Any, Any]:
-    """Return the rules for rounds with and without a baseline reward."""
-    if isinstance(algorithm, DiscUCB | DiscUCBUnknown):
-        algorithm = replace(algorithm, mix="action")  # only real actions can be played
-    if isinstance(algorithm, DiscUCB):
-        shared = {f.name for f in fields(DiscUCB)} & {f.name for f in fields(DiscUCBUnknown)}
-        settings = {name: getattr(algorithm, name) for name in shared - {"gate"}}
-        gate = "none" if algorithm.gate == "none" else "printed"
-        return algorithm, DiscUCBUnknown(gate=gate, **settings)
-    return algorithm, algorithm

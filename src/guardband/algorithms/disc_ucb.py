@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from guardband.algorithms.base import MIXES, SIGHTS, Careful, Floored
-from guardband.algorithms.gated import GATES, Gated
+from guardband.algorithms.gated import GATES, NEEDS_OPTIMUM, Gated
 from guardband.algorithms.plan import Plan, pooling_traffic
 from guardband.algorithms.policy import Rate
 from guardband.algorithms.registry import register
 from guardband.checks import check_choice
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Gate, Rule
 
@@ -74,6 +75,14 @@ class DiscUCB(Gated):
         """The name in lists, plots and on the command line."""
         return "disc-ucb-gap-oracle" if self.gate == "gap" else "disc-ucb"
 
+    def rules(self) -> tuple[DiscUCB, DiscUCBUnknown]:
+        """Return itself, and DiSC-UCB-UB; agents can play real actions only."""
+        if self.gate == "gap":
+            raise InvalidValueError(NEEDS_OPTIMUM)
+        known = replace(self, mix="action")
+        shared = {*DiscUCB.settings()} & {*DiscUCBUnknown.settings()}
+        return known, DiscUCBUnknown(**{name: getattr(known, name) for name in shared})
+
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         terms = self._terms(
@@ -125,6 +134,11 @@ class DiscUCBUnknown(Careful, Floored):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("gate", self.gate, ("printed", "none"))
+
+    def rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
+        """Return itself, for every round; agents can play real actions only."""
+        rule = replace(self, mix="action")
+        return rule, rule
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""

@@ -15,6 +15,10 @@ from guardband.kernels.types import Floats, Gate
 
 __all__ = ["Gated"]
 
+NEEDS_OPTIMUM = (
+    "gate='gap' needs the true optimum, which only a simulation knows; "
+    "use gate='printed' or gate='none'."
+)
 GATES = {"printed": Gate.PRINTED, "gap": Gate.GAP, "none": Gate.NONE}
 
 
@@ -55,10 +59,7 @@ class Gated(Careful):
         if self.gate != "gap":
             return None
         if facts.gap is None and self.gap is None:
-            raise InvalidValueError(
-                "gate='gap' needs the true optimum, which only a simulation knows; "
-                "use gate='printed' or gate='none'."
-            )
+            raise InvalidValueError(NEEDS_OPTIMUM)
         if self.gap is None or facts.gap is None:
             return facts.gap if self.gap is None else self.gap
         return np.full_like(facts.gap, self.gap) if np.ndim(self.gap) == 0 else self.gap

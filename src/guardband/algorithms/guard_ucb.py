@@ -119,6 +119,7 @@ class GuardUCB(Policy):
     differences: ClassVar[bool] = True
     anytime: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
+    reports: ClassVar[bool] = True
     watched: ClassVar[bool] = True
     rate: ClassVar[Rate] = Rate(0.2, 0.0, 0.0022)
     keeps: ClassVar[frozenset[str]] = frozenset({"ridge"})  # follows from theta_bound

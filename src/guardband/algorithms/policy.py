@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 __all__ = ["Policy", "Rate"]
 
@@ -40,6 +40,8 @@ class Policy:
     needs_model
         Whether its promise needs what the theory assumes: rewards in [0, 1], and expected features
         without a frozen error. The paper's algorithms are taken to promise more.
+    reports
+        Whether it keeps sums of the baseline rewards that it was told.
     watched
         Whether the simulator counts how often theta leaves its confidence set.
     rate
@@ -53,6 +55,7 @@ class Policy:
     differences: ClassVar[bool] = False
     anytime: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
+    reports: ClassVar[bool] = False
     watched: ClassVar[bool] = False
     rate: ClassVar[Rate] = Rate(0.15, 0.0, 0.0016)
 
@@ -76,6 +79,10 @@ class Policy:
     def randomised(self) -> bool:
         """Whether the promise is about a randomised choice, not about single plays."""
         return False
+
+    def rules(self) -> tuple[Any, Any]:
+        """Return what agents follow in rounds with and without a baseline reward."""
+        return self, self
 
     def confidence(self, delta: float) -> float:
         """Return 2 log(1 / level) as the kernels use it, for a set that may fail with `delta`."""
