@@ -8,6 +8,8 @@ from cases import CASES, Case
 from numpy.testing import assert_array_equal
 
 import guardband as gb
+from guardband.agent.fleet import fleet_of
+from guardband.agent.group import AgentGroup
 from guardband.kernels import serve as serving
 from guardband.kernels.decide import decide
 from guardband.kernels.loop import simulate as stretch
@@ -56,14 +58,16 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         settings["reward_floor"] = floor
     algorithm = KINDS[case.algorithm](**settings)
     tasks = {f"task {m}": task for m, task in enumerate(case.tasks)}
-    fleet = gb.Fleet(
+    group = AgentGroup(
         tasks,
         dim=case.theta.size,
         algorithm=algorithm,
+        feature_bound=algorithm.feature_bound,
         horizon=rounds,
         reward_floor=floor,
+        seed=0,
     )
-    group = fleet._group
+    fleet = fleet_of(group)
     rho = group.engine.known[0, RHO]
     group.engine.known[:, RHO] = group.engine.unknown[:, RHO] = rho
     results, runner = simulated(case, algorithm, rho)

@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import guard
 
 import guardband as gb
+from guardband.agent.fleet import fleet_of
+from guardband.agent.group import AgentGroup
 from guardband.kernels.environment import Draws
 from guardband.kernels.state import view
 from guardband.kernels.types import Trigger
@@ -316,8 +318,16 @@ def test_library_agents_replay_the_simulator(name: str) -> None:
     assert trace is not None
     rounds = len(case["coin"])
     tasks = {f"task {m}": task for m, task in enumerate(case["tasks"])}
-    fleet = gb.Fleet(tasks, dim=case["theta"].size, algorithm=algorithm_of(settings))
-    group = fleet._group
+    group = AgentGroup(
+        tasks,
+        dim=case["theta"].size,
+        algorithm=algorithm_of(settings),
+        feature_bound=1.0,
+        horizon=None,
+        reward_floor=None,
+        seed=0,
+    )
+    fleet = fleet_of(group)
     for t in range(rounds):
         support, weights = case["phi"][case["support"][t]], case["weights"][t]
         decisions = []

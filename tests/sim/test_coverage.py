@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import guardband as gb
+from guardband.agent.fleet import fleet_of
+from guardband.agent.group import AgentGroup
 from guardband.kernels.ridge import radius
 
 
-def covers(fleet: gb.Fleet, theta: np.ndarray) -> bool:
+def covers(group: AgentGroup, theta: np.ndarray) -> bool:
     """Tell whether theta lies in every agent's set, from the sums themselves."""
-    group = fleet._group
     for state in group.states:
         V = group.engine.terms.ridge * np.eye(group.dim) + group.pooled.gram + state.own.gram
         off = state.estimate.theta - theta
@@ -31,8 +32,16 @@ def misses(runs: int, noise: float, told: float, ridge: float, seed: int) -> flo
     masks = {name: np.isin(range(2), task) for name, task in tasks.items()}
     for _ in range(runs):
         algorithm = gb.DisLinUCB(noise=told, context_noise=told, delta=0.2, ridge=ridge)
-        fleet = gb.Fleet(tasks, dim=2, algorithm=algorithm)
-        held = True
+        group = AgentGroup(
+            tasks,
+            dim=2,
+            algorithm=algorithm,
+            feature_bound=1.0,
+            horizon=None,
+            reward_floor=None,
+            seed=0,
+        )
+        fleet, held = fleet_of(group), True
         for _ in range(25):
             menu = rng.uniform(0, 0.7, (4, 2))
             for name, agent in fleet.items():
@@ -41,7 +50,7 @@ def misses(runs: int, noise: float, told: float, ridge: float, seed: int) -> flo
                 agent.observe(
                     decision.id, mean + rng.normal(0, noise) + rng.choice([-1, 1]) * noise
                 )
-            held = held and covers(fleet, theta)
+            held = held and covers(group, theta)
         failed += not held
     return failed / runs
 

@@ -129,15 +129,9 @@ class Agent:
 
     def __repr__(self) -> str:
         group = self._group
-        try:
-            fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
-        except ValueError:  # a live agent that was closed
-            fares = "closed"
-        kind, used = (
-            type(self).__name__,
-            f"{group.coords[self._number].size} of {group.dim} features",
-        )
-        return f"<{kind} {self.name!r}: {group.algorithm.name}, {used}, {fares}>"
+        fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
+        used = f"{group.coords[self._number].size} of {group.dim} features"
+        return f"<Agent {self.name!r}: {group.algorithm.name}, {used}, {fares}>"
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from guardband.algorithms import Algorithm
 from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownTaskError
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "fleet_of"]
 
 
 class Fleet(Mapping[str, Agent]):
@@ -136,6 +136,11 @@ class Fleet(Mapping[str, Agent]):
     @classmethod
     def load(cls, path: str | Path) -> Fleet:
         """Return the fleet that was saved; its decisions go on as if nothing had happened."""
-        fleet = cls.__new__(cls)
-        fleet._start(load_group(path))
-        return fleet
+        return fleet_of(load_group(path))
+
+
+def fleet_of(group: AgentGroup) -> Fleet:
+    """Return the fleet whose agents are this group."""
+    fleet = Fleet.__new__(Fleet)
+    fleet._start(group)
+    return fleet
