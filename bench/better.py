@@ -16,7 +16,7 @@ from guardband.sim import cache_folder, commit
 
 PANEL = PanelBetter(share=1.0, trials=20)
 TOLD = (
-    "Guard-UCB is told more than its rivals: the spread of psi - phi, or the support of each "
+    "Guard-UCB is told more than its rivals: `context_noise`, or the support of each "
     "round's distribution where the problem is a forecast; the others assume 1, as the paper does. "
     "`dis-lin-ucb-told` and `disc-ucb-told` are DisLinUCB and DiSC-UCB with the same information: "
     "compare with these to see the algorithm, with the plain ones to see algorithm and information "

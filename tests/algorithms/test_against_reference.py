@@ -37,8 +37,8 @@ def alone(case: Small, run: Any, context: str = "hidden", **settings: Any) -> ri
     return rivals.beside(traces)
 
 
-def sigma_of(context: str, noise: float, spread: float) -> float:
-    return math.hypot(noise, spread) if context == "hidden" else noise
+def sigma_of(context: str, noise: float, context_noise: float) -> float:
+    return math.hypot(noise, context_noise) if context == "hidden" else noise
 
 
 @pytest.mark.parametrize("context", SIGHTS)

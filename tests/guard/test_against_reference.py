@@ -162,11 +162,11 @@ CASES: dict[str, tuple[dict, dict[str, Any]]] = {
     ),
     "strict, detour": (
         stuck_b(15, 300),
-        {"mode": "strict", "alpha": 0.6, "spread": 0.0, "tau": 0.0, "share": False, **TENTH},
+        {"mode": "strict", "alpha": 0.6, "context_noise": 0.0, "tau": 0.0, "share": False, **TENTH},
     ),
     "one agent with epochs": (
         stuck_b(15, 300),
-        {"mode": "strict", "alpha": 0.6, "spread": 0.0, "tau": 0.0, "delta": 0.2, **TENTH},
+        {"mode": "strict", "alpha": 0.6, "context_noise": 0.0, "tau": 0.0, "delta": 0.2, **TENTH},
     ),
     "strict, anchored": (
         forecast(15, **D3),
@@ -192,7 +192,7 @@ CASES: dict[str, tuple[dict, dict[str, Any]]] = {
             "eps": 0.01,
             "tau": 0.05,
             "ridge": 0.5,
-            "spread": 0.05,
+            "context_noise": 0.05,
             "anchors": True,
             **TENTH,
         },
@@ -224,7 +224,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         baseline_tolerance=settings.get("tau"),
         realised=settings.get("realised"),
         anchors=settings.get("anchors", False),
-        context_noise=settings.get("spread"),
+        context_noise=settings.get("context_noise"),
         radius=settings.get("radius", "best"),
         ridge=settings.get("ridge"),
         share=settings.get("share", True),

@@ -48,13 +48,13 @@ def test_twins_differ_in_the_spread_alone(case):
     for name in ("disc-ucb", "dis-lin-ucb"):
         plain, told = vars(made[name]), vars(made[f"{name}-told"])
         apart = {key for key in plain if plain[key] != told[key]}
-        spread = made["guard-ucb"].context_noise
-        if spread is None:  # of a forecast each round tells it
+        told_noise = made["guard-ucb"].context_noise
+        if told_noise is None:  # of a forecast each round tells it
             assert apart == {"constant"}
             assert told["constant"] == "tight"
         else:
             assert apart == {"context_noise"}
-            assert (plain["context_noise"], told["context_noise"]) == (1.0, spread)
+            assert (plain["context_noise"], told["context_noise"]) == (1.0, told_noise)
 
 
 def test_both_play_on_every_problem():

@@ -13,7 +13,7 @@ import numpy as np
 
 RADII = {"best", "logdet", "empirical"}
 TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
-NOMINAL_SPREAD = 0.2  # of the informative action, if no spread is declared
+PLANNED_CONTEXT_NOISE = 0.2  # of the informative action, if no context noise is stated
 EAGER_GROWTH = 0.7  # of log det, at which a conservative agent of strict mode asks for a sync
 TAU_FLOOR = 1e-4  # of the tolerance of the anchors
 
@@ -28,7 +28,7 @@ class Trace(NamedTuple):
     ``weights`` are those of the observations. ``betas`` and ``outside`` (theta is not in it) belong
     to the set without anchors. ``alarm``: the agent found the reports wrong, now or before.
     The last four tell branches: rho was raised by the joint certificate; xi was played; the set
-    gave the smallest spread; the empirical radius was used.
+    gave the smallest half range; the empirical radius was used.
     """
 
     actions: np.ndarray
@@ -127,7 +127,7 @@ def anchored(plain: Belief, psi_b: np.ndarray, told: np.ndarray, tau: float) -> 
     return Belief(th_k, V_k, float(np.sqrt(2.0) * beta))
 
 
-def spread_of(points: np.ndarray, S: float, plain: Belief) -> tuple[float, bool]:
+def half_range_of(points: np.ndarray, S: float, plain: Belief) -> tuple[float, bool]:
     """Return s for support points (n, d) (2.1, R1), and whether the set gave the best bound."""
     apart = np.linalg.norm(points[:, None] - points[None, :], axis=-1).max()
     low, high = certificate(points, *plain).min(), -certificate(-points, *plain).min()
@@ -244,7 +244,7 @@ def sync_wanted(log, eager, t, t_last, ridge) -> bool:
 def simulate(
     phi, theta, tasks, contexts, coin, reward_noise, *, psi=None, baseline=None, r_hat=None,
     support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
-    f=None, gamma=1.0, eps=0.0, tau=None, spread=None, radius="best", ridge=None, share=True,
+    f=None, gamma=1.0, eps=0.0, tau=None, context_noise=None, radius="best", ridge=None, share=True,
     realised=None, anchors=False,
 ) -> Trace:  # fmt: skip
     """Run one trial on given draws; inputs are not checked for their range.
@@ -262,7 +262,7 @@ def simulate(
         (1 = best); it is told as psi_b'theta + report_error.
     mode, alpha, realised
         "policy" or "strict"; one number or one per agent; None, "worst" or ("chance", e).
-    sigma, delta, S, f, eps, spread
+    sigma, delta, S, f, eps, context_noise
         Noise, failure probability, bound on norm(theta), agents that share a context (M if
         omitted), bias bound, declared half range of the rewards over the hidden context.
     gamma, radius, ridge, share
@@ -279,7 +279,8 @@ def simulate(
     hidden = np.broadcast_to(np.asarray(contexts).reshape(T, -1), (T, M))
     alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (M,))
     ridge, f = (1.0 / S**2 if ridge is None else ridge), (M if f is None else f)
-    w0 = 1.0 / (sigma**2 + f * (NOMINAL_SPREAD if spread is None else spread) ** 2)
+    planned = PLANNED_CONTEXT_NOISE if context_noise is None else context_noise
+    w0 = 1.0 / (sigma**2 + f * planned**2)
     log = [np.zeros((T, M, d) if part in {0, 4} else (T, M)) for part in range(6)]
     kinds = dict.fromkeys(("actions", "partner", "targets"), int)
     kinds |= dict.fromkeys(("rho", "betas", "weights", "rewards", "policy_mean"), float)
@@ -320,9 +321,10 @@ def simulate(
         facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], M * (t + 1))
 
         # What is learned, and what is noted.
-        played, (s, tightened) = facts["actions"], (0.5 if spread is None else spread, False)
-        if forecast and spread is None:
-            s, tightened = spread_of(points[:, played], S, plain)
+        played, tightened = facts["actions"], False
+        s = 0.5 if context_noise is None else context_noise
+        if forecast and context_noise is None:
+            s, tightened = half_range_of(points[:, played], S, plain)
         w, reward = 1.0 / (sigma**2 + f * s**2), masked(phi[c, played], task) @ theta
         news = (F[played], reward + reward_noise[t, m], w, F[played] @ plain.th, F[b], told)
         for part, new in zip(log, news, strict=True):

@@ -98,8 +98,8 @@ def radius(
     ``logdet_ratio`` is log det(V / ridge); the paper has context_noise = theta_bound = 1.
     """
     log_term = 0.5 * logdet_ratio - np.log(delta / 2.0)
-    spread = np.sqrt(context_noise**2 + noise**2)
-    return float(spread * np.sqrt(2.0 * log_term) + np.sqrt(ridge) * theta_bound)
+    sigma = np.sqrt(context_noise**2 + noise**2)
+    return float(sigma * np.sqrt(2.0 * log_term) + np.sqrt(ridge) * theta_bound)
 
 
 def gate_is_open(algorithm, gate, *, lambda_min, width, alpha, r_b, gap, reward_floor) -> bool:

@@ -14,7 +14,7 @@ from guardband.sim.plots import (
     draw_curves,
     frame,
     label_ends,
-    spread,
+    place_labels,
 )
 
 PHI = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], [[0.7, 0.3], [0.1, 0.9], [0.6, 0.2]]])
@@ -185,7 +185,7 @@ def test_a_sample_is_long_enough_to_show_two_dashes(results):
     ],
 )
 def test_labels_stay_inside_in_order_and_apart(wanted, heights):
-    places = spread(wanted, heights)
+    places = place_labels(wanted, heights)
     order = np.argsort(places)
     assert all(np.diff(np.array(wanted)[order]) >= 0)
     edges = [
@@ -199,11 +199,11 @@ def test_labels_stay_inside_in_order_and_apart(wanted, heights):
 
 
 def test_labels_with_room_stay_where_they_are_wanted():
-    np.testing.assert_allclose(spread([0.8, 0.2, 0.5], [0.1, 0.1, 0.1]), [0.8, 0.2, 0.5])
+    np.testing.assert_allclose(place_labels([0.8, 0.2, 0.5], [0.1, 0.1, 0.1]), [0.8, 0.2, 0.5])
 
 
 def test_equal_curves_are_labelled_in_their_order_from_the_top():
-    first, second = spread([0.5, 0.5], [0.1, 0.1])
+    first, second = place_labels([0.5, 0.5], [0.1, 0.1])
     assert first > second
 
 

@@ -59,9 +59,9 @@ class Assumptions(Policy):
     constant
         What stands for sigma in the confidence set. "source": as the algorithm's own paper has
         it, which is R alone for those made for known contexts; "paper":
-        sqrt(context_noise^2 + R^2); "tight": the same with the problem's true spread of
-        (phi - psi)'theta in the place of context_noise, which only a simulation knows. Beside R
-        alone the level is delta, else delta / 2.
+        sqrt(context_noise^2 + R^2); "tight": the same with the problem's true context noise, that
+        of (phi - psi)'theta, which only a simulation knows. Beside R alone the level is delta,
+        else delta / 2.
     context
         "hidden": chooses and learns by expected features psi; "observed": by the true features
         phi; "observed-after": chooses by psi and learns from phi. Where phi is seen, the hidden
@@ -100,7 +100,7 @@ class Assumptions(Policy):
         if self.constant == "tight":
             if facts.context_noise is None:
                 raise InvalidValueError(
-                    "constant='tight' needs the true spread of the hidden context, which only a "
+                    "constant='tight' needs the problem's true context noise, which only a "
                     "simulation knows; state what you assume by context_noise instead."
                 )
             context_noise = facts.context_noise

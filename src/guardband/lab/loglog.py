@@ -10,7 +10,16 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from guardband.kernels.types import Floats
-from guardband.sim import COLOURS, DASHES, FAINT, GREY, INK, REFERENCE, interval_half_width, spread
+from guardband.sim import (
+    COLOURS,
+    DASHES,
+    FAINT,
+    GREY,
+    INK,
+    REFERENCE,
+    interval_half_width,
+    place_labels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +157,7 @@ def _name_ends(
     low, high = np.log(axes.get_ylim())
     last = [float(y[np.isfinite(y)][-1]) for _, _, y in ends]
     wanted = [(np.log(value) - low) / (high - low) for value in last]
-    places = spread(wanted, [room] * len(ends))
+    places = place_labels(wanted, [room] * len(ends))
     start, stop = SAMPLE
     for (line, style, y), end, place in zip(ends, wanted, places, strict=True):
         beside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}

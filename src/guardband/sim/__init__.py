@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         end_label,
         frame,
         label_ends,
-        spread,
+        place_labels,
     )
     from guardband.sim.provenance import commit, versions
     from guardband.sim.python_policy import PolicyError, PythonPolicy
@@ -67,10 +67,10 @@ __all__ = [
     "make_runner",
     "make_trials",
     "mean_interval",
+    "place_labels",
     "run_trial",
     "simulate",
     "size_of",
-    "spread",
     "stack",
     "versions",
 ]

@@ -273,7 +273,9 @@ def label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line:
     last = scale.transform(np.array([float(curve.mean[-1]) for curve in curves]))
     ends = [float(end) for end in (last - low) / (high - low)]
     heights = [line * (label.count("\n") + 1) for label in labels]
-    for curve, label, end, place in zip(curves, labels, ends, spread(ends, heights), strict=True):
+    for curve, label, end, place in zip(
+        curves, labels, ends, place_labels(ends, heights), strict=True
+    ):
         beside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
         leader = {"color": curve.colour, "linewidth": 0.8, **beside}
         start, stop = SAMPLE
@@ -287,7 +289,7 @@ def label_ends(axes: Axes, curves: Sequence[Curve], labels: Sequence[str], line:
         axes.text(stop + 0.01, place, label, **words)
 
 
-def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+def place_labels(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Return the places in [0, 1] nearest to those wanted at which labels do not overlap.
 
     Least squares: with the room that the labels below need taken off, places must not fall, which

@@ -36,8 +36,8 @@ def interval_half_width(samples: Floats) -> Floats:
     n = samples.shape[0]
     if n < 2:
         return np.full(samples.shape[1:], np.nan)
-    spread: Floats = samples.std(axis=0, ddof=1)
-    return student_quantile(n - 1) * spread / math.sqrt(n)
+    std: Floats = samples.std(axis=0, ddof=1)
+    return student_quantile(n - 1) * std / math.sqrt(n)
 
 
 def mean_interval(samples: Floats) -> tuple[float, float, float]:

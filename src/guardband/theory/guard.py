@@ -41,7 +41,7 @@ def confidence_share(delta: float, agents: int, epoch: int, radii: int = 2) -> f
 
 
 def guard_least_weight(noise: float, sharing: float) -> float:
-    """Return w_min = 1 / (sigma^2 + f / 4), the weight of an observation of unknown spread."""
+    """Return w_min = 1 / (sigma^2 + f / 4), of an observation with unknown context noise."""
     return 1.0 / (check_positive("noise", noise) ** 2 + check_positive("sharing", sharing) / 4.0)
 
 

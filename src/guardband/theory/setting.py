@@ -133,8 +133,8 @@ class Setting:
         """
         grown = self.information() if logdet is None else check_not_negative("logdet", logdet)
         sigma = math.hypot(self.context_noise, self.noise)
-        spread = math.sqrt(grown + 2.0 * math.log(2.0 / self.level))
-        return sigma * spread + math.sqrt(self.ridge) * self.theta_bound
+        width = math.sqrt(grown + 2.0 * math.log(2.0 / self.level))
+        return sigma * width + math.sqrt(self.ridge) * self.theta_bound
 
     def reach(self) -> float:
         """Return lambda + M T L^2 / d, which lambda_min(V) never exceeds: it is at most trace / d.

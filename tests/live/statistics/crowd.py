@@ -41,7 +41,7 @@ __all__ = [
 
 DIM, ACTIONS = 3, 5
 NOISE, DELTA, ALPHA = 0.3, 0.05, 0.3
-HALF = 0.5  # what a hidden context adds or takes: all that a space without `spread` allows for
+HALF = 0.5  # what a hidden context adds or takes: what a space without `context_noise` allows for
 POOR = 0.2  # how much smaller menus are after bad news
 THETA = np.array([0.5, 0.6, 0.4])
 EMPTY: Any = np.zeros((0, 0, 0))

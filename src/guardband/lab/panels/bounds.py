@@ -100,9 +100,9 @@ class PanelBounds:
             f"forecast with the {BASELINE}rd best action for a baseline, α = {ALPHA}, δ = {DELTA}: "
             f"M = {given.agents}, d = {given.dim}, r_b from {given.reward_low:.3g} to "
             f"{given.reward_high:.3g} in the one world of all trials, which the bounds are told.",
-            "Bounds are for all agents together and taken at T = t, β_T at its largest. 'Told the "
-            "spread': noise and context as small as they are, not the paper's √(1 + R²), and "
-            "λ = 0.05, so that the gate opens.",
+            "Bounds are for all agents together and taken at T = t, β_T at its largest. 'Told "
+            "context_noise': noise and context as small as they are, not the paper's √(1 + R²), "
+            "and λ = 0.05, so that the gate opens.",
             "A regret of M t is true of everything, because rewards lie in [0, 1].",
             "prop1 and T1 are drawn and judged with what the DiSC-UCB that was told context_noise "
             "assumes, ECC with what DisLinUCB assumes, the paper's √(1 + R²). Bounds are about "
