@@ -115,7 +115,7 @@ function answer(question, level, word, figure, text) {
 
 function safe(summary, agents) {
   const ask = (...rest) => answer("Is it safe?", ...rest);
-  const chosen = sum(agents, (a) => (a.counters.learned ?? 0) + (a.counters.explored ?? 0));
+  const [learned, explored] = ["learned", "explored"].map((kind) => sum(agents, (a) => a.counters[kind] ?? 0));
   const margins = agents.map((a) => a.gauges.margin_min).filter(known);
   const least = margins.length ? Math.min(...margins) : null;
   const pages = summary.alerts.filter((a) => a.severity === "page");
@@ -130,12 +130,13 @@ function safe(summary, agents) {
   if (!sum(agents, (a) => a.counters.decisions)) {
     return ask("wait", "Not yet", "", "Nothing has been decided yet.");
   }
-  if (!chosen) {
+  if (!learned && !explored) {
     return ask("good", "Yes", "baseline only", "Nothing but the baseline has been played yet.");
   }
   const closest = least === null ? "" : ` The closest of the latest cleared it by ${margin(least)}.`;
+  const drawn = explored ? ` ${count(explored)} more were drawn by a coin; on average it clears the floor.` : "";
   return ask("good", "Yes", "every learned action was certified",
-    `${count(chosen)} learned decisions, each sure beforehand to clear its floor.${closest} ${promise}`);
+    `${count(learned)} learned decisions, each sure beforehand to clear its floor.${closest}${drawn} ${promise}`);
 }
 
 function earns(summary, agents) {
@@ -166,7 +167,7 @@ function learns(summary, agents, history) {
     return ask("wait", "Paused", "", `Paused: ${summary.paused}`);
   }
   if (share === null) return ask("wait", "Not yet", "", "No decision has been made yet.");
-  const figure = `${percent(share)} learned actions`;
+  const figure = `${percent(share)} other than the baseline`;
   const own = sum(agents, (a) => a.n);
   const best = held.length ? 1 - held.reduce((x, y) => x + y) / held.length : NaN;
   const text = `Lately ${percent(1 - share)} of the decisions are the baseline's. ${choices(best)}` +
