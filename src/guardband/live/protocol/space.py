@@ -39,7 +39,7 @@ POLICIES = {
     for name, entry in ALGORITHMS.items()
     if "live" in entry.kind.runs and not entry.preset
 }
-# The names of format 1, by those of today; digests use the old ones.
+# Names of format 1, by those of today; digests use the old ones. Newer algorithms have one name.
 FORMAT_1 = {
     "guard-ucb": "GuardUcb",
     "disc-ucb": "DiscUcb",
@@ -262,7 +262,8 @@ class SpaceSettings(SettingsModel):
         """A digest of what must be the same for data to be added up, in the words of format 1."""
         own = ("features", "ridge", "feature_bound", "theta_bound", "contexts", "noise", "baseline")
         parts = {name: getattr(self, name) for name in own}
-        parts |= {"spread": self.context_noise, "algorithm": FORMAT_1[self.algorithm]}
+        algorithm = FORMAT_1.get(self.algorithm, self.algorithm)
+        parts |= {"spread": self.context_noise, "algorithm": algorithm}
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
