@@ -128,7 +128,7 @@ class Engine:
 
     def __init__(self, algorithm: Any, facts: Facts, coords: list[Ints]) -> None:
         # An object of the user's own need not be a `Policy`: it has one rule for all rounds.
-        rules = algorithm.rules() if isinstance(algorithm, Policy) else (algorithm, algorithm)
+        rules = algorithm.agent_rules() if isinstance(algorithm, Policy) else (algorithm, algorithm)
         known, unknown = (rule.plan(facts) for rule in rules)
         self.terms: Terms = known.terms
         self.reports: bool = getattr(algorithm, "reports", False)

@@ -75,7 +75,7 @@ class DiscUCB(Gated):
         """The name in lists, plots and on the command line."""
         return "disc-ucb-gap-oracle" if self.gate == "gap" else "disc-ucb"
 
-    def rules(self) -> tuple[DiscUCB, DiscUCBUnknown]:
+    def agent_rules(self) -> tuple[DiscUCB, DiscUCBUnknown]:
         """Return itself, and DiSC-UCB-UB; agents can play real actions only."""
         if self.gate == "gap":
             raise InvalidValueError(NEEDS_OPTIMUM)
@@ -135,7 +135,7 @@ class DiscUCBUnknown(Careful, Floored):
         super().__post_init__()
         check_choice("gate", self.gate, ("printed", "none"))
 
-    def rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
+    def agent_rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
         """Return itself, for every round; agents can play real actions only."""
         rule = replace(self, mix="action")
         return rule, rule

@@ -80,7 +80,7 @@ class Policy:
         """Whether the promise is about a randomised choice, not about single plays."""
         return False
 
-    def rules(self) -> tuple[Any, Any]:
+    def agent_rules(self) -> tuple[Any, Any]:
         """Return what agents follow in rounds with and without a baseline reward."""
         return self, self
 
