@@ -109,7 +109,11 @@ def test_errors_share_a_base() -> None:
         lambda: gb.GuardUCB(alpha=7),
         lambda: gb.Agent(3).observe("agent-1", 0.5),
         lambda: gb.Agent(3).decide(MENU, 9),
+        lambda: gb.Agent(3, algorithm=3),  # type: ignore[arg-type]
+        lambda: gb.Agent(3, algorithm=gb.GuardUCB),  # type: ignore[arg-type]
         lambda: gb.Fleet({"a": [0]}, 3)["b"],
+        lambda: gb.SpaceSettings(features=["a"], agents=1, alpha=7),
+        lambda: gb.SpaceSettings(features=["a"], agents=1).changed(alpha=7),
     ):
         with pytest.raises(gb.InputError):
             make()

@@ -149,7 +149,13 @@ def test_mistakes_name_the_policy_the_agent_and_the_round(policy: Fixed, message
         gb.simulate(PROBLEMS["tables"], policy, rounds=5)
 
 
-@pytest.mark.parametrize("thing", [Fixed, object(), 3])
+class Nameless(Fixed):
+    """It has a name that is no text."""
+
+    name = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("thing", [Fixed, Nameless(), object(), 3])
 def test_what_cannot_play_is_refused(thing: Any) -> None:
     with pytest.raises(TypeError, match="the methods choose and update"):
         gb.simulate(PROBLEMS["tables"], [thing], rounds=5)

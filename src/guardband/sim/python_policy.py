@@ -61,7 +61,8 @@ Competitor: TypeAlias = Algorithm | PythonPolicy
 
 def is_python_policy(algorithm: Any) -> TypeGuard[PythonPolicy]:
     """Return whether an algorithm is one in plain Python."""
-    return all(hasattr(algorithm, part) for part in ("name", "choose", "update"))
+    named = isinstance(getattr(algorithm, "name", None), str)
+    return named and all(hasattr(algorithm, part) for part in ("choose", "update"))
 
 
 class PolicyError(GuardbandError, RuntimeError):

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -204,14 +204,16 @@ class SpaceSettings(SettingsModel):
     sync: SyncSettings = SyncSettings()
     rewards: RewardSettings = RewardSettings()
 
-    def __init__(self, **given: Any) -> None:
-        try:
-            super().__init__(**given)
-        except ValidationError as error:
-            raise InvalidValueError(explain(error)) from None
+    if not TYPE_CHECKING:  # type checkers know the parameters from the fields
 
-    # Messages that hold a space are validated field by field, without this constructor.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+        def __init__(self, /, **given: Any) -> None:
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                raise InvalidValueError(explain(error)) from None
+
+        # For pydantic this is its own __init__: it validates messages of the API without it.
+        __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod
@@ -303,14 +305,11 @@ class SpaceSettings(SettingsModel):
         for new, old in FORMAT_1.items():
             if given.get("algorithm") == old:
                 given["algorithm"] = new
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            raise InvalidValueError(explain(error)) from None
+        return cls(**given)
 
     def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""
-        return type(self).model_validate({**dict(self), **settings})
+        return type(self)(**{**dict(self), **settings})
 
 
 def explain(error: ValidationError) -> str:
