@@ -44,12 +44,12 @@ def misses(runs: int, noise: float, told: float, ridge: float, seed: int) -> flo
         fleet, held = fleet_of(group), True
         for _ in range(25):
             menu = rng.uniform(0, 0.7, (4, 2))
-            for name, agent in fleet.items():
+            for m, (name, agent) in enumerate(fleet.items()):
                 decision = agent.decide(menu, 0)
                 mean = float((menu[decision.action] * masks[name]) @ theta)
-                agent.observe(
-                    decision.id, mean + rng.normal(0, noise) + rng.choice([-1, 1]) * noise
-                )
+                reward = mean + rng.normal(0, noise) + rng.choice([-1, 1]) * noise
+                # Where too little noise is told, `observe` refuses some of these rewards.
+                group.learn(m, group.pending[m].pop(decision.id), reward)
             held = held and covers(group, theta)
         failed += not held
     return failed / runs
