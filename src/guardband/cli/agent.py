@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from guardband.cli.operator import plainly
+from guardband.errors import InvalidValueError
 
 __all__ = ["CURL", "EXAMPLE", "agent"]
 
@@ -63,7 +64,7 @@ def agent(
         from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar
 
         if not is_loopback(host):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{host} can be reached from other machines, and this agent asks for no "
                 "token: listen on 127.0.0.1, and run one agent on every machine that decides."
             )
@@ -84,7 +85,7 @@ def agent(
                 shadow=shadow,
             )
         except LookupError as error:
-            raise ValueError(str(error)) from None
+            raise InvalidValueError(str(error)) from None
         on_failure.callback(live.close)
         server = server_for(make_sidecar(live), settings=SETTINGS)
         on_failure.pop_all()  # from here on the server closes them

@@ -88,7 +88,7 @@ def main() -> None:
         if end.code == STOPPED and not isinstance(end, InterruptedRun):
             notes.print("stopped.")
         raise
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (gb.GuardbandError, ValueError, TypeError, OSError, ImportError) as error:
         notes.print(f"[red]error:[/red] {escape(_with_checkout(str(error)))}")
         sys.exit(2)
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from guardband.cli.operator import Target, plainly
+from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from guardband.live.operators.audit import Finding
@@ -62,7 +63,7 @@ def audit(
         try:
             finding = examine(id, find_decision(id, searched(state)))
         except LookupError as error:
-            raise ValueError(str(error)) from None
+            raise InvalidValueError(str(error)) from None
     asked = data is not None or url is not None
     with_coordinator = asked and finding.sum_sha256 is not None
     if with_coordinator:

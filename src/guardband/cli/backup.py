@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from guardband.cli.operator import plainly
+from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from guardband.live.operators.backup import Backup
@@ -63,7 +64,7 @@ def restore(
 
 def _only_sqlite() -> None:
     if os.environ.get("GUARDBAND_STORE"):
-        raise ValueError(
+        raise InvalidValueError(
             "GUARDBAND_STORE names a database server: use its own tools (pg_dump, pg_restore, "
             "point-in-time recovery); agents upload again what it lacks."
         )

@@ -12,6 +12,7 @@ from rich.table import Table
 
 import guardband as gb
 from guardband import lab
+from guardband.errors import InvalidValueError
 
 __all__ = ["bounds"]
 
@@ -43,7 +44,9 @@ def bounds(
         guardband bounds --problem synthetic-a --rounds 20000
     """
     if named is not None:
-        raise ValueError(f"a problem is named by an option: guardband bounds --problem {named}")
+        raise InvalidValueError(
+            f"a problem is named by an option: guardband bounds --problem {named}"
+        )
     from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, make_problem
 
     config = RunConfig(problem=problem, algorithms=DEFAULT_ALGORITHMS, agents=agents)
@@ -78,7 +81,7 @@ def _as_delta(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"delta must be a number or 'paper', not {text!r}.") from None
+        raise InvalidValueError(f"delta must be a number or 'paper', not {text!r}.") from None
 
 
 def _facts(problem: str, given: gb.theory.Setting) -> str:

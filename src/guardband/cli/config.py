@@ -10,6 +10,7 @@ from typing import Any
 
 import guardband as gb
 from guardband.checks import check_choice, nearest
+from guardband.errors import InvalidValueError
 
 __all__ = [
     "DEFAULT_ALGORITHMS",
@@ -96,11 +97,13 @@ class RunConfig:
         if self.problem is not None and not _names_file(self.problem):
             check_choice("problem", self.problem, tuple(gb.problems.PROBLEMS))
         if not self.algorithms:
-            raise ValueError("algorithms is empty; see `guardband algorithms`.")
+            raise InvalidValueError("algorithms is empty; see `guardband algorithms`.")
         for name in self.algorithms:
             check_choice("algorithm", name, tuple(gb.algorithms.ALGORITHMS))
         if "alpha" in (self.settings or {}):
-            raise ValueError("alpha is a setting of the whole run: write it above [settings].")
+            raise InvalidValueError(
+                "alpha is a setting of the whole run: write it above [settings]."
+            )
 
     def updated(self, **changes: Any) -> RunConfig:
         """Return the settings with those changes that are not None."""
@@ -114,14 +117,14 @@ def read_config(path: Path) -> RunConfig:
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no {path}; make one with --init {path}") from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+        raise InvalidValueError(f"{path} is not valid TOML: {error}.") from None
     known = [f.name for f in fields(RunConfig)]
     for key in table:
         if key not in known:
-            raise ValueError(f"{path}: unknown setting {key!r}.{nearest(key, known)}")
+            raise InvalidValueError(f"{path}: unknown setting {key!r}.{nearest(key, known)}")
         kind, words = KINDS.get(key, (object, ""))
         if not isinstance(table[key], kind):
-            raise ValueError(f"{path}: {key} must be {words}, not {table[key]!r}.")
+            raise InvalidValueError(f"{path}: {key} must be {words}, not {table[key]!r}.")
     if "algorithms" in table:
         table["algorithms"] = tuple(table["algorithms"])
     return RunConfig(**table)
@@ -141,7 +144,7 @@ def make_problem(config: RunConfig) -> Any:
         return gb.problem(name, **settings)
     for key in settings:
         if key not in FILE_SETTINGS:
-            raise ValueError(
+            raise InvalidValueError(
                 f"a problem from a file has no setting {key!r}; it has "
                 f"{', '.join(FILE_SETTINGS)}.{nearest(key, FILE_SETTINGS)}"
             )
@@ -160,7 +163,7 @@ def _noise_model(table: Mapping[str, Any]) -> Any:
     kind, known = gb.problems.NOISES[name], [f.name for f in fields(gb.problems.NOISES[name])]
     for key in table:
         if key not in ("model", *known):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the {name} noise has no setting {key!r}; it has {', '.join(known)}."
                 f"{nearest(key, known)}"
             )
@@ -180,5 +183,7 @@ def make_algorithms(
     used = {f.name for algorithm in made for f in fields(algorithm)}
     for key in config.settings or {}:
         if key not in used:
-            raise ValueError(f"no algorithm has a setting {key!r}.{nearest(key, sorted(used))}")
+            raise InvalidValueError(
+                f"no algorithm has a setting {key!r}.{nearest(key, sorted(used))}"
+            )
     return made

@@ -9,6 +9,7 @@ import typer
 
 from guardband.cli.audit import searched
 from guardband.cli.operator import plainly
+from guardband.errors import InvalidValueError
 
 __all__ = ["export"]
 
@@ -40,7 +41,7 @@ def export(
         try:
             counts = (export_csv if as_csv else export_parquet)(journals, out)
         except ImportError as error:
-            raise ValueError(str(error)) from None
+            raise InvalidValueError(str(error)) from None
     total = counts.pop("decisions")
     random = counts.pop("random")
     typer.echo(f"{out}: {total} decisions of {len(journals)} agent(s).")

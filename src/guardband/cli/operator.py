@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from guardband.errors import GuardbandError
+from guardband.errors import GuardbandError, InvalidValueError
 
 if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
@@ -70,7 +70,7 @@ class Target:
         from guardband.live.link import HttpLink
 
         if self.token is None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--url needs an admin token: set GUARDBAND_TOKEN or give --token; a server on "
                 f"this machine keeps it in its data folder, as in {self.data / 'admin.token'}."
             )
@@ -106,11 +106,11 @@ def plainly() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         extra = "postgres" if (error.name or "").startswith("psycopg") else "live"
-        raise ValueError(
+        raise InvalidValueError(
             f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
         ) from None
     except GuardbandError as error:
-        raise ValueError(str(error)) from None
+        raise InvalidValueError(str(error)) from None
 
 
 def open_store(data: Path, url: str | None = None) -> Store:
@@ -124,7 +124,9 @@ def open_store(data: Path, url: str | None = None) -> Store:
         from guardband.live.store import PostgresStore
 
         return PostgresStore(url)
-    raise ValueError(f"--store takes postgresql://..., not {url!r}; SQLite needs only --data.")
+    raise InvalidValueError(
+        f"--store takes postgresql://..., not {url!r}; SQLite needs only --data."
+    )
 
 
 def existing(data: Path) -> Store:

@@ -25,6 +25,7 @@ from guardband.cli.verdicts import (
     speed,
     verdict_table,
 )
+from guardband.errors import InvalidValueError
 from guardband.progress import ProgressBar
 
 __all__ = ["InterruptedRun", "reproduce"]
@@ -105,7 +106,7 @@ def reproduce(
 
     check_choice("engine", engine, engines.ENGINES)
     if address is not None and engine != "ray":
-        raise ValueError(f"an address ({address}) is a Ray cluster's: add --engine ray.")
+        raise InvalidValueError(f"an address ({address}) is a Ray cluster's: add --engine ray.")
     known = dict(lab.PANELS)
     if listed:
         chosen = {name: known[name] for name in _names(panels or [ALL], list(known))}
@@ -272,13 +273,13 @@ def _engine(name: str, address: str | None, workers: int | None) -> Iterator[eng
     except (ImportError, RuntimeError) as error:  # no Ray here, or other packages there
         if name == "local":
             raise
-        raise ValueError(str(error)) from error
+        raise InvalidValueError(str(error)) from error
 
 
 def _names(asked: list[str], known: list[str]) -> list[str]:
     """Return the panels that were asked for, each once."""
     if not asked:
-        raise ValueError(
+        raise InvalidValueError(
             "name a panel, or several, or all: guardband reproduce 1a; `guardband reproduce "
             "--list` shows them."
         )
@@ -286,7 +287,7 @@ def _names(asked: list[str], known: list[str]) -> list[str]:
         if name not in (*known, ALL):
             from guardband.checks import nearest
 
-            raise ValueError(
+            raise InvalidValueError(
                 f"there is no panel {name!r}; there are {', '.join(known)} and {ALL}."
                 f"{nearest(name, [*known, ALL])}"
             )

@@ -16,6 +16,7 @@ from rich.text import Text
 
 import guardband as gb
 from guardband.cli.place import check_place
+from guardband.errors import InvalidValueError
 
 __all__ = ["run"]
 
@@ -201,9 +202,11 @@ def _as_alpha(text: str) -> float | tuple[float, ...]:
     try:
         numbers = tuple(float(word) for word in _split(text))
     except ValueError:
-        raise ValueError(f"alpha must be a number, or numbers with commas, not {text!r}.") from None
+        raise InvalidValueError(
+            f"alpha must be a number, or numbers with commas, not {text!r}."
+        ) from None
     if not numbers:
-        raise ValueError("alpha is empty: give a number in (0, 1].")
+        raise InvalidValueError("alpha is empty: give a number in (0, 1].")
     return numbers[0] if len(numbers) == 1 else numbers
 
 

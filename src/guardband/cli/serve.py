@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from guardband.cli.operator import open_store, plainly
+from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from guardband.live.store import Store
@@ -59,7 +60,7 @@ def serve(
         guardband token create --space home --task movies
     """
     if (tls_cert is None) != (tls_key is None):
-        raise ValueError("TLS needs both --tls-cert and --tls-key.")
+        raise InvalidValueError("TLS needs both --tls-cert and --tls-key.")
     for file in (tls_cert, tls_key):
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"there is no file {file}.")
@@ -108,7 +109,7 @@ def _check_address(host: str, *, tls: bool, insecure: bool) -> None:
     except ValueError:
         loopback = False
     if not (loopback or tls or insecure):
-        raise ValueError(
+        raise InvalidValueError(
             f"{host} can be reached from other machines, and without TLS others on the network can "
             "read tokens and sums. Give --tls-cert and --tls-key, or listen on 127.0.0.1 behind "
             "a proxy that speaks TLS, or say --insecure if the network is yours alone."
@@ -126,7 +127,7 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
         try:
             space = SpaceSettings.from_json(json.loads(file.read_text()))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{file}: {error}") from None
+            raise InvalidValueError(f"{file}: {error}") from None
         if space.name not in known:
             coordinator.create_space(space, who="command line", now=time.time())
             known.add(space.name)

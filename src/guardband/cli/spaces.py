@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.operator import WHO, Target, print_table, targeted
+from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
@@ -81,7 +82,7 @@ def create(
         given["rewards"] = {**given.get("rewards", {}), **rewards}
     for needed in ("features", "agents"):
         if needed not in given:
-            raise ValueError(f"a space needs --{needed}.")
+            raise InvalidValueError(f"a space needs --{needed}.")
     space = SpaceSettings.from_json(given)
     _create(target, space)
     typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, alpha {space.alpha:g}.")
@@ -310,7 +311,7 @@ def _put(given: dict[str, Any], setting: str) -> None:
     """Change one setting among a space's."""
     path, equals, text = setting.partition("=")
     if not equals:
-        raise ValueError(f"{setting!r} is not KEY=VALUE.")
+        raise InvalidValueError(f"{setting!r} is not KEY=VALUE.")
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -320,5 +321,5 @@ def _put(given: dict[str, Any], setting: str) -> None:
     for parent in parents:
         place = place.get(parent) if isinstance(place, dict) else None
     if not isinstance(place, dict) or (key not in place and parents != ["alphas"]):
-        raise ValueError(f"a space has no setting {path!r}; see: guardband space show NAME")
+        raise InvalidValueError(f"a space has no setting {path!r}; see: guardband space show NAME")
     place[key] = value

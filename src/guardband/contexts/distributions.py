@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from guardband.errors import InvalidTypeError, InvalidValueError
+
 __all__ = ["SLACK", "Array", "Discrete", "Gaussian", "Items", "Samples"]
 __all__ += ["as_items", "as_numbers", "as_probabilities", "covariance_root"]
 
@@ -104,7 +106,9 @@ class Gaussian:
         object.__setattr__(self, "cov", as_numbers(cov, "cov", "p", "p"))
         p = self.mean.size
         if self.cov.shape != (p, p):
-            raise ValueError(f"cov has shape {self.cov.shape}; a mean of length {p} needs {(p, p)}")
+            raise InvalidValueError(
+                f"cov has shape {self.cov.shape}; a mean of length {p} needs {(p, p)}"
+            )
         covariance_root(self.cov)
 
 
@@ -115,11 +119,13 @@ def covariance_root(cov: Array) -> Array:
     unit = cov / scale / scale[:, None]
     for i, j in np.argwhere(np.abs(unit - unit.T) > SLACK):
         seen = f"[{i}, {j}] is {cov[i, j]}, [{j}, {i}] is {cov[j, i]}"
-        raise ValueError(f"cov is not symmetric, {seen}: pass (cov + cov.T) / 2 if by rounding")
+        raise InvalidValueError(
+            f"cov is not symmetric, {seen}: pass (cov + cov.T) / 2 if by rounding"
+        )
     values, vectors = np.linalg.eigh(unit)
     if values[0] < -SLACK * len(cov):
         seen = f"least eigenvalue {values[0]:.3g} at unit variances"
-        raise ValueError(f"cov is indefinite, {seen}: raise its diagonal if by rounding")
+        raise InvalidValueError(f"cov is indefinite, {seen}: raise its diagonal if by rounding")
     return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
@@ -127,11 +133,17 @@ def as_probabilities(weights: ArrayLike | None, n: int) -> Array:
     """Return n checked probabilities, uniform for None."""
     array = as_numbers(np.full(n, 1.0 / n) if weights is None else weights, "weights", "n")
     if array.size != n:
-        raise ValueError(f"weights has length {array.size} for {n} contexts: give one per context")
+        raise InvalidValueError(
+            f"weights has length {array.size} for {n} contexts: give one per context"
+        )
     if array.min() < 0.0:
-        raise ValueError(f"weights[{array.argmin()}] is {array.min()}: probabilities are >= 0")
+        raise InvalidValueError(
+            f"weights[{array.argmin()}] is {array.min()}: probabilities are >= 0"
+        )
     if abs(array.sum() - 1.0) > SLACK:
-        raise ValueError(f"weights sum to {array.sum()}, not 1: pass weights / np.sum(weights)")
+        raise InvalidValueError(
+            f"weights sum to {array.sum()}, not 1: pass weights / np.sum(weights)"
+        )
     return array
 
 
@@ -140,13 +152,17 @@ def as_items(values: Items, name: str) -> tuple[Any, ...]:
     # No str, mapping or frame: they would silently iterate over letters, keys or column names.
     listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes)
     if not listed or getattr(values, "ndim", 1) == 0:
-        raise TypeError(f"{name} is {reprlib.repr(values)}: pass a list or an array with rows")
+        raise InvalidTypeError(
+            f"{name} is {reprlib.repr(values)}: pass a list or an array with rows"
+        )
     items = tuple(values.copy() if isinstance(values, np.ndarray) else values)
     if not items:
-        raise ValueError(f"{name} is empty: give at least one")
+        raise InvalidValueError(f"{name} is empty: give at least one")
     for i, item in enumerate(items):
         if not _finite(item):
-            raise ValueError(f"{name}[{i}] is {reprlib.repr(item)}: drop or replace NaN and inf")
+            raise InvalidValueError(
+                f"{name}[{i}] is {reprlib.repr(item)}: drop or replace NaN and inf"
+            )
     return items
 
 
@@ -163,11 +179,15 @@ def as_numbers(value: ArrayLike, name: str, *axes: str) -> Array:
     try:
         array = np.asarray(value).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not an array of real numbers, convert it: {error}") from None
+        raise InvalidValueError(
+            f"{name} is not an array of real numbers, convert it: {error}"
+        ) from None
     if array.ndim != len(axes) or array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape}: give ({', '.join(axes)}), none empty")
+        raise InvalidValueError(
+            f"{name} has shape {array.shape}: give ({', '.join(axes)}), none empty"
+        )
     for at in np.argwhere(~np.isfinite(array)):
         where = at.tolist() or ""  # a single number has no position
-        raise ValueError(f"{name}{where} is {array[*at]}: drop or replace NaN and inf")
+        raise InvalidValueError(f"{name}{where} is {array[*at]}: drop or replace NaN and inf")
     array.setflags(write=False)
     return array

@@ -21,6 +21,7 @@ from guardband.contexts.distributions import (
     as_probabilities,
     covariance_root,
 )
+from guardband.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["difference_covariance", "expected_features", "expected_table", "feature_support"]
 __all__ += ["half_range"]
@@ -160,7 +161,7 @@ def half_range(phi: ArrayLike, bound: float = 1.0) -> Array:
     """
     table, size = as_numbers(phi, "phi", "n", "K", "d"), float(as_numbers(bound, "bound"))
     if size <= 0.0:
-        raise ValueError(f"bound is {size}: give a positive bound on the norm of theta")
+        raise InvalidValueError(f"bound is {size}: give a positive bound on the norm of theta")
     widest = np.zeros(table.shape[1])
     for i in range(1, len(table)):
         # Differences, not the expanded square, whose cancellation could fall below the true range.
@@ -223,9 +224,13 @@ def difference_covariance(
 def _features(feature_map: FeatureMap, actions: Items, law: Discrete) -> Iterator[Array]:
     """Yield, action by action, the (n, d) features at the contexts of `law`."""
     if not callable(feature_map):
-        raise TypeError(f"feature_map is {reprlib.repr(feature_map)}: tables go to expected_table")
+        raise InvalidTypeError(
+            f"feature_map is {reprlib.repr(feature_map)}: tables go to expected_table"
+        )
     if not isinstance(law, Discrete):
-        raise TypeError(f"distribution is {reprlib.repr(law)}: pass Discrete, or draw Samples")
+        raise InvalidTypeError(
+            f"distribution is {reprlib.repr(law)}: pass Discrete, or draw Samples"
+        )
     shape = None
     for k, action in enumerate(as_items(actions, "actions")):
         rows = []
@@ -234,7 +239,9 @@ def _features(feature_map: FeatureMap, actions: Items, law: Discrete) -> Iterato
             rows.append(as_numbers(feature_map(action, context), name, "d"))
             shape = shape or rows[0].shape
             if rows[-1].shape != shape:
-                raise ValueError(f"{name} has shape {rows[-1].shape}, the first {shape}: pad it")
+                raise InvalidValueError(
+                    f"{name} has shape {rows[-1].shape}, the first {shape}: pad it"
+                )
         yield np.stack(rows)
 
 
@@ -251,7 +258,7 @@ def _features_at_mean(feature_map: FeatureMap, actions: Items, law: Gaussian) ->
         # Two midpoints: the first shows even bends such as c^2, the second odd ones such as c^3.
         bend = np.abs([(back + ahead) / 2 - mean, (mean + far) / 2 - ahead]).max()
         if bend > SLACK * np.abs(phi).max():
-            raise ValueError(
+            raise InvalidValueError(
                 f"feature_map is not affine in the context for actions[{len(psi)}] = "
                 f"{reprlib.repr(actions[len(psi)])}, a midpoint is off by {bend:.3g}: "
                 "draw contexts, rng.multivariate_normal(mean, cov, n), and use Samples"

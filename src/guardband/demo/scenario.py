@@ -22,6 +22,7 @@ from guardband.agent import Fleet
 from guardband.demo.client import TOKEN
 from guardband.demo.progress import progress
 from guardband.demo.users import CLIENTS, SPACE, Users, film_space
+from guardband.errors import InvalidValueError
 from guardband.live.link import HttpLink
 from guardband.live.protocol.messages import Refused
 from guardband.live.server import (
@@ -135,7 +136,7 @@ def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
     first_tokens(store, data, now=time.time())
     token = read_token(data)
     if token is None:
-        raise ValueError(f"{data} has a store but no admin.token: choose another folder.")
+        raise InvalidValueError(f"{data} has a store but no admin.token: choose another folder.")
     settings = Settings()
     server = server_for(make_app(store, settings=settings), settings=settings)
     with (data / "server.log").open("a") as log:

@@ -10,6 +10,7 @@ from typing import Any
 
 from guardband.engines.base import Item, OnProgress, Result, Work, ignore_progress
 from guardband.engines.local import count_cores
+from guardband.errors import InvalidValueError
 
 __all__ = ["RayEngine"]
 
@@ -39,12 +40,12 @@ class RayEngine:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self._ray = _load()
         if workers is not None and address is not None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"workers={workers} is for a cluster on this machine; the one at {address} has as "
                 "many as it has."
             )
         if workers is not None and workers < 1:
-            raise ValueError(f"workers must be at least 1, not {workers!r}.")
+            raise InvalidValueError(f"workers must be at least 1, not {workers!r}.")
         self.address, self.workers = address, workers
         self._mine = False
 

@@ -17,6 +17,7 @@ from guardband.engines.base import (
     Work,
     ignore_progress,
 )
+from guardband.errors import InvalidValueError
 
 __all__ = ["LocalEngine", "count_cores"]
 
@@ -35,7 +36,7 @@ class LocalEngine:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = count_cores() if workers is None else workers
         if self.workers < 1:
-            raise ValueError(f"workers must be at least 1, not {workers!r}.")
+            raise InvalidValueError(f"workers must be at least 1, not {workers!r}.")
 
     def map(
         self, work: Work[Item, Result], items: Iterable[Item], tick: OnProgress = ignore_progress

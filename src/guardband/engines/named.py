@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from guardband.engines.base import ComputeEngine
 from guardband.engines.cluster import RayEngine
 from guardband.engines.local import LocalEngine
+from guardband.errors import InvalidValueError
 
 __all__ = ["ENGINES", "open_engine"]
 
@@ -31,7 +32,7 @@ def open_engine(
     """
     if not isinstance(engine, str):
         if workers is not None:
-            raise ValueError(f"workers={workers} was given, but the engine has its own.")
+            raise InvalidValueError(f"workers={workers} was given, but the engine has its own.")
         yield engine
     elif engine == "local":
         yield LocalEngine(workers)
@@ -39,4 +40,4 @@ def open_engine(
         with RayEngine(address, workers) as cluster:
             yield cluster
     else:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
+        raise InvalidValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")

@@ -8,6 +8,7 @@ import gymnasium
 
 from guardband.checks import check_whole
 from guardband.envs.episode import Episode, Info, Observation, Rules
+from guardband.errors import InvalidValueError
 from guardband.problems import Problem
 
 __all__ = ["BanditEnv"]
@@ -48,7 +49,7 @@ class BanditEnv(gymnasium.Env):  # type: ignore[misc]  # Gymnasium's types are n
         self._rules = Rules(problem, rounds, alpha)
         self.agent = check_whole("agent", agent, 0)
         if self.agent >= self._rules.agents:
-            raise ValueError(
+            raise InvalidValueError(
                 f"agent is {agent}, but the problem's agents are numbered 0 to "
                 f"{self._rules.agents - 1}."
             )

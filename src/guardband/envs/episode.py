@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from guardband.checks import as_alpha, check_whole
+from guardband.errors import InvalidValueError
 from guardband.kernels.loop import TOLERANCE
 from guardband.kernels.types import Floats
 from guardband.problems import Forecast, Problem, Round, World, round_of
@@ -95,7 +96,7 @@ class Episode:
         """Return agent m's reward for an action in this round, and the truth about it."""
         k = check_whole("action", action, 0)
         if k >= self.rules.actions:
-            raise ValueError(
+            raise InvalidValueError(
                 f"action is {k}, but actions are numbered 0 to {self.rules.actions - 1}."
             )
         now, keep = self._turn.round, 1.0 - self.rules.alpha[m]

@@ -9,6 +9,7 @@ import numpy as np
 import pettingzoo
 
 from guardband.envs.episode import Episode, Info, Observation, Rules
+from guardband.errors import InvalidValueError
 from guardband.problems import Problem
 
 __all__ = ["FleetEnv"]
@@ -74,7 +75,7 @@ class FleetEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # PettingZoo's ty
         if episode is None or episode.over:
             raise gymnasium.error.ResetNeeded("the episode has not begun or is over: call reset().")
         if set(actions) != set(self.agents):
-            raise ValueError(
+            raise InvalidValueError(
                 f"actions are given for {', '.join(actions) or 'nobody'}; give one for each of "
                 f"{', '.join(self.agents)}."
             )

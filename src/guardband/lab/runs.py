@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from guardband.engines import ComputeEngine, ResultCache
+from guardband.errors import InvalidValueError
 from guardband.lab.costs import agent_rounds
 from guardband.lab.panel import Panel, Run, RunOptions, RunResult, RunResults
 from guardband.lab.panel_result import PanelResult
@@ -34,7 +35,7 @@ def schedule(groups: Mapping[str, Sequence[Run]]) -> TrialScheduler:
         labels = [run.label for run in runs]
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name or 'the group'} has two runs labelled {twice!r}: rename one of them."
             )
     return TrialScheduler(

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from guardband.checks import nearest
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems.base import NamedProblem, NoisyFeatures, ProblemAssumptions, Sizes
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
@@ -91,7 +92,7 @@ def problem(name: str, **settings: Any) -> NamedProblem:
     {'agents': 5, 'contexts': 100, 'actions': 50, 'features': 9}
     """
     if name not in PROBLEMS:
-        raise ValueError(
+        raise InvalidValueError(
             f"there is no problem {name!r}; there are {', '.join(PROBLEMS)}."
             f"{nearest(name, list(PROBLEMS))}"
         )
@@ -99,7 +100,7 @@ def problem(name: str, **settings: Any) -> NamedProblem:
     known = [field.name for field in fields(kind)]
     for setting in settings:
         if setting not in known:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{name} has no setting {setting!r}; it has {', '.join(known)}."
                 f"{nearest(setting, known)}"
             )

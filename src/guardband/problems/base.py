@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_choice, check_not_negative, check_whole
+from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.problems.noise import RewardNoise, as_noise
 from guardband.problems.world import Fresh, World, rank_baseline
@@ -204,7 +205,7 @@ class NoisyFeatures(NamedProblem):
 def check_rank(rank: int, actions: int) -> int:
     """Return the baseline's rank if there is an action of that rank."""
     if check_whole("baseline", rank) > actions:
-        raise ValueError(
+        raise InvalidValueError(
             f"baseline is rank {rank}, but there are only {actions} actions: give a rank from 1 "
             f"(the best) to {actions}."
         )

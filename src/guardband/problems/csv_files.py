@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.checks import nearest
+from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
 
 __all__ = ["read_csv"]
@@ -23,13 +24,13 @@ def read_csv(file: Path) -> dict[str, Any]:
     wanted += [f"{name}_{i + 1}" for name in ("phi", "psi") for i in range(max(dim, 1))]
     missing = [column for column in wanted if column not in columns]
     if missing:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has the columns {', '.join(columns)}; missing: {', '.join(missing)}. Expected "
             "are context, action, phi_1 ... phi_d, psi_1 ... psi_d, separated by commas."
         )
     unknown = [column for column in columns if column not in wanted]
     if unknown:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has a column {unknown[0]!r} that means nothing here: remove it."
             f"{nearest(unknown[0], wanted)}"
         )
@@ -49,11 +50,15 @@ def _table(file: Path, header: int | None) -> pd.DataFrame:
     try:
         table = pd.read_csv(file, header=header, skipinitialspace=True)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no table of comma-separated values ({error}).") from None
+        raise InvalidValueError(
+            f"{file} is no table of comma-separated values ({error})."
+        ) from None
     if not isinstance(table.index, pd.RangeIndex):  # pandas takes surplus values for an index
-        raise ValueError(f"{file} has rows with more values than columns: remove the surplus.")
+        raise InvalidValueError(
+            f"{file} has rows with more values than columns: remove the surplus."
+        )
     if table.empty:
-        raise ValueError(f"{file} has no rows: write one per context and action.")
+        raise InvalidValueError(f"{file} has no rows: write one per context and action.")
     return table
 
 
@@ -66,7 +71,7 @@ def _theta(file: Path) -> Floats:
 def _check_numbers(file: Path, table: pd.DataFrame) -> None:
     numbers = table.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64)
     for row, column in np.argwhere(~np.isfinite(numbers)):
-        raise ValueError(
+        raise InvalidValueError(
             f"{file}, row {row + 1}, column {table.columns[column]}: {table.iat[row, column]!r} is "
             "no finite number; rows are counted without the header."
         )
@@ -78,7 +83,7 @@ def _check_grid(file: Path, table: pd.DataFrame) -> tuple[int, int]:
     odd = (pairs != np.floor(pairs)) | (pairs < 0) | (pairs >= len(pairs))
     if odd.any():
         context, action = pairs[odd.any(axis=1)][0]
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has context {context:g} with action {action:g} in {len(pairs)} rows: number "
             "both 0, 1, 2, ... without gaps."
         )
@@ -86,13 +91,13 @@ def _check_grid(file: Path, table: pd.DataFrame) -> tuple[int, int]:
     seen, times = np.unique(pairs @ np.array([actions, 1.0]), return_counts=True)
     if times.max() > 1:
         context, action = divmod(int(seen[times.argmax()]), actions)
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has context {context} with action {action} {times.max()} times: keep one."
         )
     if seen.size < contexts * actions:
         gaps = np.flatnonzero(seen != np.arange(seen.size))
         context, action = divmod(int(gaps[0]) if gaps.size else seen.size, actions)
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has {contexts} contexts and {actions} actions, but no row for context "
             f"{context} with action {action}: every context needs every action."
         )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from guardband.checks import nearest
+from guardband.errors import InvalidValueError
 from guardband.problems.noise import RewardNoise
 from guardband.problems.tabular import Tabular
 
@@ -62,14 +63,16 @@ def from_file(
     file = Path(path)
     readers = {".npz": _read_npz, ".csv": _read_csv}
     if file.suffix.lower() not in readers:
-        raise ValueError(f"{file} is neither .npz nor .csv: save the problem as one of them.")
+        raise InvalidValueError(
+            f"{file} is neither .npz nor .csv: save the problem as one of them."
+        )
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}: check the path.")
     held = readers[file.suffix.lower()](file)
     given = {"theta": theta, "tasks": tasks, "baseline": baseline}
     held |= {name: value for name, value in given.items() if value is not None}
     if "theta" not in held:
-        raise ValueError(_no_theta(file))
+        raise InvalidValueError(_no_theta(file))
     try:
         return Tabular(**held, reward_std=reward_std, name=file.stem)
     except (TypeError, ValueError) as error:
@@ -94,19 +97,19 @@ def _read_npz(file: Path) -> dict[str, Any]:
         with file.open("rb") as source, np.load(source, allow_pickle=False) as archive:
             held = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, ValueError, TypeError, OSError, EOFError) as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is no readable npz file ({error}): write it with numpy.savez(path, phi=..., "
             "psi=..., theta=...)."
         ) from None
     for name in held:
         if name not in ARRAYS:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} holds an array {name!r}; expected are {', '.join(ARRAYS)}."
                 f"{nearest(name, ARRAYS)}"
             )
     for name in ("phi", "psi"):
         if name not in held:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} holds {', '.join(held) or 'nothing'}, but no array {name!r}: save one of "
                 "shape (contexts, actions, features); psi = phi where contexts are observed."
             )
@@ -118,7 +121,7 @@ def _read_npz(file: Path) -> dict[str, Any]:
 def _tasks_of(file: Path, table: Any) -> list[list[int]]:
     """Return index sets from a table of zeros and ones."""
     if table.ndim != 2 or not np.isin(table, (0, 1)).all():
-        raise ValueError(
+        raise InvalidValueError(
             f"{file}: tasks must be an (agents, features) table of zeros and ones, not "
             f"{table.dtype} of shape {table.shape}."
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_whole
+from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.problems.base import FigureSettings, NamedProblem, check_rank
 from guardband.problems.noise import RewardNoise
@@ -61,7 +62,7 @@ class ForecastFormal(NamedProblem):
         super().__post_init__()
         check_rank(self.baseline, self.actions)
         if check_whole("support", self.support) > self.contexts:
-            raise ValueError(
+            raise InvalidValueError(
                 f"support is {self.support}, but there are only {self.contexts} contexts: give at "
                 "most that many, or more contexts."
             )

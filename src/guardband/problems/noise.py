@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_fraction, check_not_negative, check_positive
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Floats
 
 __all__ = ["NOISES", "GaussianNoise", "RewardNoise", "StudentNoise", "TwoPointNoise", "as_noise"]
@@ -70,7 +71,7 @@ class StudentNoise:
         object.__setattr__(self, "std", check_not_negative("std", self.std))
         object.__setattr__(self, "df", check_positive("df", self.df))
         if self.df <= 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"df is {self.df:g}, but Student's t has a variance above 2 degrees of freedom "
                 "only; the smallest common choice is df=3."
             )
@@ -125,7 +126,7 @@ def as_noise(value: Any) -> RewardNoise:
     if callable(getattr(value, "draw", None)) and hasattr(value, "std"):
         model: RewardNoise = value
         return model
-    raise TypeError(
+    raise InvalidTypeError(
         f"reward_std must be a number or a noise model such as StudentNoise(std=0.1, df=3), "
         f"not {value!r}."
     )

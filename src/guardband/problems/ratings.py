@@ -11,6 +11,7 @@ import numpy as np
 
 from guardband.checks import check_whole
 from guardband.data import Factors, factors
+from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.problems.base import FigureSettings, NoisyFeatures
 from guardband.seeds import stream
@@ -60,7 +61,7 @@ class Ratings(NoisyFeatures):
             ("actions", self.actions, self.items),
         ):
             if check_whole(what, count) > most:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{what} is {count}, but {self.name} has {most}: give at most that."
                 )
 

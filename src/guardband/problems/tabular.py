@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from guardband.checks import as_array, as_index_set
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Ints
 from guardband.problems.base import ProblemAssumptions, Sizes, check_rank
 from guardband.problems.noise import RewardNoise, as_noise
@@ -63,7 +64,7 @@ class Tabular:
         contexts, actions, dim = true.shape
         sets = [range(dim)] if tasks is None else list(tasks)
         if not sets:
-            raise ValueError("tasks is empty: give one list of feature indices per agent.")
+            raise InvalidValueError("tasks is empty: give one list of feature indices per agent.")
         indices = tuple(as_index_set(f"tasks[{m}]", s, dim) for m, s in enumerate(sets))
         parameter = as_array("theta", theta, (dim,))
         if np.ndim(baseline) == 0:
@@ -118,12 +119,14 @@ class Tabular:
 def _as_actions(value: Any, shape: tuple[int, int], actions: int) -> Ints:
     array = np.asarray(value)
     if array.shape != shape:
-        raise ValueError(f"baseline must have shape {shape} (agents, contexts), not {array.shape}.")
+        raise InvalidValueError(
+            f"baseline must have shape {shape} (agents, contexts), not {array.shape}."
+        )
     if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"baseline must hold whole numbers (actions), not {array.dtype}.")
+        raise InvalidTypeError(f"baseline must hold whole numbers (actions), not {array.dtype}.")
     wrong = (array < 0) | (array >= actions)
     if wrong.any():
-        raise ValueError(
+        raise InvalidValueError(
             f"baseline names action {array[wrong][0]}, but actions are numbered 0 to {actions - 1}."
         )
     return np.ascontiguousarray(array, dtype=np.int64)

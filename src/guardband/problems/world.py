@@ -10,6 +10,7 @@ import numpy as np
 
 from guardband.checks import check_not_negative, check_whole
 from guardband.contexts import half_range
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
 from guardband.problems.noise import RewardNoise
@@ -60,7 +61,7 @@ class Forecast:
         check_whole("rank", self.rank)
         object.__setattr__(self, "sharpness", check_not_negative("sharpness", self.sharpness))
         if self.sharpness < SHARPEST:
-            raise ValueError(
+            raise InvalidValueError(
                 f"sharpness must be at least {SHARPEST}, not {self.sharpness:g}: one context is "
                 "nearly certain there, and below it probabilities vanish in rounding."
             )

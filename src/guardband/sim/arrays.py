@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from guardband.algorithms import Plan
+from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws, EnvironmentArrays, Nature, Sight, TaskTable
 from guardband.kernels.state import SCORES
 from guardband.kernels.types import Floats, Ints, Realised
@@ -30,7 +31,7 @@ def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
     shape = (len(world.tasks), len(world.phi))
     gap = np.zeros(shape) if plan.gap is None else plan.gap
     if gap.shape != shape:
-        raise ValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
+        raise InvalidValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
     nature = world.nature
     _check_contexts_are_known(world, plan)
     tables: dict[str, Any] = {
@@ -75,7 +76,7 @@ def _check_contexts_are_known(world: World, plan: Plan) -> None:
     realised, nature = plan.terms.realised, world.nature
     fresh = isinstance(nature, Fresh) and realised == Realised.CHANCE
     if realised != Realised.NONE and not fresh and not isinstance(nature, Forecast):
-        raise ValueError(
+        raise InvalidValueError(
             "realised=... needs the possible contexts of each round, which only a forecast "
             "announces; ('chance', eps) is content with nature='fresh', whose covariances are "
             "known."

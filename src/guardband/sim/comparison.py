@@ -13,6 +13,7 @@ import numpy as np
 from guardband.algorithms import ALGORITHMS
 from guardband.checks import as_alpha, check_choice, check_whole
 from guardband.engines import ComputeEngine, ResultCache, open_engine
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems import Fresh, Problem, World
 from guardband.problems import problem as named_problem
 from guardband.progress import ProgressBar
@@ -89,21 +90,21 @@ def simulate(
     if isinstance(problem, str):
         problem = named_problem(problem)
     if not hasattr(problem, "build"):
-        raise TypeError(
+        raise InvalidTypeError(
             f"{problem!r} is not a problem: make one with gb.problem(name) or gb.Tabular(...)."
         )
     made = _algorithms(algorithms, problem, alpha)
     rounds = _rounds(rounds, replay)
     trials, seed = check_whole("trials", trials), check_whole("seed", seed, 0)
     if trace and (trials > 1 or len(made) > 1):
-        raise ValueError(
+        raise InvalidValueError(
             f"trace=True keeps every round of one trial and one algorithm, not of {trials} trials "
             f"and {len(made)} algorithms."
         )
     if replay is not None and trials > 1:
-        raise ValueError(f"a replay is one trial, not {trials}.")
+        raise InvalidValueError(f"a replay is one trial, not {trials}.")
     if cache is not False and (trace or replay is not None):
-        raise ValueError("the cache keeps neither traces nor replays: leave cache out.")
+        raise InvalidValueError("the cache keeps neither traces nor replays: leave cache out.")
     first = problem.build(trial_seed(seed, 0))
     judged = _judge(made, alpha, len(first.tasks))
     outside = _outside_bounds(first, made)
@@ -151,7 +152,9 @@ def _algorithms(
     one = isinstance(algorithms, str) or not isinstance(algorithms, Sequence)
     asked: list[Any] = [algorithms] if one else list(algorithms)  # type: ignore[arg-type]
     if not asked:
-        raise ValueError("algorithms is empty: give at least one, such as gb.DiscUCB(alpha=0.1).")
+        raise InvalidValueError(
+            "algorithms is empty: give at least one, such as gb.DiscUCB(alpha=0.1)."
+        )
     declared = dict(problem.assumptions()) if hasattr(problem, "assumptions") else {}
     declared.pop("rounds", None)
     declared["context_noise"] = getattr(problem, "context_noise", None)
@@ -161,7 +164,7 @@ def _algorithms(
             name = check_choice("algorithm", each, tuple(ALGORITHMS))
             asked[i] = ALGORITHMS[name].informed(declared, **given)
         elif isinstance(each, type) or not (hasattr(each, "plan") or is_python_policy(each)):
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{each!r} is not an algorithm: give one such as gb.GuardUCB(0.1), or an object "
                 "with a name and the methods choose and update."
             )
@@ -171,7 +174,7 @@ def _algorithms(
 def _rounds(rounds: float | None, replay: Replay | None) -> int:
     if rounds is None:
         if replay is None:
-            raise ValueError("rounds is missing: say how many rounds to play.")
+            raise InvalidValueError("rounds is missing: say how many rounds to play.")
         rounds = len(replay.contexts)
     whole: Any = int(rounds) if isinstance(rounds, float) and rounds.is_integer() else rounds
     return check_whole("rounds", whole)

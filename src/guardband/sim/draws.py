@@ -15,6 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from guardband.checks import as_array
+from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws
 from guardband.kernels.loop import to_unit_length
 from guardband.kernels.types import Floats, Ints
@@ -182,16 +183,16 @@ def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
 def _checked(replay: Replay, world: World, rounds: int, *, coins: bool, normals: bool) -> Draws:
     agents, dim = len(world.tasks), world.dim
     if world.nature is not None:
-        raise ValueError(
+        raise InvalidValueError(
             "a replay holds no features, but this problem draws some in each round "
             f"({type(world.nature).__name__}): replay a problem whose tables are fixed."
         )
     if coins and replay.coin is None:
-        raise ValueError(
+        raise InvalidValueError(
             "mix='action' tosses a coin in each round: give Replay(coin=(T, M) array)."
         )
     if normals and replay.normal is None:
-        raise ValueError(
+        raise InvalidValueError(
             "Thompson sampling needs normal draws: give Replay(normal=(T, M, d) array)."
         )
     coin = np.zeros((rounds, agents)) if replay.coin is None else replay.coin
@@ -220,12 +221,12 @@ def _head(values: Any, rounds: int) -> Floats:
 def _as_contexts(values: Any, rounds: int, contexts: int) -> Ints:
     array = np.asarray(values)[:rounds]
     if array.shape != (rounds,) or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(
+        raise InvalidValueError(
             f"replay.contexts must be {rounds} whole numbers, not {array.dtype} of shape "
             f"{array.shape}."
         )
     if array.min() < 0 or array.max() >= contexts:
-        raise ValueError(
+        raise InvalidValueError(
             f"replay.contexts holds {array.min()} to {array.max()}, but contexts are numbered 0 to "
             f"{contexts - 1}."
         )
@@ -237,7 +238,7 @@ def _as_order(values: Any, rounds: int, agents: int) -> Ints:
         return np.tile(np.arange(agents), (rounds, 1))
     array = np.asarray(values)[:rounds]
     if array.shape != (rounds, agents) or (np.sort(array, axis=1) != np.arange(agents)).any():
-        raise ValueError(
+        raise InvalidValueError(
             f"replay.order must name each of the {agents} agents once in each of {rounds} rounds."
         )
     return np.ascontiguousarray(array, dtype=np.int64)

@@ -18,6 +18,8 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba
 import numpy as np
 
+from guardband.errors import InvalidTypeError
+
 __all__ = ["content", "origin", "runner", "text_of"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -104,7 +106,7 @@ def content(thing: Any) -> Any:
     elif hasattr(thing, "__dict__") and not callable(thing):
         inside = vars(thing)
     else:
-        raise TypeError(
+        raise InvalidTypeError(
             f"{thing!r} cannot be told apart from others by its content: describe problems and "
             "algorithms by dataclasses of numbers, texts and arrays."
         )
@@ -121,7 +123,7 @@ def _class_of(module: str, name: str) -> str:
         return full
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:
-        raise TypeError(
+        raise InvalidTypeError(
             f"{full} has no source file, so that a later one of the same name could not be told "
             "apart from it: write the class to a file and import it."
         )

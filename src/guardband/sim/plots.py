@@ -23,6 +23,7 @@ from matplotlib.ticker import (
 )
 
 from guardband.checks import check_choice
+from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats, Ints
 from guardband.sim.stats import interval_half_width
 
@@ -101,7 +102,7 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
     """
     look = METRICS[check_choice("metric", metric, tuple(METRICS))]
     if metric.startswith("violations") and results.settings["alpha"] is None:
-        raise ValueError(
+        raise InvalidValueError(
             f"{metric} was not counted: there was no alpha to count by; "
             "call simulate(..., alpha=0.1), or compare with a constrained algorithm."
         )

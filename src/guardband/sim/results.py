@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem
@@ -163,7 +164,7 @@ class Results:
     def trace(self) -> Trace:
         """Every round of one trial, if simulate was called with trace=True."""
         if self._trace is None:
-            raise ValueError("there is no trace: call simulate(..., trace=True).")
+            raise InvalidValueError("there is no trace: call simulate(..., trace=True).")
         return self._trace
 
     def summary(self) -> pd.DataFrame:

@@ -15,6 +15,7 @@ import numpy as np
 from guardband.algorithms import Traffic
 from guardband.checks import as_alpha
 from guardband.engines import Advance, CacheEntry
+from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem, World
@@ -176,7 +177,7 @@ def _runner(
             return PythonRunner(world, algorithm, judged, *rest)
         return make_runner(world, algorithm.plan(facts), judged, *rest)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{algorithm.name} on {problem.name}: {error}") from error
+        raise InvalidValueError(f"{algorithm.name} on {problem.name}: {error}") from error
 
 
 def checkpoints(rounds: int) -> Ints:

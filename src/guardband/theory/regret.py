@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from guardband.checks import check_choice, check_not_negative, check_positive
+from guardband.errors import InvalidValueError
 from guardband.theory.conservative import (
     L7_lower,
     L7_upper,
@@ -123,7 +124,7 @@ def _decomposed(
 ) -> Bound:
     n = check_not_negative("conservative", conservative)
     if n > given.horizon:
-        raise ValueError(
+        raise InvalidValueError(
             f"conservative is {n:g}, but there are only {given.horizon:,} rounds: it counts the "
             "conservative rounds of one agent."
         )

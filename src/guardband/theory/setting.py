@@ -14,6 +14,7 @@ from guardband.checks import (
     check_positive,
     check_whole,
 )
+from guardband.errors import InvalidValueError
 
 __all__ = ["Bound", "Setting", "root"]
 
@@ -80,12 +81,12 @@ class Setting:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.reward_low > self.reward_high:
-            raise ValueError(
+            raise InvalidValueError(
                 f"reward_low is {self.reward_low:g}, above reward_high, {self.reward_high:g}: "
                 "they are the least and the largest reward of the baseline."
             )
         if self.rho is not None and not 0.0 <= self.rho < 1.0:
-            raise ValueError(f"rho must lie in [0, 1), not {self.rho!r}.")
+            raise InvalidValueError(f"rho must lie in [0, 1), not {self.rho!r}.")
 
     @property
     def level(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.lazy import lazy_imports
 from guardband.live.link.base import Link, Unreachable
 
@@ -27,7 +28,9 @@ def link_to(coordinator: str, token: str | None = None) -> Link:
         For HTTP: "gb_..."; None: from the variable GUARDBAND_AGENT_TOKEN.
     """
     if not isinstance(coordinator, str):
-        raise TypeError(f"coordinator must be a text such as 'local:./gb', not {coordinator!r}.")
+        raise InvalidTypeError(
+            f"coordinator must be a text such as 'local:./gb', not {coordinator!r}."
+        )
     kind, _, place = coordinator.partition(":")
     if kind == "local" and place:
         from guardband.live.link.local import LocalLink  # noqa: PLC0415 - needs the extra
@@ -37,6 +40,6 @@ def link_to(coordinator: str, token: str | None = None) -> Link:
         from guardband.live.link.http import HttpLink  # noqa: PLC0415 - needs the extra
 
         return HttpLink(coordinator, token or os.environ.get("GUARDBAND_AGENT_TOKEN"))
-    raise ValueError(
+    raise InvalidValueError(
         f"coordinator {coordinator!r} is neither 'local:FOLDER' nor 'http(s)://HOST:PORT'."
     )

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 import numpy as np
 
+from guardband.errors import InvalidValueError
 from guardband.live.client.decision_id import DecisionId, parse_id, stamp
 from guardband.live.client.journal import Journal, JournalError
 from guardband.live.client.learner import Ruled
@@ -178,7 +179,9 @@ def audit(ident: str, place: Place) -> Finding:
 def _parsed(ident: str) -> DecisionId:
     asked = parse_id(ident)
     if asked is None:
-        raise ValueError(f"{ident!r} is no decision's id: they look like movies-1f0c9a3e52b7-17.")
+        raise InvalidValueError(
+            f"{ident!r} is no decision's id: they look like movies-1f0c9a3e52b7-17."
+        )
     return asked
 
 
