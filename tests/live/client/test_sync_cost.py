@@ -17,7 +17,7 @@ import pytest
 from live.client.world import agent, live_on, make_due
 
 from guardband.live.client import journal as journal_module
-from guardband.live.client.stream_state import KEPT_CUTS
+from guardband.live.client.stream_state import KEPT_CHECKPOINTS
 from guardband.live.client.sync_worker import SyncTiming
 from guardband.live.store import sqlite as store_module
 
@@ -83,7 +83,7 @@ def warm(folder: Path) -> tuple[Any, Any]:
     """Two agents whose streams are as long as they get."""
     quiet = {"timing": UPLOADS, "sync": {"trigger": "ratio", "growth": 1e9}}
     one, other = agent(folder, **quiet), agent(folder, task="tv", **quiet)
-    for step in range(KEPT_CUTS + 5):
+    for step in range(KEPT_CHECKPOINTS + 5):
         live_on(one, 1, seed=step)
         one.sync()
     live_on(other, 3)

@@ -241,7 +241,9 @@ def test_http_carries_a_token_and_whole_messages() -> None:
         )
 
     chain = StreamState.start("3f2b8a34-0000-4000-8000-000000000000", 2)
-    chain = chain.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).cut("a" * 32, for_epoch=5)
+    chain = chain.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).with_checkpoint(
+        "a" * 32, for_epoch=5
+    )
     said = served(answer).upload(chain.stream, chain.upload(trigger=True))
     assert (said.revision, said.epoch) == (Revision(1, "a" * 32), 4)
     (request,) = seen

@@ -136,7 +136,7 @@ class Writer:
         """Cut, and send until that is acknowledged."""
         for _ in range(TRIES):
             self._register()
-            self.chain = self.chain.cut(uuid.uuid4().hex, for_epoch=for_epoch)
+            self.chain = self.chain.with_checkpoint(uuid.uuid4().hex, for_epoch=for_epoch)
             chain = self.chain
             newest = chain.newest
             self.names[chain.stream][newest.sums.n] = newest.version

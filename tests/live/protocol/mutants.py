@@ -49,7 +49,7 @@ def resend_on_conflict(patch: Patch) -> None:
     right = StreamState.anew
 
     def anew(self: StreamState, stream: str) -> StreamState:
-        kept = any(cut.revision == self.base for cut in self.cuts)
+        kept = any(cut.revision == self.base for cut in self.checkpoints)
         rest = self._after(self.base) if kept else self.open
         return replace(right(self, stream), open=rest)
 
@@ -66,7 +66,7 @@ def subtract_acknowledged(patch: Patch) -> None:
         if step.effect != Effect.ADOPTED:
             return step
         known = step.stream.base.n > 0 and step.stream.base in {
-            c.revision for c in step.stream.cuts
+            c.revision for c in step.stream.checkpoints
         }
         since = step.stream.base if known else None
         return Transition(replace(step.stream, since=since), step.effect)
@@ -95,7 +95,7 @@ def any_entry_is_mine(patch: Patch) -> None:
     def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
         own = news.own
         if own is not None and not self._knows(own):
-            below = [cut.revision for cut in self.cuts if cut.revision.n <= own.n]
+            below = [cut.revision for cut in self.checkpoints if cut.revision.n <= own.n]
             news = news.model_copy(update={"own": below[-1] if below else None})
         return right(self, news, next_round=next_round)
 
@@ -150,11 +150,11 @@ def w_without_u(patch: Patch) -> None:
 
     def upload(self: StreamState, **rest: Any) -> Any:
         request = right(self, **rest)
-        if len(self.cuts) < 2:
+        if len(self.checkpoints) < 2:
             return request
         gram = request.checkpoint.sums.gram.copy()
         for row, place in enumerate((4, 8, 11, 13)):  # the last column, by rows
-            gram[place] = self.cuts[-2].sums.gram[place]
+            gram[place] = self.checkpoints[-2].sums.gram[place]
             assert row < 4
         torn = request.checkpoint._replace(sums=request.checkpoint.sums._replace(gram=gram))
         return request.model_copy(update={"checkpoint": torn})

@@ -70,7 +70,7 @@ class Scene:
             self.chains[who] = tag.counted(self.chains[who])
 
     def cut(self, who: str, *, for_epoch: int = 0) -> None:
-        self.chains[who] = self.chains[who].cut(
+        self.chains[who] = self.chains[who].with_checkpoint(
             self.fresh("version"),
             round=self.rounds[who],
             for_epoch=for_epoch,

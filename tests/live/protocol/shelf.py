@@ -35,7 +35,7 @@ class Shelf:
                 "INSERT INTO stream VALUES (?, ?, 0, NULL, NULL, NULL, NULL, '')",
                 (self._number, f"{self._number} {after.stream}"),  # copies have the same name
             )
-            for mark in after.marks:  # a copied file has the names of old cuts in it
+            for mark in after.older:  # a copied file has the names of old cuts in it
                 self.journal.query(
                     "INSERT INTO cut VALUES (?, ?, ?, 0, NULL, NULL)", (self._number, *mark)
                 )
@@ -91,10 +91,10 @@ def facts(chain: StreamState) -> dict[str, Any]:
     """Return all that a chain is, to the last bit, for comparing two of them."""
     return {
         "stream": chain.stream,
-        "cuts": [(cut.version, cut.round, cut.sums.as_bytes()) for cut in chain.cuts],
+        "cuts": [(cut.version, cut.round, cut.sums.as_bytes()) for cut in chain.checkpoints],
         "parts": [part.as_bytes() for part in chain.parts],
         "open": chain.open.as_bytes(),
-        "marks": sorted(chain.marks),
+        "marks": sorted(chain.older),
         "base": chain.base,
         "answered": chain.answered,
         "seen": chain.seen,

@@ -52,7 +52,7 @@ def test_the_first_answer_counts(scene):
     scene.answer(b)
     first = scene.chain(b).newest
     scene.observe(b)
-    chain = replace(scene.chain(b), answered=0).cut("e" * 32, for_epoch=1)
+    chain = replace(scene.chain(b), answered=0).with_checkpoint("e" * 32, for_epoch=1)
     scene.coordinator.upload(chain.stream, chain.upload(), now=scene.now)
     scene.answer(c)
     manifest = {line.task: line.version for line in scene.coordinator.epoch("home", 1).manifest}

@@ -58,7 +58,7 @@ class Case:
         for _ in range(first):
             chain = self.count(chain)
         self.earlier = chain.total
-        chain = chain.cut("1" * 32)
+        chain = chain.with_checkpoint("1" * 32)
         for _ in range(more):
             chain = self.count(chain)
         self.later = chain.total

@@ -16,7 +16,7 @@ from guardband.kernels.ridge import absorb
 from guardband.kernels.state import new_state
 from guardband.live.client import stream_rows
 from guardband.live.client import stream_state as stream_module
-from guardband.live.client.stream_state import KEPT_CUTS, Effect, StreamState
+from guardband.live.client.stream_state import KEPT_CHECKPOINTS, Effect, StreamState
 from guardband.live.protocol.messages import News, Refused, Revision
 from guardband.live.protocol.sums import Sums, empty_sums, sums_of
 
@@ -58,16 +58,16 @@ def stepped(chain: StreamState, what: str, k: int) -> StreamState:
     """One more thing that may happen to a chain."""
     name = name_of("stream", k)
     if what == "cut":
-        return chain.cut(name_of("version", k), round=k, for_epoch=k)
+        return chain.with_checkpoint(name_of("version", k), round=k, for_epoch=k)
     if what == "adopt":
         own = chain.newest.revision if chain.newest.revision.n else None
         return chain.adopt(news(k + 1, grown(chain, 2).total, own)).stream
     if what == "old":  # an entry of long ago, perhaps the one in use
-        return chain.adopt(news(k + 1, grown(chain, 2).total, chain.cuts[0].revision)).stream
+        return chain.adopt(news(k + 1, grown(chain, 2).total, chain.checkpoints[0].revision)).stream
     if what == "emptied":  # too few tasks are left for a sum
         return chain.adopt(news(k + 1, None, None)).stream
     if what == "moved":
-        mark = chain.cuts[len(chain.cuts) // 2].revision
+        mark = chain.checkpoints[len(chain.checkpoints) // 2].revision
         held = {"n": mark.n, "version": mark.version}
         return chain.refused(Refused("sealed", 410, "", stored=held), stream=name).stream
     return chain.anew(name) if what == "anew" else chain
@@ -78,8 +78,8 @@ def stepped(chain: StreamState, what: str, k: int) -> StreamState:
 def test_a_chain_survives_being_written_down(steps):
     with pytest.MonkeyPatch.context() as patch:
         for module in (stream_module, stream_rows):  # few enough to be reached
-            patch.setattr(module, "KEPT_MARKS", 6)
-        patch.setattr(stream_module, "KEPT_CUTS", 4)
+            patch.setattr(module, "KEPT_REVISIONS", 6)
+        patch.setattr(stream_module, "KEPT_CHECKPOINTS", 4)
         chain = StreamState.start(name_of("stream", 1000), 3)
         shelf = Shelf(clean())
         shelf.keep(chain)
@@ -98,7 +98,7 @@ def test_a_chain_survives_being_written_down(steps):
 
 def test_own_data_are_sums_never_differences():
     """After an epoch with the newest cut nothing of one's own is left, to the last bit."""
-    chain = grown(StreamState.start("s", 3), 40).cut("1" * 32)
+    chain = grown(StreamState.start("s", 3), 40).with_checkpoint("1" * 32)
     chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).stream
     assert chain.own.as_bytes() == empty_sums(3).as_bytes()
     part = grown(replace(StreamState.start("t", 3)), 7, seed=5)
@@ -109,15 +109,15 @@ def test_own_data_are_sums_never_differences():
 def test_a_long_chain_stays_bounded_and_right():
     chain = StreamState.start("s", 2)
     marks = []
-    for k in range(3 * KEPT_CUTS):
-        chain = grown(chain, 2, seed=k).cut(name_of("version", k))
+    for k in range(3 * KEPT_CHECKPOINTS):
+        chain = grown(chain, 2, seed=k).with_checkpoint(name_of("version", k))
         marks.append(chain.newest.revision)
         if k == 10:
             chain = chain.adopt(news(1, chain.newest.sums, chain.newest.revision)).stream
-    assert len(chain.cuts) == KEPT_CUTS
+    assert len(chain.checkpoints) == KEPT_CHECKPOINTS
     assert chain.since == marks[10]
     assert chain.own.n == chain.total.n - marks[10].n
-    rest = chain.total.gram - chain.cuts[0].sums.gram
+    rest = chain.total.gram - chain.checkpoints[0].sums.gram
     assert np.allclose(chain.own.gram, rest, rtol=1e-12)
     # An entry whose sums are gone is still one's own: no conflict, but nothing to adopt.
     step = chain.adopt(news(2, chain.total, marks[40]))
@@ -128,8 +128,8 @@ def test_a_long_chain_stays_bounded_and_right():
 
 
 def test_an_answer_is_given_once():
-    chain = grown(StreamState.start("s", 2), 3).cut("1" * 32, for_epoch=1)
-    later = grown(chain, 2).cut("2" * 32, for_epoch=1)
+    chain = grown(StreamState.start("s", 2), 3).with_checkpoint("1" * 32, for_epoch=1)
+    later = grown(chain, 2).with_checkpoint("2" * 32, for_epoch=1)
     assert later.newest == chain.newest  # resent as it was
     assert later.upload().for_epoch == 1
 
@@ -142,7 +142,7 @@ def test_the_barrier_holds_news_back():
 
 
 def test_answers_meant_for_a_former_stream_are_ignored():
-    chain = grown(StreamState.start("s", 2), 3).cut("1" * 32)
+    chain = grown(StreamState.start("s", 2), 3).with_checkpoint("1" * 32)
     held = {"n": 9, "version": "f" * 32}
     stranger = Refused("chain_conflict", 409, "", stored=held, stream="another")
     assert chain.refused(stranger, stream="x") == (chain, Effect.KEEP)
@@ -162,7 +162,7 @@ def test_a_seal_before_the_adopted_entry_drops_the_sum():
     scene.observe(b)
     scene.pool(a, b)
     scene.store.restore(backup)
-    scene.coordinator.seal(scene.stream(a), scene.chain(a).cuts[1].revision, now=0.0)
+    scene.coordinator.seal(scene.stream(a), scene.chain(a).checkpoints[1].revision, now=0.0)
     scene.observe(a)
     scene.cut(a)
     assert scene.refused(a) == Effect.CONTINUED

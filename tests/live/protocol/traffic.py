@@ -53,7 +53,7 @@ class Traffic(Model):
         for_epoch = chain.seen + 1 if trigger or player.heard > chain.seen else 0
         for_epoch = max(for_epoch, player.heard if player.heard > chain.seen else 0)
         version = self.fresh("version")
-        after = chain.cut(
+        after = chain.with_checkpoint(
             version,
             round=player.journal.round,
             for_epoch=for_epoch,

@@ -231,7 +231,9 @@ class Crowd:
         row = row_of(self.coordinator)
         number = row.open or row.epoch + 1
         before = replace(agent.chain, open=sums_of(agent.learner.state.own))
-        after = before.cut(self.rng.bytes(16).hex(), round=agent.round, for_epoch=number)
+        after = before.with_checkpoint(
+            self.rng.bytes(16).hex(), round=agent.round, for_epoch=number
+        )
         if after.newest is not before.newest:
             agent.learner.group.hand_in()
         agent.chain = after

@@ -65,7 +65,7 @@ class Head(NamedTuple):
     stream: int  # which of the streams in this journal is in use
     settled: int  # all decisions up to this one have ended
     n: int  # observations that count
-    own: bytes  # sums since the last cut, as `Sums.as_bytes` writes them
+    own: bytes  # sums since the last checkpoint, as `Sums.as_bytes` writes them
     round: int  # the latest round that counts
     due: int  # whether a pooling is due
     heard: int  # rewards that are here before their turn

@@ -137,7 +137,7 @@ class Learner:
         self.group.hand_in()
 
     def own(self) -> bytes:
-        """Return what was learned since the last cut, for the journal."""
+        """Return what was learned since the last checkpoint, for the journal."""
         return sums_of(self.state.own).as_bytes()
 
     def decide(self, request: Request, turn: int, coin: float) -> Verdict:

@@ -39,14 +39,14 @@ class ProtocolClient:
         """What the agent knows, to be read only."""
         return self._store.state
 
-    def cut(self, *, for_epoch: int = 0) -> StreamState:
+    def checkpoint(self, *, for_epoch: int = 0) -> StreamState:
         """Make a checkpoint, if there is enough for one; return the stream to send from.
 
         Flush the journal before anything of it is sent.
         """
         with self._store as state:
             before = state.whole_stream()
-            after = before.cut(
+            after = before.with_checkpoint(
                 uuid.uuid4().hex,
                 round=state.round if state.shared else 0,
                 for_epoch=for_epoch,

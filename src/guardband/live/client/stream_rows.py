@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 
 from guardband.live.client.journal import Journal
-from guardband.live.client.stream_state import KEPT_MARKS, KeptEpoch, StreamState
+from guardband.live.client.stream_state import KEPT_REVISIONS, KeptEpoch, StreamState
 from guardband.live.protocol.messages import NOTHING, Checkpoint, Revision
 from guardband.live.protocol.sums import Sums, empty_sums
 
@@ -101,34 +101,34 @@ def save_stream(
 ) -> None:
     """Write what a step changed; without `before`, all of it. `number` is the stream's."""
     had, has = ({} if before is None else _rows(before)), _rows(after)
-    for revision, (cut, part) in has.items():
+    for revision, (checkpoint, part) in has.items():
         if revision not in had or had[revision][1] is not part:
             journal.query(
                 "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
-                (number, *revision, cut.round, _as_bytes(part), cut.sums.as_bytes()),
+                (number, *revision, checkpoint.round, _as_bytes(part), checkpoint.sums.as_bytes()),
             )
     for revision in had.keys() - has.keys():
         journal.query(
             "UPDATE cut SET part = NULL, total = NULL WHERE stream = ? AND n = ? AND version = ?",
             (number, *revision),
         )
-    if len(after.marks) >= KEPT_MARKS:
+    if len(after.older) >= KEPT_REVISIONS:
         journal.query(
             "DELETE FROM cut WHERE stream = ? AND total IS NULL AND n < ?",
-            (number, after.marks[0].n),
+            (number, after.older[0].n),
         )
     journal.query("UPDATE stream SET chain = ? WHERE id = ?", (_rest(after), number))
 
 
 def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
-    """Return a stream; `open` is what was counted since its last cut."""
+    """Return a stream; `open` is what was counted since its last checkpoint."""
     ((name, text),) = journal.query("SELECT name, chain FROM stream WHERE id = ?", (number,))
     rows = journal.query(
         "SELECT n, version, round, part, total FROM cut WHERE stream = ? ORDER BY n", (number,)
     )
-    cuts = [Checkpoint(v, Sums.from_bytes(t), r) for _, v, r, _, t in rows if t is not None]
+    checkpoints = [Checkpoint(v, Sums.from_bytes(t), r) for _, v, r, _, t in rows if t is not None]
     parts = [Sums.from_bytes(p) for *_, p, t in rows if t is not None and p is not None]
-    marks = [Revision(n, v) for n, v, *_, t in rows if t is None]
+    older = [Revision(n, v) for n, v, *_, t in rows if t is None]
     rest = json.loads(text)
     pooled = journal.one(
         "SELECT total FROM epoch WHERE epoch = ? AND stream = ? AND adopted_at IS NOT NULL",
@@ -137,10 +137,10 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
     since, moved = rest["since"], rest["moved"]
     return StreamState(
         stream=name,
-        cuts=tuple(cuts),
+        checkpoints=tuple(checkpoints),
         parts=tuple(parts),
         open=open,
-        marks=tuple(mark for mark in marks if mark != NOTHING),
+        older=tuple(revision for revision in older if revision != NOTHING),
         base=Revision(*rest["base"]),
         answered=rest["answered"],
         seen=rest["seen"],
@@ -153,14 +153,14 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
 
 
 def handed_in(stream: StreamState) -> Sums:
-    """Return what the stream has cut off, beyond its entry in the adopted sum."""
+    """Return what the stream has put into checkpoints, beyond its entry in the adopted sum."""
     return replace(stream, open=empty_sums(stream.dim)).own
 
 
 def _rows(stream: StreamState) -> dict[tuple[int, str], tuple[Checkpoint, Sums | None]]:
     """Return every checkpoint, by its revision, with the part that it added to the one before."""
-    pairs = zip(stream.cuts, (None, *stream.parts), strict=True)
-    return {(cut.sums.n, cut.version): (cut, part) for cut, part in pairs}
+    pairs = zip(stream.checkpoints, (None, *stream.parts), strict=True)
+    return {(c.sums.n, c.version): (c, part) for c, part in pairs}
 
 
 def _rest(stream: StreamState) -> str:

@@ -30,8 +30,8 @@ from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_place
 
 __all__ = ["Effect", "KeptEpoch", "StreamState", "Transition"]
 
-KEPT_CUTS = 64  # with their sums: epochs that contain one of them can be adopted
-KEPT_MARKS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
+KEPT_CHECKPOINTS = 64  # with their sums: epochs that contain one of them can be adopted
+KEPT_REVISIONS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
 
 
 class Effect(StrEnum):
@@ -40,7 +40,7 @@ class Effect(StrEnum):
     ADOPTED = "adopted"
     OLD = "old"  # nothing newer than what the state has seen
     WAIT = "wait"  # not usable now: a later epoch will be
-    RESEND = "resend"  # the coordinator is behind: send the newest cut again
+    RESEND = "resend"  # the coordinator is behind: send the newest checkpoint again
     REGISTER = "register"  # it does not know the stream: register, then send again
     CONTINUED = "continued"  # the stream was sealed: register the new one, which takes the rest
     CONFLICT = "conflict"  # another wrote to the stream: a new one, from nothing
@@ -72,33 +72,33 @@ class StreamState:
     ----------
     stream
         Its name.
-    cuts
-        The cuts whose sums are kept, oldest first; the last is what the next upload sends.
+    checkpoints
+        The checkpoints whose sums are kept, oldest first; the last is what the next upload sends.
     parts
-        What was counted between one cut and the next; sums of parts are never differences.
+        What was counted between one checkpoint and the next; sums of parts are never differences.
     open
-        What was counted since the last cut.
-    marks
-        Older cuts, by name.
+        What was counted since the last checkpoint.
+    older
+        The revisions of older checkpoints.
     base
         What the coordinator is believed to hold.
     answered
-        The newest epoch for which the last cut is the answer.
+        The newest epoch for which the last checkpoint is the answer.
     seen
         The newest epoch ever heard of.
     epoch, pooled, since
         The adopted epoch, its sum, and this stream's entry in that sum (None: it has none).
     moved
-        The sealed stream whose rest this one took, with the cut at which it ended.
+        The sealed stream whose rest this one took, with the checkpoint at which it ended.
     conflicts
         How often a stream had to be given up.
     """
 
     stream: str
-    cuts: tuple[Checkpoint, ...]
+    checkpoints: tuple[Checkpoint, ...]
     parts: tuple[Sums, ...] = ()
     open: Sums
-    marks: tuple[Revision, ...] = ()
+    older: tuple[Revision, ...] = ()
     base: Revision = NOTHING
     answered: int = 0
     seen: int = 0
@@ -116,16 +116,16 @@ class StreamState:
     def start(cls, stream: str, dim: int) -> StreamState:
         """Return a stream that has counted nothing."""
         zero = empty_sums(dim)
-        return cls(stream=stream, cuts=(Checkpoint("", zero, 0),), open=zero)
+        return cls(stream=stream, checkpoints=(Checkpoint("", zero, 0),), open=zero)
 
     @property
     def newest(self) -> Checkpoint:
-        """The cut that the next upload sends."""
-        return self.cuts[-1]
+        """The checkpoint that the next upload sends."""
+        return self.checkpoints[-1]
 
     @property
     def acknowledged(self) -> bool:
-        """Whether the coordinator is believed to hold the newest cut."""
+        """Whether the coordinator is believed to hold the newest checkpoint."""
         return self.newest.revision == self.base
 
     @property
@@ -137,7 +137,7 @@ class StreamState:
     def own(self) -> Sums:
         """What the agent adds to `pooled`: all of its own that the sum does not contain."""
         if self.since is None:
-            return add_sums(self.dim, (self.cuts[0].sums, *self.parts, self.open))
+            return add_sums(self.dim, (self.checkpoints[0].sums, *self.parts, self.open))
         return self._after(self.since)
 
     def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> StreamState:
@@ -156,15 +156,15 @@ class StreamState:
         )
         return replace(self, open=more)
 
-    def cut(
+    def with_checkpoint(
         self, version: str, *, round: int = 0, for_epoch: int = 0, min_batch: int = 1
     ) -> StreamState:
-        """Return the state with a cut under a fresh `version`, if there is enough for one.
+        """Return the state with a checkpoint under a fresh `version`, if there is enough for one.
 
-        With `for_epoch`, the newest cut becomes the answer to that epoch; an answer is given once
-        and never overtaken by a later cut. With fewer than `min_batch` new observations no cut is
-        made, and the answer is the last one. `round` is the latest round counted, where agents
-        share contexts. Write the state down durably before its upload is sent.
+        With `for_epoch`, the newest checkpoint becomes the answer to that epoch; an answer is given
+        once and never overtaken by a later checkpoint. With fewer than `min_batch` new observations
+        no checkpoint is made, and the answer is the last one. `round` is the latest round counted,
+        where agents share contexts. Write the state down durably before its upload is sent.
         """
         if self.answered > self.seen and (not self.acknowledged or for_epoch == self.answered):
             return self
@@ -173,14 +173,14 @@ class StreamState:
             made = Checkpoint(version, self.total, max(round, self.newest.round))
             after = replace(
                 self,
-                cuts=(*self.cuts, made),
+                checkpoints=(*self.checkpoints, made),
                 parts=(*self.parts, self.open),
                 open=empty_sums(self.dim),
             )._pruned()
         return replace(after, answered=max(after.answered, for_epoch))
 
     def upload(self, *, trigger: bool = False, report: Report | None = None) -> Upload:
-        """Return the request that sends the newest cut."""
+        """Return the request that sends the newest checkpoint."""
         return Upload(
             base=self.base,
             checkpoint=self.newest,
@@ -208,7 +208,7 @@ class StreamState:
         if not self._knows(answer.revision):
             return self
         base = answer.revision if answer.revision.n >= self.base.n else self.base
-        # A trigger that opened no epoch answered none: the next epoch gets a cut of its own.
+        # A trigger that opened no epoch answered none: the next epoch gets a checkpoint of its own.
         heard = answer.open.epoch if answer.open is not None else 0
         answered = self.answered if self.answered == heard else min(self.answered, self.seen)
         return replace(self, base=base, answered=answered)
@@ -216,9 +216,9 @@ class StreamState:
     def refused(self, problem: Refused, *, stream: str) -> Transition:
         """Return what follows from a refusal; `stream` is a fresh name, used where one is needed.
 
-        Where the coordinator holds a cut of this stream, it is behind (an old duplicate, or it was
-        restored): the cumulative totals heal it. Where it holds another's, this stream is a copy or
-        went back in time: what is not acknowledged may already be counted there, so it is
+        Where the coordinator holds a checkpoint of this stream, it is behind (an old duplicate, or
+        it was restored): the cumulative totals heal it. Where it holds another's, this stream is a
+        copy or went back in time: what is not acknowledged may already be counted there, so it is
         forgotten, and never sent again under another name.
         """
         if problem.more.get("stream", self.stream) != self.stream:
@@ -229,12 +229,12 @@ class StreamState:
         if problem.code == "already_continued":
             return Transition(self.anew(stream), Effect.CONFLICT)
         held = problem.more["stored"]
-        mark = Revision(held["n"], held["version"])
-        if not self._knows(mark):
+        revision = Revision(held["n"], held["version"])
+        if not self._knows(revision):
             return Transition(self.anew(stream), Effect.CONFLICT)
         if problem.code == "sealed":
-            return self._continued(stream, mark)
-        after = replace(self, base=mark)
+            return self._continued(stream, revision)
+        after = replace(self, base=revision)
         return Transition(after, Effect.KEEP if after.acknowledged else Effect.RESEND)
 
     def adopt(self, news: News | KeptEpoch, *, next_round: int | None = None) -> Transition:
@@ -258,7 +258,7 @@ class StreamState:
             return Transition(
                 replace(after, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
             )
-        kept = own is None or any(cut.revision == own for cut in self.cuts)
+        kept = own is None or any(c.revision == own for c in self.checkpoints)
         if news.sums is None or not kept:
             return Transition(after, Effect.WAIT)
         after = replace(after, epoch=news.epoch, pooled=news.sums, since=own)
@@ -275,50 +275,56 @@ class StreamState:
             conflicts=self.conflicts + 1,
         )
 
-    def _continued(self, stream: str, mark: Revision) -> Transition:
+    def _continued(self, stream: str, revision: Revision) -> Transition:
         """Return a new stream with what the sealed one did not get to send."""
-        # What was taken over once is not taken over again: the first cut holds all of it, so where
-        # nothing was stored, the rest would descend from two streams, and only one can be named.
-        twice = self.moved is not None and mark == NOTHING
-        if twice or not any(cut.revision == mark for cut in self.cuts):
+        # What was taken over once is not taken over again: the first checkpoint holds all of it, so
+        # where nothing was stored, the rest would descend from two streams, and only one can be
+        # named.
+        twice = self.moved is not None and revision == NOTHING
+        if twice or not any(c.revision == revision for c in self.checkpoints):
             return Transition(self.anew(stream), Effect.CONFLICT)
         fresh = replace(
             StreamState.start(stream, self.dim),
-            open=self._after(mark),
-            moved=(self.stream, mark),
+            open=self._after(revision),
+            moved=(self.stream, revision),
             seen=self.seen,
             epoch=self.epoch,
             conflicts=self.conflicts,
         )
         # A coordinator that was restored and then sealed the stream ends before the adopted
         # entry: that sum contains part of the rest, and must go.
-        contained = self.since is not None and self.since.n > mark.n
+        contained = self.since is not None and self.since.n > revision.n
         return Transition(
             replace(fresh, pooled=None if contained else self.pooled), Effect.CONTINUED
         )
 
-    def _after(self, mark: Revision) -> Sums:
-        """Return what was counted after one of the kept cuts."""
-        place = next(k for k, cut in enumerate(self.cuts) if cut.revision == mark)
-        return add_sums(self.dim, (*self.parts[place:], self.open))
+    def _after(self, revision: Revision) -> Sums:
+        """Return what was counted after one of the kept checkpoints."""
+        k = [c.revision for c in self.checkpoints].index(revision)
+        return add_sums(self.dim, (*self.parts[k:], self.open))
 
-    def _knows(self, mark: Revision) -> bool:
-        """Tell whether a cut is one of this stream's."""
+    def _knows(self, revision: Revision) -> bool:
+        """Tell whether a checkpoint is one of this stream's."""
         return (
-            mark in (NOTHING, self.newest.revision)
-            or any(cut.revision == mark for cut in self.cuts)
-            or mark in set(self.marks)
+            revision in (NOTHING, self.newest.revision)
+            or any(c.revision == revision for c in self.checkpoints)
+            or revision in set(self.older)
         )
 
     def _pruned(self) -> StreamState:
         """Return the state without its oldest sums, of which the names are kept."""
-        cuts, parts, marks = list(self.cuts), list(self.parts), list(self.marks)
-        while len(cuts) > KEPT_CUTS:
-            if self.since is None or cuts[0].revision != self.since:
-                marks.append(cuts.pop(0).revision)
+        checkpoints, parts, older = list(self.checkpoints), list(self.parts), list(self.older)
+        while len(checkpoints) > KEPT_CHECKPOINTS:
+            if self.since is None or checkpoints[0].revision != self.since:
+                older.append(checkpoints.pop(0).revision)
                 parts.pop(0)
             else:  # the sum in use begins here: join the next two parts instead
-                marks.append(cuts.pop(1).revision)
+                older.append(checkpoints.pop(1).revision)
                 parts[:2] = [add_sums(self.dim, parts[:2])]
-        named = [mark for mark in marks if mark != NOTHING]
-        return replace(self, cuts=tuple(cuts), parts=tuple(parts), marks=tuple(named[-KEPT_MARKS:]))
+        named = tuple(revision for revision in older if revision != NOTHING)
+        return replace(
+            self,
+            checkpoints=tuple(checkpoints),
+            parts=tuple(parts),
+            older=named[-KEPT_REVISIONS:],
+        )

@@ -238,7 +238,7 @@ class SyncWorker:
     ) -> Uploaded | None:
         """Make a checkpoint, put it on disk, and send it; None: there was nothing to send."""
         for _ in range(ATTEMPTS):
-            stream: StreamState = self._client.cut(for_epoch=for_epoch)
+            stream: StreamState = self._client.checkpoint(for_epoch=for_epoch)
             if stream.acknowledged and not (trigger or for_epoch or again):
                 return None
             if self._store.state.space.sync.min_batch > 1:

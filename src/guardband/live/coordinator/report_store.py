@@ -40,8 +40,9 @@ def keep_report(
 ) -> None:
     """Keep a report; an empty one says nothing, and leaves the last in place.
 
-    Where uploads have a smallest size, figures of any other moment than a cut's are not kept: they
-    would tell of single observations. `sent` is the cut that comes with the report.
+    Where uploads have a smallest size, figures of any other moment than a checkpoint's are not
+    kept: they would tell of single observations. `sent` is the checkpoint that comes with the
+    report.
     """
     if report == EMPTY:
         return

@@ -43,7 +43,7 @@ class Link(Protocol):
         """Make a stream known."""
 
     def upload(self, stream: str, request: Upload) -> Uploaded:
-        """Hand in a cut; it is stored durably when this returns."""
+        """Hand in a checkpoint; it is stored durably when this returns."""
 
     def news(
         self,
@@ -60,7 +60,7 @@ class Link(Protocol):
     def report(self, stream: str, report: Report) -> None:
         """Tell how the agent fares."""
 
-    def seal(self, stream: str, mark: Revision) -> None:
+    def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""
 
     def close(self) -> None:

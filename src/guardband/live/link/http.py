@@ -188,9 +188,9 @@ class HttpLink:
         """Tell how the agent fares."""
         self._ask("POST", f"/v1/streams/{stream}/report", report)
 
-    def seal(self, stream: str, mark: Revision) -> None:
+    def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""
-        self._ask("POST", f"/v1/streams/{stream}/seal", json=mark._asdict())
+        self._ask("POST", f"/v1/streams/{stream}/seal", json=revision._asdict())
 
     def close(self) -> None:
         """Close the connections."""

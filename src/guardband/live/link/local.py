@@ -87,7 +87,7 @@ class LocalLink:
         return self._do(lambda c, now: c.register(name, request, now=now))
 
     def upload(self, stream: str, request: Upload) -> Uploaded:
-        """Hand in a cut; it is stored durably when this returns."""
+        """Hand in a checkpoint; it is stored durably when this returns."""
         return self._do(lambda c, now: c.upload(stream, request, now=now))
 
     def news(
@@ -123,9 +123,9 @@ class LocalLink:
         """Tell how the agent fares."""
         self._do(lambda c, now: c.report(stream, report, now=now))
 
-    def seal(self, stream: str, mark: Revision) -> None:
+    def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""
-        self._do(lambda c, now: c.seal(stream, mark, now=now))
+        self._do(lambda c, now: c.seal(stream, revision, now=now))
 
     def close(self) -> None:
         """Close the file."""

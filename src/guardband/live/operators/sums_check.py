@@ -10,7 +10,7 @@ import numpy as np
 
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import unpack
-from guardband.live.client.stream_state import KEPT_MARKS
+from guardband.live.client.stream_state import KEPT_REVISIONS
 from guardband.live.operators.replay import counted_sums
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, sums_of
 
@@ -19,49 +19,51 @@ __all__ = ["changed_sums"]
 TOLERANCE = 1e-9
 
 
-class _Cut(NamedTuple):
-    """A cut whose sums are kept."""
+class _KeptCheckpoint(NamedTuple):
+    """A checkpoint whose sums are kept."""
 
     n: int
     version: str
-    part: Sums | None  # since the cut before; None: that is not kept
+    part: Sums | None  # since the checkpoint before; None: that is not kept
     sums: Sums
 
 
 def changed_sums(journal: Journal, dim: int) -> list[str]:
-    """Return where cuts are missing, or observations do not add up to them, as far as kept.
+    """Return where checkpoints are missing, or observations do not add up to them, as far as kept.
 
     Only the oldest observations may be missing: whether others are is for `changed_rows` to say.
     """
     head = journal.head()
     found = []
-    for stream, chain in journal.query("SELECT id, chain FROM stream ORDER BY id"):
+    for stream, rest in journal.query("SELECT id, chain FROM stream ORDER BY id"):
         now = head if head is not None and head.stream == stream else None
-        cuts = [
-            _Cut(n, version, None if part is None else Sums.from_bytes(part), Sums.from_bytes(t))
+        checkpoints = [
+            _KeptCheckpoint(
+                n, version, None if part is None else Sums.from_bytes(part), Sums.from_bytes(t)
+            )
             for n, version, part, t in journal.query(
                 "SELECT n, version, part, total FROM cut WHERE stream = ? AND total IS NOT NULL "
                 "ORDER BY n",
                 (stream,),
             )
         ]
-        lacks = _lacking(journal, stream, json.loads(chain), cuts, now, dim)
-        found += [lacks] if lacks else _tampered(journal, stream, cuts, now, dim)
+        lacks = _lacking(journal, stream, json.loads(rest), checkpoints, now, dim)
+        found += [lacks] if lacks else _tampered(journal, stream, checkpoints, now, dim)
     return found
 
 
 def _lacking(
     journal: Journal,
     stream: int,
-    chain: dict[str, list[object]],
-    cuts: list[_Cut],
+    rest: dict[str, list[object]],
+    checkpoints: list[_KeptCheckpoint],
     head: Head | None,
     dim: int,
 ) -> str | None:
-    """Return what is said of a stream whose cuts are not all there, or do not follow each other."""
-    marks = set(journal.query("SELECT n, version FROM cut WHERE stream = ?", (stream,)))
-    needed = {tuple(mark) for mark in (chain["base"], chain["since"]) if mark and mark[0]}
-    if len(marks) < KEPT_MARKS:  # beyond that, the oldest are forgotten
+    """Return what is said of a stream whose checkpoints are missing, or do not follow."""
+    revisions = set(journal.query("SELECT n, version FROM cut WHERE stream = ?", (stream,)))
+    needed = {tuple(r) for r in (rest["base"], rest["since"]) if r and r[0]}
+    if len(revisions) < KEPT_REVISIONS:  # beyond that, the oldest are forgotten
         needed |= set(
             journal.query(
                 "SELECT own_n, own_version FROM epoch WHERE stream = ? AND own_n > 0 "
@@ -71,26 +73,27 @@ def _lacking(
         )
     gaps = [
         later.n
-        for earlier, later in pairwise(cuts)
+        for earlier, later in pairwise(checkpoints)
         if later.part is None or later.part.n != later.n - earlier.n
     ]
-    wrong = [cut.n for cut in cuts if cut.sums.n != cut.n]
+    wrong = [c.n for c in checkpoints if c.sums.n != c.n]
     open_ = 0 if head is None else sums_of(unpack(head.own, dim)).n
-    if not cuts or needed - marks or gaps or wrong or (head and head.n - open_ != cuts[-1].n):
+    missing = not checkpoints or needed - revisions or gaps or wrong
+    if missing or (head and head.n - open_ != checkpoints[-1].n):
         return (
-            f"cuts of stream {stream} are missing, or do not follow each other, although the "
-            "agent goes on from them: the journal was changed."
+            f"checkpoints of stream {stream} are missing, or do not follow each other, although "
+            "the agent goes on from them: the journal was changed."
         )
     return None
 
 
 def _tampered(
-    journal: Journal, stream: int, cuts: list[_Cut], head: Head | None, dim: int
+    journal: Journal, stream: int, checkpoints: list[_KeptCheckpoint], head: Head | None, dim: int
 ) -> list[str]:
-    """Return where the observations of a stream do not add up to its cuts."""
-    told = [(0, cuts[0].n, cuts[0].sums)]
+    """Return where the observations of a stream do not add up to its checkpoints."""
+    told = [(0, checkpoints[0].n, checkpoints[0].sums)]
     found = []
-    for earlier, later in pairwise(cuts):
+    for earlier, later in pairwise(checkpoints):
         part = empty_sums(dim) if later.part is None else later.part
         told.append((earlier.n, later.n, part))
         if not _near(add_sums(dim, (earlier.sums, part)), later.sums):
@@ -99,7 +102,7 @@ def _tampered(
                 f"{earlier.n} and the part since: the journal was changed."
             )
     if head is not None:
-        told.append((cuts[-1].n, head.n, sums_of(unpack(head.own, dim))))
+        told.append((checkpoints[-1].n, head.n, sums_of(unpack(head.own, dim))))
     for before, upto, total in told:
         try:
             sums = sums_of(counted_sums(journal, stream, before, upto, dim))
