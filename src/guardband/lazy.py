@@ -47,7 +47,7 @@ def lazy_imports(package: str) -> Callable[[str], Any]:
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(homes()[name]), name)
-        setattr(sys.modules[package], name, value)  # the next time nobody has to look
+        setattr(sys.modules[package], name, value)  # looked up once
         return value
 
     return load

@@ -1,4 +1,4 @@
-"""Between agents and the kernels: what is asked of them, and their answer in words."""
+"""Calls the kernels for agents, and turns their numbers into decisions with reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is given, as the numbers it needs; or an error that names what was given."""
+"""Checks of what users pass to agents: numbers, rewards, ids, batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is asked to decide about: checked, and as the arrays that the kernels take."""
+"""The arguments of `decide`, checked and turned into the arrays that the kernels take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all algorithms are: frozen descriptions that answer with the terms of the kernels."""
+"""Base classes of algorithms: their settings, their confidence set, their terms for the kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every policy answers about itself, so that nobody has to ask for its type or name."""
+"""What every policy answers about itself, so that other code need not know its type or name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is."""
+"""The interface of engines, which run the same work on many items."""
 
 from __future__ import annotations
 

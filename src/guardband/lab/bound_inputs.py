@@ -1,4 +1,4 @@
-"""What a theorist knows of a world: the numbers that the paper's bounds depend on.
+"""The numbers that the paper's bounds depend on, computed from a world.
 
 They are properties of the problem, taken from the truth; no algorithm is told them.
 """

@@ -1,4 +1,4 @@
-"""Kinds of panels that the paper has several of each: who, what, and how it is judged."""
+"""Kinds of panels that occur several times in the paper: their runs and how they are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a panel is: runs (data), claims (judgement) and a picture (drawing), in one file each."""
+"""The base class of panels: their runs, their claims and their picture; one file per panel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of one panel: its numbers, its verdicts, and what they cost."""
+"""The result of one panel: its numbers, its verdicts, and what they cost."""
 
 from __future__ import annotations
 

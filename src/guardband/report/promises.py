@@ -1,4 +1,4 @@
-"""Who promises what in a comparison, and which counts bear on it."""
+"""What each algorithm of a comparison promises, and the counts that test it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent in the user's own process: journal, learning, and errands to the coordinator."""
+"""The agent in the user's own process: state, journal, learner and sync worker."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Work that a thread repeats until it is stopped, with longer and longer waits after trouble."""
+"""A thread that repeats its work until it is stopped, and waits longer after each failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gb.connect`: the door to live agents."""
+"""`gb.connect`, which starts a live agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an agent and a space come together: what the user says, and what the coordinator has."""
+"""How an agent joins a space: the user's settings are compared with the coordinator's."""
 
 from __future__ import annotations
 

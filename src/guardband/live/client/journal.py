@@ -1,4 +1,4 @@
-"""An agent's memory on disk: one SQLite file in which every decision and every reward is safe.
+"""An agent's journal: one SQLite file that keeps every decision and every reward.
 
 What `decide` and `observe` have returned survives the death of the process (WAL, NORMAL); what is
 uploaded survives a power cut as well, because `flush` puts the log on disk first. Several processes

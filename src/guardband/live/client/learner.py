@@ -1,4 +1,4 @@
-"""One task's algorithm in a space: the library's group of one, told what the space says."""
+"""The learner of a live agent: its algorithm under the space's settings, in a group of one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 
 
     Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2).
 
-    People may have left out tasks because of their rewards, any of 2^M sets of them. One half is
+    Operators may have left out tasks because of their rewards, any of 2^M sets of them. One half is
     for the case that they left out none, the other for all other cases: with k tasks out
     1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" has no such half.
     """
@@ -189,7 +189,7 @@ class Learner:
         return sync.trigger == "ratio" and growth >= math.log1p(sync.growth)
 
     def radius(self) -> float:
-        """Return beta, for people: from the width that a decision on one feature would have."""
+        """Return beta, for display: from the width that a decision on one feature would have."""
         task = self.group.coords[0]
         menu = np.zeros((self.space.dim, 1))
         menu[task[0], 0] = 1.0

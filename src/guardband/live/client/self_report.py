@@ -1,4 +1,4 @@
-"""What a live agent tells people about itself; nothing of it enters a decision."""
+"""The report of a live agent for the dashboard; no decision depends on it."""
 
 from __future__ import annotations
 

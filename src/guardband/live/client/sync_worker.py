@@ -286,7 +286,7 @@ class SyncWorker:
                 gone = journal.prune(self._keep, min(state.settled, counted), PRUNE)
 
     def _report(self) -> None:
-        """Tell people how the agent fares."""
+        """Send the report that the dashboard shows."""
         self._link.report(self._store.state.stream.stream, self._reporter.make())
 
     def _time_for(self, errand: str, every_s: float) -> bool:

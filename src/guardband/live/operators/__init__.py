@@ -1,1 +1,1 @@
-"""What operators ask afterwards: audits, exports, backups."""
+"""For operators: audits of decisions, exports, and backups."""

@@ -1,4 +1,4 @@
-"""Why not another action: every action of a decision, weighed again in plain linear algebra.
+"""Why a decision took no other action: all actions, computed again in plain linear algebra.
 
 The kernels decide; this is a second computation of what they decided by, from the formulas of the
 documentation, for people who ask. An audit compares the two.

@@ -189,7 +189,7 @@ class Upload(Message):
     base: Revision
     checkpoint: Checkpoint
     for_epoch: Whole | None = None  # the checkpoint is the stream's contribution to this epoch
-    trigger: bool = False  # please open an epoch
+    trigger: bool = False  # asks the coordinator to open an epoch
     seen_epoch: Whole = 0  # the newest epoch this client has ever seen
     report: Report = Report()
 

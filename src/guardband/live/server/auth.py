@@ -29,11 +29,6 @@ class Caller:
         """How the audit names them."""
         return f"{self.token.role}:{self.token.token}"
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether no space is closed to them."""
-        return self.token.space is None
-
     def sees(self, space: str) -> bool:
         """Whether they may know of a space."""
         return self.token.space in (None, space)
