@@ -28,7 +28,7 @@ FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}
 
 def save_group(group: AgentGroup, path: str | Path) -> Path:
     """Write the group to `path`, all or nothing."""
-    place = Path(path)
+    target = Path(path)
     kind = type(group.algorithm).__name__
     if KINDS.get(kind) is not type(group.algorithm):
         raise InvalidTypeError(
@@ -62,18 +62,18 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
         }
     try:
-        with write_atomically(place, private=True) as file:
+        with write_atomically(target, private=True) as file:
             np.savez(file, about=np.array(text), **arrays)
     except OSError as error:
-        raise OSError(error.errno, f"it cannot be saved ({error.strerror})", str(place)) from error
-    return place
+        raise OSError(error.errno, f"it cannot be saved ({error.strerror})", str(target)) from error
+    return target
 
 
 def load_group(path: str | Path) -> AgentGroup:
     """Return the group that was written to `path`."""
-    place = Path(path)
+    source = Path(path)
     try:
-        with place.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
         if about["format"] != FORMAT:
@@ -95,10 +95,10 @@ def load_group(path: str | Path) -> AgentGroup:
         # What numpy says of a file that is not its own is about pickles, and no help here.
         detail = "" if "pickle" in str(error) else f" ({error})"
         raise InvalidValueError(
-            f"{place} is not a saved agent or fleet, or it is damaged{detail}."
+            f"{source} is not a saved agent or fleet, or it is damaged{detail}."
         ) from error
     raise InvalidValueError(
-        f"{place} has format version {about['version']}, newer than the {VERSION} this version of "
+        f"{source} has format version {about['version']}, newer than the {VERSION} this version of "
         "guardband reads: upgrade guardband."
     )
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import guardband as gb
 from guardband import engines, lab
-from guardband.cli.place import check_place
+from guardband.cli.report_folder import check_folder
 from guardband.cli.verdicts import (
     cost_table,
     finished,
@@ -31,7 +31,7 @@ from guardband.progress import ProgressBar
 __all__ = ["InterruptedRun", "reproduce"]
 
 ALL = "all"
-PLACE = "report"
+FOLDER = "report"
 STOPPED = 130
 UNUSED_DAYS = 60  # kept trials that nobody asked for in so long are removed
 
@@ -70,7 +70,7 @@ def reproduce(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where the report goes.", show_default=PLACE)
+        Path | None, typer.Option(help="Where the report goes.", show_default=FOLDER)
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object (or a list) and nothing else.")
@@ -114,16 +114,16 @@ def reproduce(
         return
     chosen = {name: known[name] for name in _names(panels or [], list(known))}
     # --json is for programs: they get files only where they ask for them.
-    place = out if as_json else out or Path(PLACE)
-    if place is not None:
-        check_place(place)
-        place.mkdir(parents=True, exist_ok=True)
+    folder = out if as_json else out or Path(FOLDER)
+    if folder is not None:
+        check_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     trials = engines.ResultCache(lab.cache_folder()) if cache else None
     if trials is not None:
         trials.prune(days=UNUSED_DAYS)
     names = [ALL] if ALL in (panels or []) else list(chosen)
     command = _command(names, options, engine=engine, address=address)
-    session = _Session(chosen, options, trials, place, command)
+    session = _Session(chosen, options, trials, folder, command)
     with _stoppable(session):
         with _engine(engine, address, workers) as opened:
             session.run(opened, warm=engine == "local")
@@ -139,11 +139,11 @@ class _Session:
         chosen: Mapping[str, lab.Panel],
         options: lab.RunOptions,
         cache: engines.ResultCache | None,
-        place: Path | None,
+        folder: Path | None,
         command: str,
     ) -> None:
         self.chosen, self.options, self.cache = chosen, options, cache
-        self.place, self.command = place, command
+        self.folder, self.command = folder, command
         self.outcomes: list[lab.PanelResult] = []
         self.work: lab.TrialScheduler | None = None
         self.runs: dict[str, Sequence[lab.Run]] = {}
@@ -163,20 +163,20 @@ class _Session:
         ):
             for name, trials in complete:
                 outcome = lab.judge_panel(self.chosen[name], self.options, self.runs[name], trials)
-                if self.place is not None:
-                    lab.write_panel(outcome, self.place)
+                if self.folder is not None:
+                    lab.write_panel(outcome, self.folder)
                 self.outcomes.append(outcome)
                 bar.say(finished(outcome))
         self.seconds = time.perf_counter() - self.started
         self._note()
 
     def write(self) -> None:
-        """Write the page, if a place was asked for."""
-        if self.place is not None and self.outcomes:
+        """Write the page, if a folder was given."""
+        if self.folder is not None and self.outcomes:
             there = {outcome.panel.name for outcome in self.outcomes}
             missing = [name for name in self.chosen if name not in there]
             self.page = lab.write_report(
-                self.outcomes, self.place, command=self.command, missing=missing
+                self.outcomes, self.folder, command=self.command, missing=missing
             )
 
     def _note(self) -> None:
@@ -247,8 +247,8 @@ def _how_to_go_on(session: _Session) -> str:
         f"stopped: {work.count_cached(cache)} of {len(work.trials)} trials are kept; the same "
         "command goes on from there."
     )
-    if session.outcomes and session.place is not None:
-        text += f" Finished panels are in {session.place}."
+    if session.outcomes and session.folder is not None:
+        text += f" Finished panels are in {session.folder}."
     return text
 
 

@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 import guardband as gb
-from guardband.cli.place import check_place
+from guardband.cli.report_folder import check_folder
 from guardband.errors import InvalidValueError
 
 __all__ = ["run"]
 
-PLACE = "guardband-run"
+FOLDER = "guardband-run"
 
 
 def run(
@@ -73,9 +73,9 @@ def run(
         seed=seed,
         out=None if out is None else str(out),
     )
-    place = Path(chosen.out or PLACE)
+    folder = Path(chosen.out or FOLDER)
     if chosen.out is not None or not as_json:  # --json writes files only where it is asked to
-        check_place(place)
+        check_folder(folder)
     task = make_problem(chosen)
     assumed = dict(task.assumptions())
     assumed.pop("rounds")
@@ -103,9 +103,9 @@ def run(
     if as_json:
         typer.echo(json.dumps(as_object(results)))
         if chosen.out is not None:
-            _report(results, place, command)
+            _report(results, folder, command)
         return
-    _show(console, results, place, command)
+    _show(console, results, folder, command)
 
 
 def as_object(results: gb.Results) -> dict[str, Any]:
@@ -139,11 +139,11 @@ def as_object(results: gb.Results) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, results: gb.Results, place: Path, command: str) -> None:
+def _show(console: Console, results: gb.Results, folder: Path, command: str) -> None:
     from guardband.report import table, verdict
 
     console.print(table(results))
-    page = _report(results, place, command)
+    page = _report(results, folder, command)
     console.print()
     for sentence in verdict(results):
         bullet = Table.grid(padding=(0, 1))
@@ -152,10 +152,10 @@ def _show(console: Console, results: gb.Results, place: Path, command: str) -> N
     console.print(f"\nThe report, with plots and tables: [bold]{page}[/bold]", soft_wrap=True)
 
 
-def _report(results: gb.Results, place: Path, command: str) -> Path:
+def _report(results: gb.Results, folder: Path, command: str) -> Path:
     from guardband.report import write_report
 
-    return write_report(results, place, command=command)
+    return write_report(results, folder, command=command)
 
 
 def _command(config: Path | None, **options: object) -> str:
@@ -189,7 +189,7 @@ def _write_template(path: Path) -> None:
             algorithms=names,
             trials=config.trials,
             seed=config.seed,
-            out=PLACE,
+            out=FOLDER,
         )
     )
 

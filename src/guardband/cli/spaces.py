@@ -317,9 +317,9 @@ def _put(given: dict[str, Any], setting: str) -> None:
     except json.JSONDecodeError:
         value = text  # a word
     *parents, key = path.split(".")
-    place: Any = given
+    table: Any = given
     for parent in parents:
-        place = place.get(parent) if isinstance(place, dict) else None
-    if not isinstance(place, dict) or (key not in place and parents != ["alphas"]):
+        table = table.get(parent) if isinstance(table, dict) else None
+    if not isinstance(table, dict) or (key not in table and parents != ["alphas"]):
         raise InvalidValueError(f"a space has no setting {path!r}; see: guardband space show NAME")
-    place[key] = value
+    table[key] = value

@@ -187,10 +187,10 @@ def _clients(
         for client in CLIENTS:
             asked = {"role": "agent", "space": SPACE, "task": client}
             token = link.ask("POST", "/v1/tokens", asked)["token"]
-            place = data / "agents" / client
-            place.mkdir(parents=True, exist_ok=True)
-            words = [client, link.url, str(place), str(rate)]
-            with (place / "output.log").open("ab") as output:
+            folder = data / "agents" / client
+            folder.mkdir(parents=True, exist_ok=True)
+            words = [client, link.url, str(folder), str(rate)]
+            with (folder / "output.log").open("ab") as output:
                 running[client] = subprocess.Popen(
                     [sys.executable, "-m", "guardband.demo.client", *words],
                     env={**os.environ, TOKEN: token},

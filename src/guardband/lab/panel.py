@@ -1,4 +1,4 @@
-"""The base class of panels: their runs, their claims and their picture; one file per panel."""
+"""What panels are made of: options, runs, results and claims; and the interface of a panel."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ def write_panel(outcome: PanelResult, folder: str | Path) -> None:
     folder
         Where to; made if need be.
     """
-    place, name = Path(folder), outcome.panel.name
-    place.mkdir(parents=True, exist_ok=True)
+    target, name = Path(folder), outcome.panel.name
+    target.mkdir(parents=True, exist_ok=True)
     figure = outcome.panel.draw(outcome.options, outcome.results)
-    save_png(figure, place / f"{name}.png")
-    figure.savefig(place / f"{name}.svg", metadata={"Date": None})
-    curves_table(outcome.results).to_csv(place / f"{name}.csv", index=False, float_format="%.8g")
+    save_png(figure, target / f"{name}.png")
+    figure.savefig(target / f"{name}.svg", metadata={"Date": None})
+    curves_table(outcome.results).to_csv(target / f"{name}.csv", index=False, float_format="%.8g")
 
 
 def write_report(
@@ -76,8 +76,8 @@ def write_report(
     Path
         The page. It is complete in itself and can be sent or moved alone.
     """
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
     heading, options = "The paper's evaluation, run again", outcomes[0].options
     parts = [
         f"<header><h1>{heading}</h1>",
@@ -93,10 +93,10 @@ def write_report(
         *(panel_section(outcome) for outcome in outcomes),
         section("Run it again", code(command), tabulate([], _origin(outcomes))),
     ]
-    others = earlier(place, outcomes)
+    others = earlier(target, outcomes)
     if others:
         parts.append(section("Earlier panels in this folder", others))
-    file = place / "index.html"
+    file = target / "index.html"
     file.write_text(page(heading, parts, style=STYLE), encoding="utf-8")
     return file
 

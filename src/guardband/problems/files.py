@@ -82,8 +82,8 @@ def from_file(
 def _no_theta(file: Path) -> str:
     if file.suffix.lower() == ".npz":
         return f"{file} holds no array 'theta': save one of shape (d,) in it, or pass theta=[...]."
-    place = file.with_name("theta.csv")
-    return f"{file} has no theta: pass theta=[...], or write its numbers to {place}."
+    beside = file.with_name("theta.csv")
+    return f"{file} has no theta: pass theta=[...], or write its numbers to {beside}."
 
 
 def _read_csv(file: Path) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def write_report(
     Path
         The HTML file. It is complete in itself and can be sent or moved alone.
     """
-    place = results.save(folder)
+    target = results.save(folder)
     heading = f"A comparison on {results.problem}" if title is None else title
     lines = rows(results)
     alarm = " alarm" if any(row.broken for row in lines) else ""
@@ -59,7 +59,7 @@ def write_report(
     cells = [(*row.cells, row.drawn) for row in lines]
     summary = tabulate((*COLUMNS, DRAWN), cells, kinds=kinds, numbers=True)
     found = "".join(f"<li>{escape(sentence)}</li>" for sentence in verdict(results))
-    file = place / "report.html"
+    file = target / "report.html"
     parts = [
         f"<header><h1>{escape(heading)}</h1>",
         f'<p class="run">{escape(run_line(results))}</p>',
@@ -68,7 +68,7 @@ def write_report(
         section(
             "Over the rounds",
             '<div class="pictures">',
-            *_pictures(results, place),
+            *_pictures(results, target),
             "</div>",
         ),
         section("Settings", tabulate([], _settings(results))),
@@ -79,7 +79,7 @@ def write_report(
     return file
 
 
-def _pictures(results: Results, place: Path) -> Iterator[str]:
+def _pictures(results: Results, target: Path) -> Iterator[str]:
     captions = {
         "regret": "Reward lost against the best action, summed over the rounds, per agent.",
         "violations": f"Rounds in which an agent's expected reward fell below {floor(results)}.",
@@ -88,11 +88,11 @@ def _pictures(results: Results, place: Path) -> Iterator[str]:
     }
     for name, metric in PICTURES.items():
         if name == "violations" and results.settings["alpha"] is None:
-            (place / "violations.png").unlink(missing_ok=True)  # one of an earlier report
+            (target / "violations.png").unlink(missing_ok=True)  # one of an earlier report
             yield "<p>Violations were not counted: there was no alpha to count them by.</p>"
             continue
         figure = results.plot(metric)
-        save_png(figure, place / f"{name}.png")
+        save_png(figure, target / f"{name}.png")
         yield picture(inline_svg(figure, name), captions[name])
 
 

@@ -114,8 +114,8 @@ def draws_of(draws: Draws, agent: int, task: tuple[int, ...]) -> Draws:
 
     def own(array: Floats) -> Floats:
         """Cut the agent's axis; draws that all agents have in common have only one entry."""
-        place = min(agent, max(array.shape[1] - 1, 0))
-        return np.ascontiguousarray(array[:, place : place + 1])
+        k = min(agent, max(array.shape[1] - 1, 0))
+        return np.ascontiguousarray(array[:, k : k + 1])
 
     def cut(array: Floats) -> Floats:
         return np.ascontiguousarray(array[:, :, list(task)]) if array.size else array

@@ -230,18 +230,18 @@ class Results:
 
     def save(self, folder: str | Path) -> Path:
         """Write summary.csv, agents.csv, curves.csv and settings.json to `folder`."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        self.summary().to_csv(place / "summary.csv", index=False)
-        self.per_agent().to_csv(place / "agents.csv", index=False)
-        self.curves().to_csv(place / "curves.csv", index=False)
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        self.summary().to_csv(target / "summary.csv", index=False)
+        self.per_agent().to_csv(target / "agents.csv", index=False)
+        self.curves().to_csv(target / "curves.csv", index=False)
         about = {
             "problem": self.problem,
             "settings": self.settings,
             "algorithms": {s.label: s.settings for s in self.series},
         }
-        (place / "settings.json").write_text(json.dumps(about, indent=2, default=str) + "\n")
-        return place
+        (target / "settings.json").write_text(json.dumps(about, indent=2, default=str) + "\n")
+        return target
 
     def plot(self, metric: str = "regret") -> Figure:
         """Draw a metric over the rounds, per agent: the mean over trials with its 95 % interval."""

@@ -104,9 +104,9 @@ def default_folder(coordinator: str, space: str, task: str) -> Path:
     """Return where an agent keeps its state if the user does not say."""
     if not isinstance(task, str) or not re.fullmatch(NAME, task):
         raise InvalidValueError(f"a task's name has letters, digits and ._- only, not {task!r}.")
-    kind, _, place = coordinator.partition(":")
+    kind, _, folder = coordinator.partition(":")
     if kind == "local":
-        return Path(place) / "agents" / space / task
+        return Path(folder) / "agents" / space / task
     host = urlsplit(coordinator).netloc.replace(":", "_")
     return user_state_path("guardband") / "agents" / host / space / task
 
@@ -142,14 +142,14 @@ def _used(uses: Sequence[Any] | None, features: Sequence[str]) -> tuple[int, ...
     """Return the features of a task, given by number or by name; None: all."""
     if uses is None:
         return tuple(range(len(features)))
-    places = {name: i for i, name in enumerate(features)}
+    positions = {name: i for i, name in enumerate(features)}
     chosen = []
     for each in uses:
-        if isinstance(each, str) and each not in places:
+        if isinstance(each, str) and each not in positions:
             raise InvalidValueError(
-                f"no feature {each!r} in this space.{nearest(each, list(places))}"
+                f"no feature {each!r} in this space.{nearest(each, list(positions))}"
             )
-        chosen.append(places[each] if isinstance(each, str) else each)
+        chosen.append(positions[each] if isinstance(each, str) else each)
     return as_index_set("uses", chosen, len(features))
 
 

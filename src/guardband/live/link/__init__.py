@@ -31,12 +31,12 @@ def link_to(coordinator: str, token: str | None = None) -> Link:
         raise InvalidTypeError(
             f"coordinator must be a text such as 'local:./gb', not {coordinator!r}."
         )
-    kind, _, place = coordinator.partition(":")
-    if kind == "local" and place:
+    kind, _, address = coordinator.partition(":")
+    if kind == "local" and address:
         from guardband.live.link.local import LocalLink  # noqa: PLC0415 - needs the extra
 
-        return LocalLink(place)
-    if kind in ("http", "https") and place.startswith("//"):
+        return LocalLink(address)
+    if kind in ("http", "https") and address.startswith("//"):
         from guardband.live.link.http import HttpLink  # noqa: PLC0415 - needs the extra
 
         return HttpLink(coordinator, token or os.environ.get("GUARDBAND_AGENT_TOKEN"))

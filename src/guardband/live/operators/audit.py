@@ -29,7 +29,7 @@ from guardband.live.operators.sums_check import changed_sums
 from guardband.live.protocol.sums import Sums
 from guardband.reasons import HELD_BACK, sentence
 
-__all__ = ["Finding", "Place", "audit", "compared", "find_decision"]
+__all__ = ["DecisionEntry", "Finding", "audit", "compared", "find_decision"]
 
 TOLERANCE = 1e-9
 EXACT = ("action", "kind", "promise", "certificate")
@@ -40,7 +40,7 @@ BY_LEVEL = ("margin", "floor", "width")  # what depends on the confidence
 BLOBS = ("x", "features", "extras")
 
 
-class Place(NamedTuple):
+class DecisionEntry(NamedTuple):
     """Where a decision is written down."""
 
     journal: Path
@@ -127,11 +127,11 @@ def compared(finding: Finding, sha256: str | None) -> Finding:
     return replace(finding, result="differs", differences=(*finding.differences, words))
 
 
-def find_decision(ident: str, places: list[Path]) -> Place:
+def find_decision(ident: str, paths: list[Path]) -> DecisionEntry:
     """Return where a decision is; state folders, or folders that hold some, are searched."""
     asked = _parsed(ident)
     searched, matching = 0, None
-    for path in journals_under(places):
+    for path in journals_under(paths):
         searched += 1
         journal = Journal(path)
         try:
@@ -144,34 +144,34 @@ def find_decision(ident: str, places: list[Path]) -> Place:
         finally:
             journal.close()
         if found and row is not None and stamp(row[0]) == asked.stamp:
-            return Place(path, asked.seq)
+            return DecisionEntry(path, asked.seq)
         if found:  # a copy, perhaps: another may have the decision itself
-            matching = matching or Place(path, asked.seq)
+            matching = matching or DecisionEntry(path, asked.seq)
     if matching is not None:
         return matching
-    where = " and ".join(str(place) for place in places)
+    where = " and ".join(str(each) for each in paths)
     raise LookupError(
         f"no journal of {ident!r} among the {searched} under {where}: name the agent's state "
         "folder with --state."
     )
 
 
-def audit(ident: str, place: Place) -> Finding:
+def audit(ident: str, entry: DecisionEntry) -> Finding:
     """Explain a decision and make it again.
 
     Parameters
     ----------
     ident
         The decision's id.
-    place
+    entry
         Where it is, from `find_decision`.
     """
-    journal = Journal(place.journal)
+    journal = Journal(entry.journal)
     try:
         journal.query("BEGIN")  # one moment of it, whatever its agent does meanwhile
-        return _audit(ident, journal, place.seq)
+        return _audit(ident, journal, entry.seq)
     except (apsw.Error, ValueError) as error:
-        raise JournalError(f"{place.journal} is damaged or was changed: {error}.") from error
+        raise JournalError(f"{entry.journal} is damaged or was changed: {error}.") from error
     finally:
         journal.close()
 

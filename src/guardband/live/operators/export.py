@@ -119,12 +119,12 @@ ROWS = """
 """
 
 
-def journals_under(places: list[Path]) -> list[Path]:
-    """Return the journals in places: a file, an agent's folder, or one with several below."""
+def journals_under(paths: list[Path]) -> list[Path]:
+    """Return the journals in `paths`: a file, an agent's folder, or one with several below."""
     found: list[Path] = []
-    for place in places:
-        own = place if place.is_file() else place / "journal.db"
-        found += [own] if own.is_file() else sorted(place.rglob("journal.db"))
+    for path in paths:
+        own = path if path.is_file() else path / "journal.db"
+        found += [own] if own.is_file() else sorted(path.rglob("journal.db"))
     return found
 
 
