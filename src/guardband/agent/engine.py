@@ -25,7 +25,7 @@ PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy"}  # othe
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE = Terms._fields.index("confidence")
 NO_IDS = np.zeros(0, np.int64)
-NO_PAGES, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
+NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
 
 
 class Request(NamedTuple):
@@ -34,7 +34,7 @@ class Request(NamedTuple):
     menu: Floats  # (d, K)
     baseline: int
     reward: float | None
-    pages: Floats  # (n, d, K) features in each possible context, or none
+    contexts: Floats  # (n, d, K) features in each possible context, or none
     weights: Floats  # (n,)
     covariance: Floats  # (K or 1, d, d), or none
 
@@ -152,7 +152,7 @@ class Engine:
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m in its `turn`-th round."""
-        menu, baseline, reward, pages, weights, covariance = request
+        menu, baseline, reward, contexts, weights, covariance = request
         (dim, actions), n = menu.shape, weights.size
         scratch, allowed = np.empty((SCORES, max(actions, n))), np.empty(actions, np.bool_)
         call = np.empty(CALL + dim)
@@ -160,7 +160,7 @@ class Engine:
         call[2] = math.nan if reward is None else reward
         settings = self.unknown[m] if reward is None else self.known[m]
         ids = np.arange(n) if n else NO_IDS
-        given = (settings, self.coords[m], menu, pages, ids, weights, covariance)
+        given = (settings, self.coords[m], menu, contexts, ids, weights, covariance)
         serve(self.numbers, *given, scratch, allowed, call)
         action, conservative, reason, mean, width, floor, *rest = call[:CALL].tolist()
         propensity, margin, code, certified, alarm, weight, guess = rest

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.agent.engine import NO_COVARIANCE, NO_PAGES, NO_WEIGHTS, Request
+from guardband.agent.engine import NO_CONTEXTS, NO_COVARIANCE, NO_WEIGHTS, Request
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import SLACK, as_number, as_plain_array
 from guardband.checks import as_array
@@ -53,12 +53,12 @@ class RequestReader:
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
-        pages, chances, covariances = NO_PAGES, NO_WEIGHTS, NO_COVARIANCE
+        contexts, chances, covariances = NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE
         if support is not None or weights is not None:
-            pages, chances = self._support(support, weights, menu)
+            contexts, chances = self._support(support, weights, menu)
         if covariance is not None:
             covariances = self._covariance(covariance, menu.shape[1])
-        request = Request(menu, row, baseline_reward, pages, chances, covariances)
+        request = Request(menu, row, baseline_reward, contexts, chances, covariances)
         self._check(request)
         return request
 
@@ -116,19 +116,19 @@ class RequestReader:
             raise InvalidValueError(
                 f"weights must be probabilities that sum to 1, not to {chances.sum():.12g}."
             )
-        pages = np.array([self._menu(self._table(page)) for page in support])
-        if pages.shape != (chances.size, *menu.shape):
+        contexts = np.array([self._menu(self._table(each)) for each in support])
+        if contexts.shape != (chances.size, *menu.shape):
             raise InvalidValueError(
                 f"support has shape {np.shape(support)}, but there are {chances.size} weights and "
                 f"{menu.shape[1]} actions."
             )
-        worst = float(np.abs(np.einsum("n,ndk->dk", chances, pages) - menu).max())
+        worst = float(np.abs(np.einsum("n,ndk->dk", chances, contexts) - menu).max())
         if worst > 1e-6:
             raise InvalidValueError(
                 f"features are not the mean of support under weights (off by {worst:.3g}): "
                 "compute both from one distribution."
             )
-        return pages, chances
+        return contexts, chances
 
     def _covariance(self, covariance: Any, actions: int) -> Floats:
         array = as_array("covariance", covariance, (None, self._dim, self._dim))

@@ -129,5 +129,5 @@ def pack_extras(request: Request) -> bytes | None:
     if not (request.weights.size or request.covariance.size):
         return None
     head = np.array([len(request.weights), len(request.covariance)], np.float64)
-    arrays = (head, request.pages, request.weights, request.covariance)
+    arrays = (head, request.contexts, request.weights, request.covariance)
     return b"".join(array.tobytes() for array in arrays)

@@ -60,7 +60,7 @@ def only_baseline(request: Request) -> Request:
     return request._replace(
         menu=np.ascontiguousarray(request.menu[:, b : b + 1]),
         baseline=0,
-        pages=np.ascontiguousarray(request.pages[:, :, b : b + 1]),
+        contexts=np.ascontiguousarray(request.contexts[:, :, b : b + 1]),
         covariance=request.covariance[b : b + 1]
         if len(request.covariance) > 1
         else (request.covariance),

@@ -129,14 +129,14 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
 
 def _request(row: dict[str, Any], dim: int) -> Request:
     menu = np.frombuffer(row["features"]).reshape(dim, -1).copy()
-    pages, weights, covariance = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
+    contexts, weights, covariance = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
     if row["extras"] is not None:
         numbers = np.frombuffer(row["extras"]).copy()
         n, matrices = (int(each) for each in numbers[:2])
         start, size = 2, n * menu.size
         if n:
-            pages = numbers[start : start + size].reshape(n, *menu.shape).copy()
+            contexts = numbers[start : start + size].reshape(n, *menu.shape).copy()
             weights = numbers[start + size : start + size + n].copy()
         if matrices:
             covariance = numbers[start + size + n :].reshape(matrices, dim, dim).copy()
-    return Request(menu, row["baseline"], row["baseline_reward"], pages, weights, covariance)
+    return Request(menu, row["baseline"], row["baseline_reward"], contexts, weights, covariance)
