@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-__all__ = ["CHOSEN", "CONSERVATIVE", "HELD_BACK", "REASONS", "REMEDIES", "sentence"]
+__all__ = [
+    "CHOSEN",
+    "CONSERVATIVE",
+    "HELD_BACK",
+    "REASONS",
+    "REMEDIES",
+    "promise_shown",
+    "sentence",
+]
 
 # The agent played what it found best, or had no data to find anything.
 CHOSEN = {
@@ -70,3 +78,11 @@ def sentence(code: str) -> str:
     A code that this version does not know, as in the journal of a newer one, is shown as it is.
     """
     return "; ".join(REASONS.get(part, part) for part in code.split("+"))
+
+
+def promise_shown(promise: str, certificate: str) -> str:
+    """Return the promise as users see it: "baseline" where journals say "play" of the baseline.
+
+    The baseline needs no certificate: that it is the baseline is what is promised about it.
+    """
+    return "baseline" if (promise, certificate) == ("play", "baseline") else promise

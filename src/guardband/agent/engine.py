@@ -16,7 +16,7 @@ from guardband.kernels.serve import CALL, learn, serve
 from guardband.kernels.state import SCORES, new_group, view, view_of
 from guardband.kernels.sync import pool
 from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms
-from guardband.reasons import sentence
+from guardband.reasons import promise_shown, sentence
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict"]
 
@@ -65,11 +65,7 @@ class Verdict(NamedTuple):
     awaited: Awaited
 
     def named(self, name: str, reason: str | None = None) -> Decision:
-        """Return the decision that the user sees, with its id and its reason as a sentence.
-
-        The baseline needs no certificate: that it is the baseline is what is promised about it.
-        """
-        itself = self.promise == "play" and self.certificate == "baseline"
+        """Return the decision that the user sees, with its id and its reason as a sentence."""
         return Decision(
             name,
             self.action,
@@ -81,7 +77,7 @@ class Verdict(NamedTuple):
             self.floor,
             self.propensity,
             self.margin,
-            "baseline" if itself else self.promise,
+            promise_shown(self.promise, self.certificate),
             self.certificate,
             self.kept,
         )
@@ -167,7 +163,7 @@ class Engine:
         chosen, certificate = int(action), CERTIFICATES[int(code)]
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
-            promise = "play"  # as journals have it; see `Verdict.named`
+            promise = "play"  # as journals have it; see `promise_shown`
         kind, why = "baseline" if chosen == baseline else "explored", REASON_CODES[int(reason)]
         if certified and not (conservative and chosen == baseline):
             known = math.isnan(floor) or self._observed(m)

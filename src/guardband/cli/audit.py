@@ -16,6 +16,7 @@ from rich.table import Table
 
 from guardband.cli.operator import Target, plainly
 from guardband.errors import InvalidValueError
+from guardband.reasons import promise_shown
 
 if TYPE_CHECKING:
     from guardband.live.operators.audit import Finding
@@ -117,7 +118,7 @@ def _print(found: Finding, with_coordinator: bool) -> None:
         ),
         ("floor", f"{_number(row['floor'])} with alpha {_number(found.alpha)}"),
         ("certificate", f"{row['certificate']}, margin {_number(row['margin'])}"),
-        ("promise", str(row["promise"])),
+        ("promise", promise_shown(row["promise"], row["certificate"])),
         (
             "estimate",
             f"{_number(row['mean'])} ± {_number(row['width'])}, radius {_number(found.beta)}",

@@ -68,6 +68,7 @@ def test_every_decision_has_a_row(made: Any, tmp_path: Path) -> None:
         row = rows[decision.id]
         assert row["action"] == decision.action
         assert row["propensity"] == decision.propensity
+        assert (row["promise"], row["certificate"]) == (decision.promise, decision.certificate)
         assert row["random"] == (decision.propensity < 1.0)
         assert row["lower"] == decision.lower
         assert row["margin"] == pytest.approx(decision.margin, nan_ok=True)

@@ -19,6 +19,7 @@ from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.space import SpaceSettings
+from guardband.reasons import promise_shown
 
 __all__ = ["COLUMNS", "VALID_USE", "Column", "export_csv", "export_parquet", "journals_under"]
 
@@ -110,7 +111,7 @@ AS_IT_IS = (
         "coin",
         "mean",
     ),
-    *("baseline_reward", "propensity", "floor", "margin", "promise", "certificate"),
+    *("baseline_reward", "propensity", "floor", "margin", "certificate"),
 )
 ROWS = """
     SELECT d.*, s.name AS stream_name, o.ended, o.reward, o.k, o.at AS ended_at, o.late
@@ -238,6 +239,7 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
         "counted_as": row["k"],
         "ended_at": None if row["ended_at"] is None else _time(row["ended_at"]),
         "late_reward": row["late"],
+        "promise": promise_shown(row["promise"], row["certificate"]),
         "x": np.frombuffer(row["x"]).tolist(),
         "features": menu.tolist(),
     }
