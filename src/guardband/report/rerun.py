@@ -38,7 +38,7 @@ def _problem(results: Results) -> str:
     if make is None:
         return f"...  # {results.problem!r}, as it was given"
     changed = _changed(results.settings["problem"], make)
-    return f"PROBLEMS[{results.problem!r}]({_arguments(changed)})"
+    return f"gb.problem({', '.join(filter(None, [repr(results.problem), _arguments(changed)]))})"
 
 
 def _imports(results: Results) -> list[str]:
@@ -47,7 +47,7 @@ def _imports(results: Results) -> list[str]:
     changed = _changed(results.settings["problem"], PROBLEMS[results.problem])
     kinds = {type(value) for value in changed.values()}
     parts = sorted(k.__name__ for k in kinds if k.__module__.startswith("guardband.problems"))
-    return ["from guardband.problems import " + ", ".join(["PROBLEMS", *parts])]
+    return ["from guardband.problems import " + ", ".join(parts)] if parts else []
 
 
 def _algorithm(series: Series) -> str:
