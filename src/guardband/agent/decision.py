@@ -22,8 +22,8 @@ class Decision(NamedTuple):
     kind
         "learned": an action other than the baseline, certified and chosen by what was learned
         (an algorithm without a constraint certifies nothing); "explored": a coin chose an action
-        that is not certified; "baseline": the baseline, to be safe, because it is the agent's
-        favourite, or because nothing was observed yet.
+        that is not certified; "baseline": the baseline, to be safe, because it is itself
+        the most promising action, or because nothing was observed yet.
     reason
         Why, in a sentence.
     mean, lower, upper

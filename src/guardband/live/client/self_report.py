@@ -144,7 +144,7 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
         careful = sum(reason in CAUTIOUS for _, reason, _, _ in rows)
         found["conservative_recent"] = careful / len(rows)
         held = sum(kind == "baseline" and reason in CAUTIOUS for kind, reason, *_ in rows)
-        found["baseline_recent"] = held / len(rows)  # not where it is the agent's favourite
+        found["baseline_recent"] = held / len(rows)  # not where it is most promising
     return found
 
 

@@ -33,7 +33,7 @@ __all__ = ["DecisionEntry", "Finding", "audit", "compared", "find_decision"]
 
 TOLERANCE = 1e-9
 EXACT = ("action", "kind", "promise", "certificate")
-# Rows of the first version call a favourite that is the baseline, or one without data, "learned".
+# Rows of the first version say "learned" of a baseline that is most promising, or without data.
 FIRST_REASONS = ("certified", "learned", "free", "careful")
 CLOSE = ("propensity", "margin", "floor", "mean", "width")
 BY_LEVEL = ("margin", "floor", "width")  # what depends on the confidence
