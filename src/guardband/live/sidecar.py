@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Scope
 
-from guardband.agent.decision import Decision
+from guardband.agent import Decision
 from guardband.errors import InputError, UnknownDecisionError
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.journal import JournalError

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from guardband.agent.decision import Decision
-from guardband.agent.inputs import as_batch, as_id, as_number, as_reward
+from guardband.agent import Decision, as_batch, as_id, as_number, as_reward
 from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats

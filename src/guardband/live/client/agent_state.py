@@ -6,7 +6,7 @@ from array import array
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from guardband.agent.engine import Awaited
+from guardband.agent import Awaited
 from guardband.live.client.journal import Head, StoredDecision
 from guardband.live.client.learner import Learner
 from guardband.live.client.stream_state import KeptEpoch, StreamState

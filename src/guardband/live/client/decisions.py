@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from guardband.agent.decision import Decision
-from guardband.agent.engine import Request, Verdict
+from guardband.agent import Decision, Request, Verdict
 from guardband.errors import InvalidValueError
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore

@@ -7,17 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent.engine import Awaited, Request, Verdict
-from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import reward_range
-from guardband.agent.requests import RequestReader
+from guardband.agent import AgentGroup, Awaited, Request, RequestReader, Verdict, reward_range
 from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Floats, Statistic
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import MAGIC, Sums, empty_sums, statistic_of, sums_of
 from guardband.reasons import sentence
 
-__all__ = ["Learner", "Ruled"]
+__all__ = ["Learner", "Ruled", "unpack"]
 
 
 class Ruled(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from guardband.agent.engine import Awaited
+from guardband.agent import Awaited
 from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.live.client.agent_state import ENDS, AgentState
 from guardband.live.client.agent_store import AgentStore

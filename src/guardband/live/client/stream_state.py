@@ -28,7 +28,7 @@ from guardband.live.protocol.messages import (
 )
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
 
-__all__ = ["Effect", "KeptEpoch", "StreamState", "Transition"]
+__all__ = ["KEPT_REVISIONS", "Effect", "KeptEpoch", "StreamState", "Transition"]
 
 KEPT_CHECKPOINTS = 64  # with their sums: epochs that contain one of them can be adopted
 KEPT_REVISIONS = 4096  # by name only: enough to heal a coordinator that was restored from a backup

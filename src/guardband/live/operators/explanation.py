@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent.engine import Request, Verdict
+from guardband.agent import Request, Verdict
 from guardband.kernels.types import Floats, Rule
 from guardband.live.operators.replay import Rebuilt
 from guardband.reasons import CHOSEN, HELD_BACK

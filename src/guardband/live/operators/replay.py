@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent.engine import Request, Verdict
+from guardband.agent import Request, Verdict
 from guardband.kernels.state import new_statistic
 from guardband.kernels.sync import add_statistic
 from guardband.kernels.types import Statistic
