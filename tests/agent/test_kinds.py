@@ -62,6 +62,17 @@ def test_nothing_is_learned_before_anything_was_observed() -> None:
         assert agent.decide([[0.1, 0.1], [0.6, 0.6]], 0).kind in ("baseline", "explored")
 
 
+def test_agents_learn_from_reported_rewards_too() -> None:
+    anchored = gb.GuardUCB(0.3, noise=0.05, context_noise=0.0, baseline_tolerance=0, anchors=True)
+    agent, menu = gb.Agent(2, algorithm=anchored), np.array([[0.6, 0.1], [0.1, 0.6], [0.6, 0.6]])
+    twins = agent.decide([[0.5, 0.5], [0.5, 0.5]], 1, float(THETA @ [0.5, 0.5]))
+    assert (twins.kind, twins.reason) == ("baseline", REASONS["no-data"])
+    for t in range(200):  # no reward is observed
+        decision = agent.decide(menu, t % 2, float(menu[t % 2] @ THETA))
+    assert (decision.action, decision.kind, decision.promise) == (2, "learned", "play")
+    assert decision.reason == REASONS["certified"]
+
+
 def test_without_a_constraint_another_action_is_learned_and_nothing_promised() -> None:
     agent = gb.Agent(2, algorithm="dis-lin-ucb")
     other = agent.decide([[0.1, 0.1], [0.6, 0.6]], 0)

@@ -166,7 +166,7 @@ class Engine:
             promise = "play"  # as journals have it; see `promise_shown`
         kind, why = "baseline" if chosen == baseline else "explored", REASON_CODES[int(reason)]
         if certified and not (conservative and chosen == baseline):
-            known = math.isnan(floor) or self._observed(m)
+            known = math.isnan(floor) or self._has_data(m, noted=reward is not None)
             kind, why = chosen_words(why, itself=chosen == baseline, known=known)
         return Verdict(
             chosen,
@@ -183,9 +183,15 @@ class Engine:
             Awaited(call[CALL:], guess, weight, bool(conservative)),
         )
 
-    def _observed(self, m: int) -> bool:
-        """Tell whether agent m knows of any observation, its own or others'."""
-        return bool(self.states[m].own.scalars[0] + self.pooled.scalars[0] > 0.0)
+    def _has_data(self, m: int, *, noted: bool) -> bool:
+        """Tell whether agent m, or those it pooled with, had data when it decided.
+
+        Data are observations and, for anchors, reported rewards; `noted`: one was just added.
+        """
+        if self.states[m].own.scalars[0] + self.pooled.scalars[0] > 0.0:
+            return True
+        reports = self.states[m].reports.scalars[0] + self.group.reports.scalars[-1, 0]
+        return bool(self.terms.anchors and reports > noted)
 
     def learn(
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int
