@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from live.client.world import Hands, agent, live_on, menus
@@ -12,6 +13,7 @@ from live.operators.journals import change, found, sync, two_agents
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
+from guardband.live.client.journal import JournalError
 
 RUN = CliRunner()
 
@@ -222,3 +224,24 @@ def test_rounds_may_be_given_in_any_order_where_they_mean_nothing(tmp_path: Path
         decision = one.decide(menu, 0, 0.4, round=round_)
         one.observe(decision.id, 0.4)
     assert found(tmp_path / "gb", decision.id).result == "same"
+
+
+@pytest.mark.parametrize("place", [0, 3, 5, 20])  # in the magic word, the checksum, the numbers
+@pytest.mark.parametrize("dim", [2, 3])  # sums of two features are as long as those of format 1
+def test_sums_damaged_on_the_disk_are_an_error_of_the_journal(
+    tmp_path: Path, place: int, dim: int
+) -> None:
+    one, rng = agent(tmp_path, dim=dim), np.random.default_rng(0)
+    for _ in range(5):
+        decision = one.decide(rng.uniform(0.1, 0.5, (3, dim)), 0)
+        one.observe(decision, float(rng.random()))
+    connection = apsw.Connection(str(one.state_dir / "journal.db"))
+    own = bytearray(connection.execute("SELECT own FROM head").get)
+    connection.close()
+    own[place] ^= 4
+    change(one, "UPDATE head SET own = ?, revision = revision + 1", bytes(own))
+    for _ in range(2):  # the second try does not go on with half of it either
+        with pytest.raises(JournalError, match=r"damaged: put it aside"):
+            one.decide(rng.uniform(0.1, 0.5, (3, dim)), 0)
+    with pytest.raises(JournalError, match=r"damaged: put it aside"):
+        agent(tmp_path, dim=dim)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from guardband.errors import GuardbandError
 from guardband.live.client.journal_schema import COLUMNS, FORMAT, MIGRATIONS
+from guardband.live.protocol.sums import DamagedSumsError
 from guardband.live.sqlite import apsw, connect
 
 __all__ = ["Head", "Journal", "JournalError", "StoredDecision"]
@@ -41,14 +42,15 @@ SAVE_HEAD = """
     UPDATE head SET stream = ?, settled = ?, n = ?, own = ?, round = ?, due = ?, heard = ?,
            tally = ?, revision = ? WHERE id = 1
 """
-# What to do about what SQLite says.
-ADVICE = {
+# What to do about what SQLite says, and about sums that were changed on the disk.
+ADVICE: dict[type[Exception], str] = {
     apsw.FullError: "Make room on the disk.",
     apsw.BusyError: f"Another process has held it for {BUSY_MS // 1000} s: see which one.",
     apsw.ReadOnlyError: "See whether the folder and the files in it may be written.",
     apsw.CantOpenError: "See whether its folder is still there and may be written.",
     apsw.IOError: "See whether its folder is still there and the disk is sound.",
     apsw.CorruptError: "It is damaged: put it aside, and the agent begins a new journal.",
+    DamagedSumsError: "It is damaged: put it aside, and the agent begins a new journal.",
     apsw.NotADBError: "It is no journal: put it aside, and the agent begins a new one.",
     apsw.ConstraintError: "A number is missing or not finite: see what the agent was given.",
     apsw.ConnectionClosedError: "The agent was closed meanwhile: make a new one.",
@@ -165,7 +167,7 @@ class Journal:
         self._version = self._db.data_version()
 
     def undo(self, cause: BaseException) -> None:
-        """Let everything be as it was before the transaction; raise if SQLite is the cause."""
+        """Let everything be as it was before the transaction; raise if the file is the cause."""
         self._version = -1
         try:
             if self._db is not None and self._db.in_transaction:
@@ -174,12 +176,13 @@ class Journal:
             pass
         except apsw.Error:  # the next transaction opens the file anew
             self.rest()
-        if isinstance(cause, apsw.Error):
+        if isinstance(cause, apsw.Error | DamagedSumsError):
             raise self._failure(cause) from cause
 
-    def _failure(self, error: apsw.Error) -> JournalError:
+    def _failure(self, error: Exception) -> JournalError:
+        why = str(error).rstrip(".")
         return JournalError(
-            f"{self.path} cannot be used: {error}. Nothing was changed.{_advice(error)}"
+            f"{self.path} cannot be used: {why}. Nothing was changed.{_advice(error)}"
         )
 
     # What decide and observe do.
@@ -358,5 +361,5 @@ class Journal:
             self._db.close()
 
 
-def _advice(error: apsw.Error) -> str:
+def _advice(error: Exception) -> str:
     return next((f" {text}" for kind, text in ADVICE.items() if isinstance(error, kind)), "")

@@ -11,7 +11,14 @@ from guardband.agent import AgentGroup, Awaited, Request, RequestReader, Verdict
 from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Floats, Statistic
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import MAGIC, Sums, empty_sums, statistic_of, sums_of
+from guardband.live.protocol.sums import (
+    MAGIC,
+    DamagedSumsError,
+    Sums,
+    empty_sums,
+    statistic_of,
+    sums_of,
+)
 from guardband.reasons import sentence
 
 __all__ = ["Learner", "Ruled", "unpack"]
@@ -237,6 +244,11 @@ def unpack(own: bytes, dim: int) -> Statistic:
     """Return the statistic that `Learner.own` wrote; format 1 had W, U and four numbers."""
     if own.startswith(MAGIC):
         return statistic_of(Sums.from_bytes(own))
+    if len(own) != 8 * (dim * dim + dim + 4):
+        raise DamagedSumsError(f"{len(own)} bytes are not an agent's own sums.")
     numbers = np.frombuffer(own, np.float64)
     gram, moment, scalars = np.split(numbers, [dim * dim, dim * dim + dim])
-    return Statistic(gram.reshape(dim, dim).copy(), moment.copy(), scalars.copy())
+    gram = gram.reshape(dim, dim)
+    if not np.allclose(gram, gram.T):  # with d = 2 both formats have the same length
+        raise DamagedSumsError("an agent's own sums are damaged: W is not symmetric.")
+    return Statistic(gram.copy(), moment.copy(), scalars.copy())

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from guardband.errors import GuardbandError
 from guardband.kernels.types import Floats, Ints, Statistic
 from guardband.live.protocol.types import Triangle, Whole, as_object, packed_size
 
 __all__ = [
     "MAGIC",
+    "DamagedSumsError",
     "Sums",
     "add_sums",
     "difference",
@@ -33,6 +35,10 @@ __all__ = [
 # Format 1 had neither: its first bytes are the low ones of n as a float64, zero below 2^20.
 MAGIC = b"GBS\x02"
 HEAD = struct.Struct("<4sI")
+
+
+class DamagedSumsError(GuardbandError, ValueError):
+    """Stored bytes are not the sums that were written."""
 
 
 @as_object
@@ -59,14 +65,16 @@ class Sums(NamedTuple):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Sums:
-        """Return what `as_bytes` wrote, now or in format 1; ValueError where it is damaged."""
+        """Return what `as_bytes` wrote, now or in format 1; DamagedSumsError elsewhere."""
         body = raw
         if raw[:4] == MAGIC:
             body = raw[HEAD.size :]
             if len(raw) < HEAD.size or HEAD.unpack_from(raw)[1] != zlib.crc32(body):
-                raise ValueError(f"{len(raw)} bytes of sums are damaged: their checksum differs.")
+                raise DamagedSumsError(
+                    f"{len(raw)} bytes of sums are damaged: their checksum differs."
+                )
         if len(body) % 8 or _dim_of(len(body) // 8 - 3) is None:
-            raise ValueError(f"{len(raw)} bytes are not sums.")
+            raise DamagedSumsError(f"{len(raw)} bytes are not sums.")
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
         return cls(int(numbers[0]), numbers[3:].copy(), float(numbers[1]), float(numbers[2]))
 
