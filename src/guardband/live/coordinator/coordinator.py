@@ -47,6 +47,7 @@ from guardband.live.store import (
     HeartbeatRow,
     SpaceRow,
     Store,
+    StoreError,
     StreamRecord,
     StreamRow,
     TaskRow,
@@ -177,14 +178,22 @@ class Coordinator(OperatorRequests):
             self._close_if_complete(t, record.space, self._settings(record.space), now=now)
 
     def tick(self, *, now: float) -> bool:
-        """Close epochs past their deadline, open those asked for too soon; tell if any was."""
-        changed = False
+        """Close epochs past their deadline, open those asked for too soon; tell if any was.
+
+        Where the sums of a space are damaged, that is raised when the other spaces are done.
+        """
+        changed, damaged = False, None
         with self.store.reading_once() as t:
             waiting = [row.name for row in t.spaces() if row.open or row.wanted_by]
         for name in waiting:
-            with self.store.transaction(name) as t:
-                row, _ = self._space(t, name)
-                changed |= self._advance(t, row, now=now) != row
+            try:
+                with self.store.transaction(name) as t:
+                    row, _ = self._space(t, name)
+                    changed |= self._advance(t, row, now=now) != row
+            except StoreError as error:
+                damaged = error
+        if damaged is not None:
+            raise damaged
         return changed
 
     def _is_due(self, row: SpaceRow) -> bool:

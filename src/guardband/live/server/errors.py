@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -16,6 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
 from guardband.live.protocol.messages import Refused
+from guardband.live.server.logs import log
+from guardband.live.store import StoreError
 
 __all__ = ["ProblemDetails", "answers", "install", "problem"]
 
@@ -99,6 +102,7 @@ def install(app: FastAPI, operations: Sequence[BaseRoute]) -> None:
     app.state.operations = operations
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(StoreError, _damaged)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
 
@@ -106,6 +110,11 @@ def install(app: FastAPI, operations: Sequence[BaseRoute]) -> None:
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     return problem(error.status, error.code, error.detail, **error.more)
+
+
+async def _damaged(_: Request, error: Exception) -> Response:
+    log("store", logging.ERROR, detail=str(error))
+    return problem(500, "store_damaged", str(error))
 
 
 async def _invalid(_: Request, error: Exception) -> Response:

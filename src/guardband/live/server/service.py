@@ -25,7 +25,7 @@ from guardband.live.server.middleware import RequestContext
 from guardband.live.server.settings import Settings
 from guardband.live.server.snapshot import Snapshot, take
 from guardband.live.server.store_executor import StoreExecutor
-from guardband.live.store import EpochRow, SpaceRow, Store, TokenRow
+from guardband.live.store import EpochRow, SpaceRow, Store, StoreError, TokenRow
 
 __all__ = ["Service"]
 
@@ -239,7 +239,7 @@ class Service:
             busy = any(state.open or state.wanted for state in self._states.values())
             changed = await self._rest(self.settings.tick_s if busy else IDLE_S)
             try:
-                ticked = await self.executor.do(self.coordinator.tick, now=self.executor.now())
+                ticked = await self._tick()
                 if ticked or changed or not busy:
                     await self.look()
                 if self.executor.now() - self._tokens_at > TOKENS_S:
@@ -250,6 +250,14 @@ class Service:
             except Exception:
                 log("error", logging.ERROR, trace=True, where="tick")
                 await asyncio.sleep(IDLE_S)
+
+    async def _tick(self) -> bool:
+        """Open and close epochs; agents of sound spaces hear of theirs where another is damaged."""
+        try:
+            return await self.executor.do(self.coordinator.tick, now=self.executor.now())
+        except StoreError as error:
+            log("store", logging.ERROR, detail=str(error))
+            return True
 
     async def _watch(self) -> None:
         """Look for alerts, also while no page is open; in a task of its own, for it is slow."""
