@@ -170,10 +170,10 @@ def test_json_has_the_numbers_of_a_simulation() -> None:
     assert row["violations_realised"] == series.violations_realised.mean()
     assert row["conservative_share"] == 0.0
     assert row["numbers_sent"] == row["sync_rounds"] * 2 * 3 * (3 + 2)
-    yardstick = results["series"][0]
-    assert yardstick["alpha"] is None
-    assert yardstick["violations_expected"] is None  # not counted: NaN is no JSON
-    assert yardstick["conservative_share"] == 1.0
+    reference = results["series"][0]
+    assert reference["alpha"] is None
+    assert reference["violations_expected"] is None  # not counted: NaN is no JSON
+    assert reference["conservative_share"] == 1.0
 
 
 def test_json_of_several_panels_is_a_list() -> None:

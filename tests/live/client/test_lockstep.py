@@ -1,4 +1,4 @@
-"""One tape through the simulator, the fleet and live agents: the same actions everywhere."""
+"""The same draws through the simulator, the fleet and live agents: the same actions everywhere."""
 
 from __future__ import annotations
 
@@ -39,37 +39,37 @@ class TrialDraws:
         return expected + float(self.noise[t, m])
 
 
-def simulated(tape: TrialDraws, mode: str, shared: bool) -> gb.Results:
+def simulated(draws: TrialDraws, mode: str, shared: bool) -> gb.Results:
     problem = gb.Tabular(
-        tape.phi,
-        tape.psi,
-        tape.theta,
+        draws.phi,
+        draws.psi,
+        draws.theta,
         tasks=TASKS,
         baseline=np.full((AGENTS, CONTEXTS), 2),
         reward_std=gb.problems.GaussianNoise(NOISE),
     )
     replay = gb.Replay(
-        tape.contexts,
-        tape.noise,
-        np.zeros(tape.rounds),
-        np.zeros((tape.rounds, DIM)),
-        tape.coin,
+        draws.contexts,
+        draws.noise,
+        np.zeros(draws.rounds),
+        np.zeros((draws.rounds, DIM)),
+        draws.coin,
     )
     algorithm = gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared)
     return gb.simulate(problem, algorithm, replay=replay, trace=True)
 
 
-def play(tape: TrialDraws, agents: list[Any], between: Any) -> np.ndarray:
+def play(draws: TrialDraws, agents: list[Any], between: Any) -> np.ndarray:
     """Let all decide, all observe, and then let messages go around."""
-    actions = np.zeros((tape.rounds, AGENTS), int)
-    for t in range(tape.rounds):
+    actions = np.zeros((draws.rounds, AGENTS), int)
+    for t in range(draws.rounds):
         made = []
         for m, agent in enumerate(agents):
             told = {"round": t + 1} if isinstance(agent, gb.LiveAgent) else {}
-            made.append(agent.decide(tape.psi[tape.contexts[t]], 2, **told))
+            made.append(agent.decide(draws.psi[draws.contexts[t]], 2, **told))
             actions[t, m] = made[m].action
         for m, agent in enumerate(agents):
-            agent.observe(made[m].id, tape.reward(t, m, made[m].action))
+            agent.observe(made[m].id, draws.reward(t, m, made[m].action))
         between()
     return actions
 
@@ -106,11 +106,11 @@ def settings(mode: str, shared: bool) -> gb.SpaceSettings:
     )
 
 
-def fleet_actions(tape: TrialDraws, mode: str, shared: bool) -> tuple[np.ndarray, gb.Fleet]:
+def fleet_actions(draws: TrialDraws, mode: str, shared: bool) -> tuple[np.ndarray, gb.Fleet]:
     algorithm = gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared)
     tasks = {f"task{m}": task for m, task in enumerate(TASKS)}
     fleet = gb.Fleet(tasks, dim=DIM, algorithm=algorithm)
-    return play(tape, list(fleet.values()), lambda: None), fleet
+    return play(draws, list(fleet.values()), lambda: None), fleet
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def fleet_actions(tape: TrialDraws, mode: str, shared: bool) -> tuple[np.ndarray
 def test_simulator_fleet_and_live_agents_play_the_same(
     mode: str, shared: bool, tmp_path: Path
 ) -> None:
-    tape = TrialDraws(700)
-    results = simulated(tape, mode, shared)
-    together, fleet = fleet_actions(tape, mode, shared)
+    draws = TrialDraws(700)
+    results = simulated(draws, mode, shared)
+    together, fleet = fleet_actions(draws, mode, shared)
     agents = [
         gb.connect(
             f"local:{tmp_path}",
@@ -133,7 +133,7 @@ def test_simulator_fleet_and_live_agents_play_the_same(
         )
         for m in range(AGENTS)
     ]
-    live = play(tape, agents, in_step(agents))
+    live = play(draws, agents, in_step(agents))
     assert fleet.poolings >= 3
     assert [agent.epoch for agent in agents] == [fleet.poolings] * AGENTS
     assert len(results.trace.sync_rounds) == fleet.poolings
@@ -148,9 +148,9 @@ def test_simulator_fleet_and_live_agents_play_the_same(
 @pytest.mark.slow
 def test_with_a_coordinator_process_too(tmp_path: Path) -> None:
     """The same over HTTP, with `guardband serve` in a process of its own."""
-    tape = TrialDraws(2_000, seed=6)
-    results = simulated(tape, "strict", True)
-    together, fleet = fleet_actions(tape, "strict", True)
+    draws = TrialDraws(2_000, seed=6)
+    results = simulated(draws, "strict", True)
+    together, fleet = fleet_actions(draws, "strict", True)
     with coordinator_process(tmp_path / "gb") as (address, token):
         link = HttpLink(address, token)
         given = settings("strict", True)
@@ -169,7 +169,7 @@ def test_with_a_coordinator_process_too(tmp_path: Path) -> None:
             )
             for m in range(AGENTS)
         ]
-        live = play(tape, agents, in_step(agents))
+        live = play(draws, agents, in_step(agents))
         np.testing.assert_array_equal(together, results.trace.actions)
         np.testing.assert_array_equal(live, together)
         assert agents[0].epoch == fleet.poolings >= 5

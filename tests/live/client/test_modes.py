@@ -51,11 +51,11 @@ def learns_the_baseline(one: Any, decision: gb.Decision, menu: np.ndarray) -> No
 def test_shadow_mode_logs_what_it_would_play_and_plays_the_baseline(tmp_path: Path) -> None:
     plain, shadow = agent(tmp_path / "a"), agent(tmp_path / "b", shadow=True)
     for menu in menus(150):
-        wish = plain.decide(menu, 0, float(menu[0] @ THETA))
+        chosen = plain.decide(menu, 0, float(menu[0] @ THETA))
         decision = shadow.decide(menu, 0, float(menu[0] @ THETA))
         learns_the_baseline(shadow, decision, menu)
         assert "shadow mode" in decision.reason
-        for one, made in ((plain, wish), (shadow, decision)):
+        for one, made in ((plain, chosen), (shadow, decision)):
             one.observe(made.id, float(menu[made.action] @ THETA))
     wishes = journal_of(shadow).query("SELECT shadow_action FROM decision ORDER BY seq")
     assert {w for (w,) in wishes} >= {0, 1, 2}  # it would have played others

@@ -237,7 +237,7 @@ def _hand_over(
 ) -> None:
     """Seal an old stream in favour of this one, once.
 
-    What the new stream holds begins after the revision given, so it is disjoint from any chain
+    What the new stream holds begins after the revision given, so it is disjoint from any stream
     that ends there or earlier: also where this coordinator was restored and knows less of the old
     stream.
     """
