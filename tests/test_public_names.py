@@ -41,9 +41,16 @@ ERRORS = {
     "BoundWarning",
     "GuardbandError",
     "InputError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "JournalError",
+    "OtherRewardError",
+    "OtherSettingsError",
     "PolicyError",
     "Refused",
     "UnknownDecisionError",
+    "UnknownSpaceError",
+    "UnknownTaskError",
     "Unreachable",
 }
 MODULES = sorted(

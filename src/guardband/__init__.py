@@ -24,10 +24,17 @@ if TYPE_CHECKING:
     from guardband.contexts import feature_support as feature_support
     from guardband.errors import GuardbandError as GuardbandError
     from guardband.errors import InputError as InputError
+    from guardband.errors import InvalidTypeError as InvalidTypeError
+    from guardband.errors import InvalidValueError as InvalidValueError
     from guardband.errors import UnknownDecisionError as UnknownDecisionError
+    from guardband.errors import UnknownTaskError as UnknownTaskError
+    from guardband.live import JournalError as JournalError
     from guardband.live import LiveAgent as LiveAgent
+    from guardband.live import OtherRewardError as OtherRewardError
+    from guardband.live import OtherSettingsError as OtherSettingsError
     from guardband.live import Refused as Refused
     from guardband.live import SpaceSettings as SpaceSettings
+    from guardband.live import UnknownSpaceError as UnknownSpaceError
     from guardband.live import Unreachable as Unreachable
     from guardband.live import connect as connect
     from guardband.problems import Tabular as Tabular
@@ -53,8 +60,25 @@ _HOMES = {
         "expected_features",
         "feature_support",
     ),
-    "guardband.errors": ("GuardbandError", "InputError", "UnknownDecisionError"),
-    "guardband.live": ("LiveAgent", "Refused", "SpaceSettings", "Unreachable", "connect"),
+    "guardband.errors": (
+        "GuardbandError",
+        "InputError",
+        "InvalidTypeError",
+        "InvalidValueError",
+        "UnknownDecisionError",
+        "UnknownTaskError",
+    ),
+    "guardband.live": (
+        "JournalError",
+        "LiveAgent",
+        "OtherRewardError",
+        "OtherSettingsError",
+        "Refused",
+        "SpaceSettings",
+        "UnknownSpaceError",
+        "Unreachable",
+        "connect",
+    ),
     "guardband.problems": ("Tabular", "problem"),
     "guardband.sim": ("BoundWarning", "PolicyError", "Replay", "Results", "simulate"),
 }

@@ -7,6 +7,9 @@ from guardband.lazy import lazy_imports
 if TYPE_CHECKING:
     from guardband.live.client.agent import LiveAgent
     from guardband.live.client.connect import connect
+    from guardband.live.client.joining import OtherSettingsError, UnknownSpaceError
+    from guardband.live.client.journal import JournalError
+    from guardband.live.client.outcomes import OtherRewardError
     from guardband.live.link.base import Unreachable
     from guardband.live.protocol.messages import Refused
     from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
@@ -14,11 +17,15 @@ else:
     __getattr__ = lazy_imports(__name__)
 
 __all__ = [
+    "JournalError",
     "LiveAgent",
+    "OtherRewardError",
+    "OtherSettingsError",
     "Refused",
     "RewardSettings",
     "SpaceSettings",
     "SyncSettings",
+    "UnknownSpaceError",
     "Unreachable",
     "connect",
 ]

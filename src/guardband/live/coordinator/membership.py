@@ -228,7 +228,7 @@ def _task(
             )
     task = TaskRow(row.name, request.task, place, json.dumps(list(uses)), "active", "", now)
     t.put(task)
-    t.add_event(now, row.name, request.task, "task joined", json.dumps({"place": place}))
+    t.add_event(now, row.name, request.task, "task joined", json.dumps({"position": place}))
     return task
 
 

@@ -117,6 +117,11 @@ async def _damaged(_: Request, error: Exception) -> Response:
     return problem(500, "store_damaged", str(error))
 
 
+def _path(location: Sequence[Any]) -> list[str]:
+    """Return where in a request something is wrong, without the class that was tried."""
+    return [str(part)[:64] for part in location if not str(part).endswith("Body")]
+
+
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
@@ -124,7 +129,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
         return problem(400, "invalid_json", f"the body is not JSON: {found[0]['ctx']['error']}.")
     # The values that were sent are not repeated: they may be long, or secret, or not even JSON.
     listed = [
-        {"where": ".".join(str(part)[:64] for part in each["loc"]), "what": each["msg"][:300]}
+        {"where": ".".join(_path(each["loc"])), "what": each["msg"][:300]}
         for each in found[:MOST_ERRORS]
     ]
     first = listed[0]
