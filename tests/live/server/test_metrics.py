@@ -9,7 +9,7 @@ import pytest
 from live.server.driver import SPACE, Served, served
 from prometheus_client.parser import text_string_to_metric_families
 
-from guardband.live.server import Settings
+from guardband.live.server import Settings, metrics, service
 from guardband.live.server.metrics import REASONS
 from guardband.reasons import REASONS as ALL_REASONS
 
@@ -196,7 +196,7 @@ def test_tasks_that_ended_have_series_for_a_day(tmp_path, monkeypatch) -> None:
 
         time.sleep(0.6)  # a picture may be half a second old
         assert agents() == {"movies", "tv"}  # the last counts are not lost between two scrapes
-        monkeypatch.setattr("guardband.live.server.metrics.RECENT_S", 0.0)
+        monkeypatch.setattr(metrics, "RECENT_S", 0.0)
         assert agents() == {"movies"}
 
 
@@ -235,7 +235,7 @@ def test_alerts_are_found_and_told_while_nobody_looks(tmp_path, caplog) -> None:
 
 
 def test_margins_page_in_quarantine_and_not_after_the_end(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("guardband.live.server.service.SHOWN_S", 0.0)
+    monkeypatch.setattr(service, "SHOWN_S", 0.0)
     below = {"gauges": {"margin_min": -0.5, "residual_ratio": 9.0, "own_n": 1e5}}
     with served(tmp_path) as server, server.admin() as admin:
         movies, again = server.agent("movies"), server.agent("movies")
