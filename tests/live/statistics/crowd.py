@@ -121,8 +121,8 @@ class Crowd:
         self.coordinator.create_space(self.space, who="test", now=0.0)
         self.now = 0.0
         self.worst = 0.0  # the largest distance from the truth ever, in radii
-        self.unsafe = 0  # learned actions below their floor
-        self.learned = 0
+        self.unsafe = 0  # certified actions below their floor
+        self.certified = 0  # decisions by what was learned, for the baseline itself too
         self.agents = [self._join(f"task-{k}") for k in range(case.agents)]
 
     def _join(self, task: str) -> Agent:
@@ -178,8 +178,8 @@ class Crowd:
         expected = THETA @ menu
         request = Request(menu, 0, float(expected[0]), EMPTY, np.zeros(0), EMPTY)
         verdict = agent.learner.decide(request, t + 1, float(rng.random()))
-        if verdict.kind == "learned":
-            self.learned += 1
+        if verdict.kind == "learned" or verdict.reason == "itself":
+            self.certified += 1
             self.unsafe += bool(expected[verdict.action] < (1.0 - ALPHA) * expected[0] - 1e-12)
         surprise = context + NOISE * float(rng.standard_normal())
         agent.round = t + 1

@@ -55,17 +55,17 @@ def test_i12_the_truth_is_in_the_set(name: str, capsys: pytest.CaptureFixture[st
     unsafe = sum(crowd.unsafe > 0 for crowd in crowds) / RUNS
     middle = sorted(crowd.worst for crowd in crowds)[RUNS // 2]
     error = sum(crowd.error for crowd in crowds) / RUNS
-    learned = sum(crowd.learned for crowd in crowds) / RUNS
+    certified = sum(crowd.certified for crowd in crowds) / RUNS
     epochs = sum(crowd.epochs for crowd in crowds) / RUNS
     with capsys.disabled():
         print(
             f"\n{name}: outside {outside:.2f} (median distance {middle:.2f}), error {error:.2f}, "
-            f"unsafe {unsafe:.2f}; {learned:.0f} learned decisions, {epochs:.1f} epochs a run"
+            f"unsafe {unsafe:.2f}; {certified:.0f} certified decisions, {epochs:.1f} epochs a run"
         )
     assert outside <= ALLOWED
     assert error <= error_limit(RUNS)
     assert unsafe <= ALLOWED
-    assert learned > 50  # it was not just the baseline
+    assert certified > 50  # agents were not just held back
     assert epochs >= 3
 
 
