@@ -15,6 +15,7 @@ import pytest
 from live.postgres.writers import SPACE, USES, Direct, Writer, check, in_process, reconnect
 from typer.testing import CliRunner
 
+import guardband.live.store
 from guardband.cli.app import app
 from guardband.cli.operator import open_store, plainly
 from guardband.live.coordinator.coordinator import Coordinator
@@ -170,6 +171,7 @@ def test_the_command_line_finds_the_database_by_its_variable(database, monkeypat
 
 
 def test_without_psycopg_it_is_said_what_to_install(monkeypatch) -> None:
+    monkeypatch.delitem(vars(guardband.live.store), "PostgresStore", raising=False)  # if loaded
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for name in ("postgres", "postgres_connections"):
         monkeypatch.delitem(sys.modules, f"guardband.live.store.{name}", raising=False)
