@@ -18,10 +18,9 @@ from typing import Any
 
 from rich.console import Console
 
-from guardband.agent import Fleet
 from guardband.demo.client import TOKEN
 from guardband.demo.progress import progress
-from guardband.demo.users import CLIENTS, SPACE, Users, film_space
+from guardband.demo.users import CLIENTS, SPACE, film_space
 from guardband.errors import InvalidValueError
 from guardband.live.link import HttpLink
 from guardband.live.protocol.messages import Refused
@@ -88,8 +87,6 @@ def run_demo(
             webbrowser.open(address)
         with console.status("loading the kernels (the first time this takes half a minute)"):
             _load_kernels()
-        if asked.to_stop:  # compilers swallow interruptions
-            raise KeyboardInterrupt
         link = stack.enter_context(closing(HttpLink(url, token)))
         running = stack.enter_context(_clients(link, data, rate))
         started = time.monotonic()
@@ -157,19 +154,13 @@ def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
 
 def _load_kernels() -> None:
     """Let the kernels be compiled once, before three processes ask for them at the same time."""
-    space = film_space()
-    users = {client: Users(client) for client in CLIENTS}
-    fleet = Fleet(
-        {client: each.uses for client, each in users.items()},
-        dim=space.dim,
-        algorithm=space.learner(),
-        feature_bound=space.feature_bound,
-    )
-    while fleet.poolings < 2:
-        for client, agent in fleet.items():
-            ask = users[client].request()
-            made = agent.decide(ask.films, ask.baseline, ask.baseline_reward)
-            agent.observe(made.id, users[client].rating(ask.user, made.action))
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="guardband-"))
+        words = [sys.executable, "-m", "guardband.demo.kernels", folder]
+        process = stack.enter_context(subprocess.Popen(words, start_new_session=True))
+        stack.callback(process.kill)
+        if process.wait():
+            raise ChildProcessError("the kernels could not be compiled; see the error above.")
 
 
 @contextmanager
