@@ -81,6 +81,21 @@ def check_equal() -> dict[str, Any]:
     }
 
 
+def nap(seconds: float, _: Callable[[float], None]) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def check_left_early() -> dict[str, Any]:
+    """A caller that stops after the first result, while other items run and wait."""
+    with RayEngine(workers=2) as engine:
+        results = engine.map(nap, [0.0, *[60.0] * 20])
+        first = next(results)
+        results.close()
+        started = time.monotonic()
+    return {"first": list(first), "soon": time.monotonic() - started < 30}
+
+
 class Fixed:
     """A policy in plain Python."""
 
@@ -179,6 +194,7 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "equal": check_equal,
     "foreign": check_foreign,
     "killed": check_killed,
+    "left": check_left_early,
     "refusals": check_refusals,
     "simulate": check_simulate,
 }

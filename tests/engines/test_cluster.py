@@ -46,6 +46,12 @@ def test_a_cluster_gives_the_same_numbers_bit_for_bit() -> None:
 
 @needs_ray
 @pytest.mark.slow
+def test_a_caller_may_stop_while_items_are_in_flight() -> None:
+    assert cluster("left") == {"first": [0, 0.0], "soon": True}
+
+
+@needs_ray
+@pytest.mark.slow
 def test_simulate_gives_the_same_numbers_on_a_cluster() -> None:
     assert cluster("simulate") == {"labels": ["fixed", "dis-lin-ucb"], "equal": True}
 

@@ -69,7 +69,12 @@ class RayEngine:
     def map(
         self, work: Work[Item, Result], items: Iterable[Item], tick: OnProgress = ignore_progress
     ) -> Generator[tuple[int, Result], None, None]:
-        """Yield the number of each item and its result, as they finish."""
+        """Yield the number of each item and its result, as they finish.
+
+        If the caller stops early, at most `QUEUED_PER_CORE` items per core are in flight. Leaving
+        the cluster ends them; cancelling them races with their completion inside Ray, which then
+        aborts this process.
+        """
         self._connect()
         ray = self._ray
         # Retries without end are for lost nodes; an exception of the work itself is final.
@@ -77,22 +82,18 @@ class RayEngine:
         packed = ray.put(work)
         waiting = iter(enumerate(items))
         running: dict[Any, int] = {}
-        try:
-            while True:
-                room = QUEUED_PER_CORE * self._cores() - len(running)
-                for index, item in islice(waiting, max(room, 0)):
-                    running[remote.remote(packed, item)] = index
-                if not running:
-                    return
-                done, _ = ray.wait(list(running), num_returns=1, timeout=PATIENCE)
-                for reference in done:
-                    result = self._result(reference)
-                    index = running.pop(reference)
-                    tick(index, 1.0)
-                    yield index, result
-        finally:
-            for reference in running:
-                ray.cancel(reference)
+        while True:
+            room = QUEUED_PER_CORE * self._cores() - len(running)
+            for index, item in islice(waiting, max(room, 0)):
+                running[remote.remote(packed, item)] = index
+            if not running:
+                return
+            done, _ = ray.wait(list(running), num_returns=1, timeout=PATIENCE)
+            for reference in done:
+                result = self._result(reference)
+                index = running.pop(reference)
+                tick(index, 1.0)
+                yield index, result
 
     def _connect(self) -> None:
         """Connect once; a connection that the process already has is used and left alone."""
@@ -132,7 +133,7 @@ class RayEngine:
 
 
 def _call(work: Work[Item, Result], item: Item) -> Result:
-    """Work on one item on a node; its progress is not reported, and Ray itself interrupts it."""
+    """Work on one item on a node; its progress is not reported."""
     return work(item, lambda _: None)
 
 
