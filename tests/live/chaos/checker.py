@@ -108,7 +108,7 @@ class Checker:
             logged=len({m.x for b in self.branches for m in b.made if m.k is not None}),
             counted=sum(row.n for row in self.streams.values()),
             epochs=len(self.closed),
-            conflicts=sum(event.what == "chain conflict" for event in self.events),
+            conflicts=sum(event.what == "revision conflict" for event in self.events),
             lost=lost,
             wrong=wrong,
             error=self.error,

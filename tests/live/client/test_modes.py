@@ -160,7 +160,7 @@ def test_I3_what_was_told_to_a_former_stream_is_not_adopted(tmp_path: Path) -> N
     former, link = one.status()["stream"], link_of(one)
     stored = {"n": 7, "version": "c" * 32}
     other = another_process(one)
-    other.refused(Refused("chain_conflict", 409, "somebody else was here", stored=stored))
+    other.refused(Refused("revision_conflict", 409, "somebody else was here", stored=stored))
     live_on(one, 30)
     make_due(one)
     real, link.news = link.news, lambda *a, **k: None  # it does not hear of what it brings about

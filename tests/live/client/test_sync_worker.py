@@ -202,9 +202,9 @@ def test_what_http_answers_becomes_what_it_means() -> None:
 
     with pytest.raises(Refused) as refused:
         problem(
-            409, code="chain_conflict", detail="no", stored={"n": 3, "version": "v"}, title="t"
+            409, code="revision_conflict", detail="no", stored={"n": 3, "version": "v"}, title="t"
         ).seal("s", Revision(1, "v"))
-    assert (refused.value.code, refused.value.status) == ("chain_conflict", 409)
+    assert (refused.value.code, refused.value.status) == ("revision_conflict", 409)
     assert refused.value.more == {"stored": {"n": 3, "version": "v"}}
     for status in (429, 500, 502, 503):
         with pytest.raises(Unreachable) as away:

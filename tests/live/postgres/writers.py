@@ -196,7 +196,7 @@ class Writer:
         self.effects.append(step.effect)
         if step.effect is Effect.REGISTER:
             self._registered = ""
-        elif step.effect is Effect.KEEP and problem.code != "chain_conflict":
+        elif step.effect is Effect.KEEP and problem.code != "revision_conflict":
             raise problem
         assert step.effect is not Effect.CONFLICT, f"{self.task}: {problem.detail}"
         self.chain = step.stream

@@ -100,5 +100,5 @@ def test_only_what_is_stored_can_be_sealed(scene):
     a = scene.join("movies")
     assert (
         code_of(scene.coordinator.seal, scene.stream(a), Revision(3, "a" * 32), now=0.0).code
-        == "chain_conflict"
+        == "revision_conflict"
     )

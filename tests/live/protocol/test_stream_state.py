@@ -123,7 +123,7 @@ def test_a_long_chain_stays_bounded_and_right():
     step = chain.adopt(news(2, chain.total, marks[40]))
     assert (step.effect, step.stream.seen, step.stream.epoch) == (Effect.WAIT, 2, 1)
     held = {"n": marks[0].n, "version": marks[0].version}
-    behind = chain.refused(Refused("chain_conflict", 409, "", stored=held), stream="x")
+    behind = chain.refused(Refused("revision_conflict", 409, "", stored=held), stream="x")
     assert (behind.effect, behind.stream.base) == (Effect.RESEND, marks[0])
 
 
@@ -144,7 +144,7 @@ def test_the_barrier_holds_news_back():
 def test_answers_meant_for_a_former_stream_are_ignored():
     chain = grown(StreamState.start("s", 2), 3).with_checkpoint("1" * 32)
     held = {"n": 9, "version": "f" * 32}
-    stranger = Refused("chain_conflict", 409, "", stored=held, stream="another")
+    stranger = Refused("revision_conflict", 409, "", stored=held, stream="another")
     assert chain.refused(stranger, stream="x") == (chain, Effect.KEEP)
     other = Refused("rate_limited", 429, "")
     assert chain.refused(other, stream="x") == (chain, Effect.KEEP)

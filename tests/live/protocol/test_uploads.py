@@ -36,7 +36,7 @@ def test_a_late_duplicate_is_refused_and_ignored(scene):
     scene.cut(a)
     scene.send(a)
     problem = code_of(scene.coordinator.upload, scene.stream(a), old, now=0.0)
-    assert (problem.code, problem.status) == ("chain_conflict", 409)
+    assert (problem.code, problem.status) == ("revision_conflict", 409)
     assert problem.more["stored"]["n"] == 2
     step = scene.chain(a).refused(problem, stream="x")
     assert step.effect == Effect.KEEP

@@ -192,7 +192,7 @@ class Traffic(Model):
         try:
             answer = self.coordinator.upload(stream, upload, now=self.now)
         except Refused as problem:
-            fine = ("chain_conflict", "unknown_stream", "sealed", "retracted")
+            fine = ("revision_conflict", "unknown_stream", "sealed", "retracted")
             self.expect(problem, *fine)
             self.note_closing()
             return problem

@@ -124,7 +124,7 @@ def test_a_conflict_says_what_is_stored(server: Served) -> None:
     refused = movies.put(base={"n": 3, "version": "0" * 32})
     assert refused.status_code == 409
     assert refused.headers["content-type"] == "application/problem+json"
-    assert refused.json()["code"] == "chain_conflict"
+    assert refused.json()["code"] == "revision_conflict"
     assert refused.json()["stored"] == stored
 
 

@@ -75,4 +75,4 @@ def test_a_replayed_upload_counts_once(shared: Served) -> None:
     movies.base = {"n": movies.n, "version": movies.version}
     movies.upload(5)
     old = movies.client.put(path, json=body)  # an old one, after newer ones
-    assert problem(old) == (409, "chain_conflict")
+    assert problem(old) == (409, "revision_conflict")

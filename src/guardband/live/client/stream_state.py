@@ -223,7 +223,7 @@ class StreamState:
         """
         if problem.more.get("stream", self.stream) != self.stream:
             return Transition(self, Effect.KEEP)
-        if problem.code not in ("chain_conflict", "sealed", "already_continued"):
+        if problem.code not in ("revision_conflict", "sealed", "already_continued"):
             unknown = problem.code == "unknown_stream"
             return Transition(self, Effect.REGISTER if unknown else Effect.KEEP)
         if problem.code == "already_continued":

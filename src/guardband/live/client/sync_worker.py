@@ -264,7 +264,7 @@ class SyncWorker:
             self._known = None
             self._register()
             return True
-        return effect is Effect.RESEND or problem.code == "chain_conflict"
+        return effect is Effect.RESEND or problem.code == "revision_conflict"
 
     def _keep_house(self) -> None:
         """Report, forget old decisions, tidy the journal."""

@@ -21,7 +21,7 @@ from guardband.live.coordinator.epochs import (
 )
 from guardband.live.coordinator.membership import (
     add_stream,
-    chain_conflict,
+    revision_conflict,
     retracted,
     seal_stream,
 )
@@ -272,7 +272,7 @@ class Coordinator(OperatorRequests):
         if held.state == "sealed":
             raise _sealed(held)
         if revision not in (request.base, NOTHING) or not new.sums.n > held.n:
-            raise chain_conflict(held)
+            raise revision_conflict(held)
         if not isinstance(new.version, str) or not VERSION.fullmatch(new.version):
             raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
         if type(new.round) is not int or not held.round <= new.round <= 2**53:
@@ -321,7 +321,7 @@ class Coordinator(OperatorRequests):
         self, t: Transaction, held: StreamRow, request: Upload, problem: Refused, *, now: float
     ) -> None:
         """Write a conflict or a failed check down, once a minute per stream."""
-        if problem.code not in ("chain_conflict", "invalid_increment"):
+        if problem.code not in ("revision_conflict", "invalid_increment"):
             return
         key = (held.stream, problem.code)
         if not 0.0 <= now - self._noted.get(key, -QUIET_S) < QUIET_S:
@@ -329,7 +329,7 @@ class Coordinator(OperatorRequests):
             detail = {"detail": problem.detail, **problem.more, "stream": held.stream}
             what = problem.code.replace("_", " ")
             t.add_event(now, held.space, held.task, what, json.dumps(detail))
-        if problem.code == "chain_conflict" and request.base.n > held.n:
+        if problem.code == "revision_conflict" and request.base.n > held.n:
             # The agent was told that it is stored, and it is not here.
             lost: dict[str, object] = {"n": held.n, "told": request.base.n}
             note_restore(t, held.space, lost, who=held.task, now=now)

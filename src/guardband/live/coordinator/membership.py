@@ -16,7 +16,7 @@ from guardband.live.store import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Tra
 
 __all__ = [
     "add_stream",
-    "chain_conflict",
+    "revision_conflict",
     "change_space",
     "new_space",
     "seal_stream",
@@ -265,17 +265,17 @@ def _hand_over(
 def seal_stream(t: Transaction, row: StreamRow, revision: Revision, *, now: float) -> None:
     """End a stream at what it has stored; the next epoch takes it from there."""
     if row.revision != revision:
-        raise chain_conflict(row)
+        raise revision_conflict(row)
     if row.state != "sealed":
         t.put(row._replace(state="sealed"))
         detail = json.dumps({"stream": row.stream, "n": row.n})
         t.add_event(now, row.space, row.task, "stream sealed", detail)
 
 
-def chain_conflict(row: StreamRow) -> Refused:
+def revision_conflict(row: StreamRow) -> Refused:
     """Return the answer to an upload that builds on what is not stored."""
     return Refused(
-        "chain_conflict",
+        "revision_conflict",
         409,
         f"the stream stands at n = {row.n}: build on that, or begin a new stream.",
         stored={"n": row.n, "version": row.version},

@@ -263,7 +263,7 @@ class Refused(GuardbandError):  # noqa: N818 - an answer, not an error of the pr
     Parameters
     ----------
     code
-        Stable and short, such as "chain_conflict".
+        Stable and short, such as "revision_conflict".
     status
         The HTTP status that fits.
     detail

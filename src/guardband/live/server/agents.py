@@ -74,7 +74,7 @@ async def register(
 async def upload(stream: Stream, message: Upload, request: Request) -> Uploaded:
     """Store a checkpoint durably, and answer the open epoch where it is one for it.
 
-    409 `chain_conflict` has what is `stored`; 422 `invalid_increment` the `check` that failed.
+    409 `revision_conflict` has what is `stored`; 422 `invalid_increment` the `check` that failed.
     """
     service = service_of(request)
     space, task = await service.home(stream)
@@ -84,7 +84,7 @@ async def upload(stream: Stream, message: Upload, request: Request) -> Uploaded:
     try:
         stored, said = await service.executor.write(_upload, service, stream, message, now)
     except Refused as refusal:
-        kinds = {"chain_conflict": "conflict", "sealed": "conflict"}
+        kinds = {"revision_conflict": "conflict", "sealed": "conflict"}
         result.labels(space, task, kinds.get(refusal.code, "invalid")).inc()
         if refusal.code == "invalid_increment":
             check = str(refusal.more.get("check", ""))

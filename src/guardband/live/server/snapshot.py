@@ -220,7 +220,7 @@ def _task(
         reasons=_sum(reports, "reasons"),
         state=newest.get("state", {}),
         # An agent that is merely ahead of a restored store meets a refusal, too, and goes on.
-        conflicts=counters.get("conflicts", 0) if "chain conflict" in troubles else 0,
+        conflicts=counters.get("conflicts", 0) if "revision conflict" in troubles else 0,
         invalid=troubles.count("invalid increment"),
     )
 
