@@ -323,6 +323,6 @@ def test_a_decision_names_its_certificate() -> None:
             seen.add((decision.promise, decision.certificate))
             if decision.promise == "play":
                 assert decision.certificate in ("difference", "lead", "reward", "baseline")
-                assert decision.kept[decision.action]
+                assert decision.certified[decision.action]
             assert (decision.certificate == "mixture") == (decision.promise == "policy")
     assert {("play", "difference"), ("policy", "mixture")} <= seen

@@ -44,7 +44,7 @@ class Decision(NamedTuple):
         worth the baseline or more), "reward" (its lower bound against the reported reward),
         "context" (the difference, and the context that was drawn), "baseline", "mixture" (of a
         coin), "pruned set" (the paper's), or "none".
-    kept
+    certified
         One boolean per action: is it certified to clear the floor?
     """
 
@@ -60,9 +60,9 @@ class Decision(NamedTuple):
     margin: float
     promise: str
     certificate: str
-    kept: NDArray[np.bool_]
+    certified: NDArray[np.bool_]
 
     @property
     def safe_actions(self) -> list[int]:
         """The actions that are certified to clear the floor."""
-        return [int(k) for k in np.flatnonzero(self.kept)]
+        return [int(k) for k in np.flatnonzero(self.certified)]

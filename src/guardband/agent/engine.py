@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
     margin: float
     promise: str
     certificate: str
-    kept: NDArray[np.bool_]
+    certified: NDArray[np.bool_]
     awaited: Awaited
 
     def named(self, name: str, reason: str | None = None) -> Decision:
@@ -79,7 +79,7 @@ class Verdict(NamedTuple):
             self.margin,
             promise_shown(self.promise, self.certificate),
             self.certificate,
-            self.kept,
+            self.certified,
         )
 
 

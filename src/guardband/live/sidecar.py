@@ -99,7 +99,7 @@ class DecisionReply(BaseModel):
     margin: float | None
     promise: str
     certificate: str
-    kept: list[bool]
+    certified: list[bool]
 
 
 class Accepted(BaseModel):
@@ -244,7 +244,7 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 def _reply(decision: Decision) -> DecisionReply:
-    given: dict[str, Any] = decision._asdict() | {"kept": decision.kept.tolist()}
+    given: dict[str, Any] = decision._asdict() | {"certified": decision.certified.tolist()}
     for name, value in given.items():
         if isinstance(value, float) and not math.isfinite(value):
             given[name] = None

@@ -52,10 +52,10 @@ def test_the_table_is_what_the_decision_said(tmp_path: Path, two: Any) -> None:
         assert chosen.upper == pytest.approx(decision.upper, abs=1e-9)
         if decision.promise == "play":
             assert chosen.slack == pytest.approx(decision.margin, abs=1e-9)
-        for choice, kept in zip(finding.choices, decision.kept, strict=True):
-            assert choice.certified == kept
+        for choice, certified in zip(finding.choices, decision.certified, strict=True):
+            assert choice.certified == certified
             missing = "miss the floor" in choice.why
-            assert choice.action == decision.action or missing == (not kept)
+            assert choice.action == decision.action or missing == (not certified)
 
 
 def test_slack_from_first_principles(tmp_path: Path, two: Any) -> None:

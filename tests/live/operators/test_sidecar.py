@@ -65,7 +65,7 @@ def test_decide_and_reward(tmp_path: Path) -> None:
                 == {**sent, "status": "kept"} | {"id": told["id"]}
                 or client.post("/v1/reward", json=sent).json()["status"] == "kept"
             )
-        assert len(told["kept"]) == 5
+        assert len(told["certified"]) == 5
         assert told["propensity"] in (0.5, 1.0)
         health = client.get("/healthz").json()
         assert (health["decisions"], health["counted"], health["pending"]) == (25, 25, 0)

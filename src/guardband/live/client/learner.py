@@ -158,11 +158,11 @@ class Learner:
         """
         shadow = self.decide(request, turn, coin) if key == "shadow" else None
         plain = self.decide(only_baseline(request), turn, coin)
-        kept = np.zeros(request.menu.shape[1], np.bool_)
-        kept[request.baseline] = True
+        certified = np.zeros(request.menu.shape[1], np.bool_)
+        certified[request.baseline] = True
         why = sentence(key) if more is None else f"{sentence(key)}: {more}"
         if shadow is not None:
-            kept = shadow.kept
+            certified = shadow.certified
             why += f"; it would have played action {shadow.action}: {sentence(shadow.reason)}"
         played = plain._replace(
             action=request.baseline,
@@ -171,7 +171,7 @@ class Learner:
             propensity=1.0,
             promise="baseline",
             certificate="baseline",
-            kept=kept,
+            certified=certified,
         )
         return Ruled(played, None if shadow is None else shadow.action, why)
 

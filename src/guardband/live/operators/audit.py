@@ -298,10 +298,10 @@ def _compare(rebuilt: Rebuilt, ruled: Ruled, choices: tuple[Choice, ...]) -> lis
         found.append("the features of the action played are not those that were offered.")
     if (row["reason"] == "no-config") != (rebuilt.rule is None) and rebuilt.rule != 1:
         found.append("it has no share of delta, or did not use it, against its reason.")
-    if verdict.kept.size == len(choices) and (not held_back or row["reason"] == "shadow"):
-        for choice, kept in zip(choices, verdict.kept.tolist(), strict=True):
+    if verdict.certified.size == len(choices) and (not held_back or row["reason"] == "shadow"):
+        for choice, certified in zip(choices, verdict.certified.tolist(), strict=True):
             near = abs(choice.slack) <= TOLERANCE
-            if choice.certified != kept and not near:
+            if choice.certified != certified and not near:
                 found.append(f"action {choice.action} is weighed differently by the kernels.")
     return found
 

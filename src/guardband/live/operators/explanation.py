@@ -55,7 +55,7 @@ def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
             float(weights.mean[k] + weights.width[k]),
             float(weights.slack[k]),
             float(weights.score[k]),
-            bool(verdict.kept[k]) if words.free else bool(weights.slack[k] >= 0.0),
+            bool(verdict.certified[k]) if words.free else bool(weights.slack[k] >= 0.0),
             words.why(k),
         )
         for k in range(weights.mean.size)
