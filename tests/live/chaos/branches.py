@@ -1,4 +1,4 @@
-"""What a journal says, read with nothing but SQL: decisions, what counted, cuts, adopted epochs."""
+"""What a journal says, read by SQL alone: decisions, what counted, checkpoints, adopted epochs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Branch:
         ]
         self.streams = dict(db.execute("SELECT id, name FROM stream ORDER BY id").fetchall())
         self.numbers = {name: number for number, name in self.streams.items()}
-        self.cuts = {
+        self.checkpoints = {
             (self.streams[stream], Revision(n, version))
             for stream, n, version in db.execute("SELECT stream, n, version FROM cut")
         }

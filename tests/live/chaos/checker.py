@@ -80,16 +80,16 @@ class Checker:
         self._prefixes: dict[tuple[str, Revision], Prefix | None] = {}
         self.error = 0.0
 
-    def prefix(self, stream: str, mark: Revision) -> Prefix:
-        """Return the observations in a cut, from a journal that made it, or from several."""
-        key = (stream, mark)
+    def prefix(self, stream: str, revision: Revision) -> Prefix:
+        """Return the observations in a checkpoint, from a journal that made it, or from several."""
+        key = (stream, revision)
         if key not in self._prefixes:
-            holders = [b for b in self.branches if key in b.cuts]
-            found = [p for b in holders if (p := b.prefix(stream, mark.n)) is not None]
+            holders = [b for b in self.branches if key in b.checkpoints]
+            found = [p for b in holders if (p := b.prefix(stream, revision.n)) is not None]
             assert all(p.names == found[0].names for p in found), f"I2: {key} has two pasts"
             self._prefixes[key] = found[0] if found else None
         known = self._prefixes[key]
-        assert known is not None, f"I1: no journal knows the cut {key}"
+        assert known is not None, f"I1: no journal knows the checkpoint {key}"
         return known
 
     def check(self) -> Findings:
@@ -123,19 +123,23 @@ class Checker:
         assert max(times.values(), default=0) <= 1, f"I1: {times.most_common(3)}"
 
     def i2_what_was_acknowledged_is_there(self) -> int:
-        """What the coordinator acknowledged, it has, on the same chain."""
+        """What the coordinator acknowledged, it has, in the same stream."""
         said = {(a.stream, a.revision) for a in self.evidence.acknowledged}
         for branch in self.branches:
-            said |= {(s, mark) for s, mark in branch.bases.items() if mark != NOTHING}
+            said |= {(s, revision) for s, revision in branch.bases.items() if revision != NOTHING}
         lost = []
-        for stream, mark in said:
+        for stream, revision in said:
             row = self.streams.get(stream)
-            if row is None or row.n < mark.n or (row.n == mark.n and row.version != mark.version):
-                lost.append((stream, mark))
+            if (
+                row is None
+                or row.n < revision.n
+                or (row.n == revision.n and row.version != revision.version)
+            ):
+                lost.append((stream, revision))
                 continue
-            now, then = self.prefix(stream, row.revision), self.prefix(stream, mark)
-            if now.names[: mark.n] != then.names:
-                lost.append((stream, mark))
+            now, then = self.prefix(stream, row.revision), self.prefix(stream, revision)
+            if now.names[: revision.n] != then.names:
+                lost.append((stream, revision))
         assert not lost, f"I2: {lost}"
         return len(lost)
 
@@ -159,31 +163,33 @@ class Checker:
 
     def _inside(self, epoch: int) -> set[bytes]:
         names: list[bytes] = []
-        for stream, mark in self.manifests[epoch].items():
-            names += self.prefix(stream, mark).names
+        for stream, revision in self.manifests[epoch].items():
+            names += self.prefix(stream, revision).names
         assert len(set(names)) == len(names), f"I1: epoch {epoch} has something twice"
         return set(names)
 
     def i4_totals_are_the_sums_of_journals(self) -> int:
         """Streams: the sums of their journals; epochs: of their manifests, bit for bit."""
-        assert not self.evidence.changed, "I4: a cut was sent with two contents"
+        assert not self.evidence.changed, "I4: a checkpoint was sent with two contents"
         wrong = []
         for stream, row in self.streams.items():
-            cuts = {
+            checkpoints = {
                 row.revision: row.total,
                 Revision(row.answer_n, row.answer_version): row.answer_total,
                 Revision(row.entry_n, row.entry_version): row.entry_total,
             }
-            for mark, raw in cuts.items():
-                if mark.n and not self._same(Sums.from_bytes(raw), self.prefix(stream, mark).total):
-                    wrong.append((stream, mark))
+            for revision, raw in checkpoints.items():
+                if revision.n and not self._same(
+                    Sums.from_bytes(raw), self.prefix(stream, revision).total
+                ):
+                    wrong.append((stream, revision))
         for epoch in self.closed:
             parts = []
             for stream in sorted(self.manifests[epoch]):
-                mark = self.manifests[epoch][stream]
-                parts.append(self.evidence.sent[stream, mark])
-                if not self._same(parts[-1], self.prefix(stream, mark).total):
-                    wrong.append((stream, mark))
+                revision = self.manifests[epoch][stream]
+                parts.append(self.evidence.sent[stream, revision])
+                if not self._same(parts[-1], self.prefix(stream, revision).total):
+                    wrong.append((stream, revision))
             whole = add_sums(self.space.dim, parts)
             row = self.epochs[epoch]
             if row.total != whole.as_bytes() or row.sha256 != whole.sha256 or row.n != whole.n:
@@ -231,7 +237,7 @@ class Checker:
             for stream, n in entries.items():
                 assert stream in manifest, f"I6: {stream} left in epoch {epoch}"
                 assert manifest[stream].n >= n, f"I6: {stream} went back in epoch {epoch}"
-            entries = {stream: mark.n for stream, mark in manifest.items()}
+            entries = {stream: revision.n for stream, revision in manifest.items()}
 
     def i7_totals_are_possible(self) -> None:
         """Positive semi-definite, bounded, and zero at features that the task does not use."""

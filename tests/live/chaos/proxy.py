@@ -260,8 +260,8 @@ class FaultProxy:
         if status != 200:
             return
         if asked.first.startswith("PUT"):
-            mark = Uploaded.model_validate_json(reply.body).revision
-            self.evidence.acknowledged.append(Acknowledged(_stream(asked), mark))
+            revision = Uploaded.model_validate_json(reply.body).revision
+            self.evidence.acknowledged.append(Acknowledged(_stream(asked), revision))
         elif "/epochs/next" in asked.first:
             news = News.model_validate_json(reply.body)
             self.evidence.told.append(Told(connection, news.epoch, news.sums))

@@ -235,21 +235,21 @@ def test_http_carries_a_token_and_whole_messages() -> None:
         seen.append(request)
         body = json.loads(request.content)
         sent = body["checkpoint"]
-        mark = {"n": sent["sums"]["n"], "version": sent["version"]}
+        revision = {"n": sent["sums"]["n"], "version": sent["version"]}
         return httpx.Response(
-            200, json={"revision": mark, "epoch": 4, "open": None, "config_version": 2}
+            200, json={"revision": revision, "epoch": 4, "open": None, "config_version": 2}
         )
 
-    chain = StreamState.start("3f2b8a34-0000-4000-8000-000000000000", 2)
-    chain = chain.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).with_checkpoint(
+    state = StreamState.start("3f2b8a34-0000-4000-8000-000000000000", 2)
+    state = state.counted(np.array([0.1, 0.3]), 0.7, 2.0, 0.1).with_checkpoint(
         "a" * 32, for_epoch=5
     )
-    said = served(answer).upload(chain.stream, chain.upload(trigger=True))
+    said = served(answer).upload(state.stream, state.upload(trigger=True))
     assert (said.revision, said.epoch) == (Revision(1, "a" * 32), 4)
     (request,) = seen
     assert request.headers["Authorization"] == "Bearer gb_a_b"
     body = json.loads(request.content)
     assert (
-        body["checkpoint"]["sums"]["gram"] == chain.newest.sums.gram.tolist()
+        body["checkpoint"]["sums"]["gram"] == state.newest.sums.gram.tolist()
     )  # exact through JSON
     assert (body["for_epoch"], body["trigger"], body["base"]) == (5, True, {"n": 0, "version": ""})

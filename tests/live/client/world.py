@@ -228,7 +228,7 @@ def check_journal(journal: Journal) -> None:
         counted = [row for row in rows if row[7] == stream]
         ks = [row[8] for row in counted]
         assert ks == list(range(ks[0], ks[0] + len(ks))) if ks else True
-    # I4: what the head says since the last cut is the sum over those rows.
+    # I4: what the head says since the last checkpoint is the sum over those rows.
     ((cut,),) = journal.query("SELECT max(n) FROM cut WHERE stream = ?", (head.stream,))
     moved = journal.one("SELECT moved_from FROM stream WHERE id = ?", (head.stream,))
     open_ = [row for row in rows if row[7] == head.stream and row[8] > cut]

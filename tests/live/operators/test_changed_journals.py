@@ -122,7 +122,7 @@ def flip_to_heard(one: Any, seq: int) -> None:
 
 
 def lose_cuts(one: Any, seq: int) -> None:
-    """Without cuts there would be nothing to compare an early reward with."""
+    """Without checkpoints there would be nothing to compare an early reward with."""
     change(one, "DELETE FROM cut")
     change(one, "UPDATE outcome SET reward = 1.0 - reward WHERE seq = 3")
 

@@ -159,14 +159,14 @@ def test_t6_restore_from_an_older_backup(own_cluster: Cluster, how: str) -> None
         own_cluster.run(
             "pg_dump", "-U", "postgres", "-Fc", "-n", "guardband", "-f", str(copy), "gb"
         )
-    at_backup = {writer.task: writer.acked[writer.chain.stream] for writer in writers}
+    at_backup = {writer.task: writer.acked[writer.state.stream] for writer in writers}
     writers.append(Writer("d", link, seed=9))  # registers after the backup
     for k in range(12):
         for writer in writers:
             writer.work(2, trigger=k % 3 == 0)
     reconnect(writers)
     check(stores[0], writers)
-    before = max(writer.chain.epoch for writer in writers)
+    before = max(writer.state.epoch for writer in writers)
 
     if how == "files":
         own_cluster.stop()
@@ -193,7 +193,7 @@ def test_t6_restore_from_an_older_backup(own_cluster: Cluster, how: str) -> None
     found = check(stores[0], writers, restored=True)
     assert found["counted"] == sum(len(rows) for w in writers for rows in w.rows.values())
     assert found["streams"] == 4
-    assert min(writer.chain.epoch for writer in writers) > before
+    assert min(writer.state.epoch for writer in writers) > before
     for store in stores:
         store.close()
 
@@ -221,7 +221,7 @@ def test_t6_a_standby_is_promoted_that_lacks_the_last_commits(own_cluster: Clust
         crowd.stop()
         reconnect(writers)
         check(stores[0], writers)
-        before = max(writer.chain.epoch for writer in writers)
+        before = max(writer.state.epoch for writer in writers)
 
         own_cluster.kill()
         assert ask(standby.url("gb"), "select count(*) from guardband.stream") == (3,)
@@ -233,7 +233,7 @@ def test_t6_a_standby_is_promoted_that_lacks_the_last_commits(own_cluster: Clust
         found = check(stores[0], writers, restored=True)
         assert found["counted"] == sum(len(rows) for w in writers for rows in w.rows.values())
         assert found["streams"] == 4
-        assert min(writer.chain.epoch for writer in writers) > before
+        assert min(writer.state.epoch for writer in writers) > before
     finally:
         if crowd is not None:
             crowd.end()

@@ -42,7 +42,7 @@ def test_exactly_one_of_several_closes_an_epoch(connect) -> None:
     for k in range(1, 21):
         # One asks for an epoch that the others do not answer: only a deadline closes it.
         writers[k % 4].observe(1)
-        writers[k % 4].upload(for_epoch=writers[k % 4].chain.seen + 1, trigger=True)
+        writers[k % 4].upload(for_epoch=writers[k % 4].state.seen + 1, trigger=True)
         for each in coordinators:
             each.tick(now=now)  # so that it knows since when the epoch has been open
         now += SPACE.sync.deadline_s + 0.001
@@ -61,7 +61,7 @@ def test_exactly_one_of_several_closes_an_epoch(connect) -> None:
         closed[sum(told)] += 1
         for writer in writers:
             writer.listen()
-            assert writer.chain.seen == k
+            assert writer.state.seen == k
     assert closed == {1: 20}
     check(connect(), writers)
 

@@ -1,4 +1,4 @@
-"""Agents reduced to their chains, whose every number can be recomputed, and what must be true.
+"""Agents reduced to their stream states, whose numbers can be recomputed, and what must hold.
 
 Features, rewards and guesses are sixteenths, so that all sums are exact in float64, in any order:
 what is stored must equal the sum over the first n rows of a writer's own ledger, to the last bit.
@@ -109,7 +109,7 @@ class Writer:
         self.effects: list[str] = []
         self.uploads = 0
         self._registered = ""
-        self.chain = StreamState.start(str(uuid.uuid4()), DIM)
+        self.state = StreamState.start(str(uuid.uuid4()), DIM)
 
     def observe(self, count: int) -> None:
         """Count some more."""
@@ -119,36 +119,36 @@ class Writer:
             psi[uses] = self._rng.integers(0, 9, len(uses)) / 16.0
             y, guess = self._rng.integers(0, 17, 2) / 16.0
             guess *= psi.any()  # without features, every estimate says 0
-            self.rows[self.chain.stream].append(np.array([*psi, y, guess]))
-            self.chain = self.chain.counted(psi, float(y), 1.0, float(guess))
+            self.rows[self.state.stream].append(np.array([*psi, y, guess]))
+            self.state = self.state.counted(psi, float(y), 1.0, float(guess))
 
     def work(self, count: int, *, trigger: bool = False) -> None:
         """Count some more, answer what is open, upload, hear the news; may raise Unreachable."""
         self.observe(count)
         news = self.listen()
         opened = None if news is None else news.open
-        asked = self.chain.seen + 1 if trigger else 0
+        asked = self.state.seen + 1 if trigger else 0
         answer = self.upload(for_epoch=opened.epoch if opened else asked, trigger=trigger)
-        if answer.epoch > self.chain.seen:
+        if answer.epoch > self.state.seen:
             self.listen()
 
     def upload(self, *, for_epoch: int = 0, trigger: bool = False) -> Uploaded:
-        """Cut, and send until that is acknowledged."""
+        """Make a checkpoint, and send it until it is acknowledged."""
         for _ in range(TRIES):
             self._register()
-            self.chain = self.chain.with_checkpoint(uuid.uuid4().hex, for_epoch=for_epoch)
-            chain = self.chain
-            newest = chain.newest
-            self.names[chain.stream][newest.sums.n] = newest.version
+            self.state = self.state.with_checkpoint(uuid.uuid4().hex, for_epoch=for_epoch)
+            state = self.state
+            newest = state.newest
+            self.names[state.stream][newest.sums.n] = newest.version
             try:
-                answer: Uploaded = self.link.upload(chain.stream, chain.upload(trigger=trigger))
+                answer: Uploaded = self.link.upload(state.stream, state.upload(trigger=trigger))
             except Refused as problem:
                 self._refused(problem)
                 continue
             self.uploads += 1
-            if answer.revision.n > self.acked.get(chain.stream, NOTHING).n:
-                self.acked[chain.stream] = answer.revision
-            self.chain = chain.stored(answer)
+            if answer.revision.n > self.acked.get(state.stream, NOTHING).n:
+                self.acked[state.stream] = answer.revision
+            self.state = state.stored(answer)
             return answer
         raise AssertionError(f"{self.task}: an upload does not come to an end: {self.effects}")
 
@@ -158,9 +158,9 @@ class Writer:
         try:
             news: News | None = self.link.news(
                 SPACE.name,
-                self.chain.stream,
-                after=self.chain.seen,
-                open_after=self.chain.answered,
+                self.state.stream,
+                after=self.state.seen,
+                open_after=self.state.answered,
                 config_version=1,
                 wait_s=0.0,
             )
@@ -169,64 +169,64 @@ class Writer:
             return None
         if news is None:
             return None
-        step = self.chain.adopt(news)
+        step = self.state.adopt(news)
         self.effects.append(step.effect)
         assert step.effect is not Effect.CONFLICT, f"{self.task}: {news.own} is not its own"
-        self.chain = step.stream
+        self.state = step.stream
         if step.effect is Effect.ADOPTED:
-            assert self.chain.pooled is not None
+            assert self.state.pooled is not None
             self.epochs.append(news.epoch)
-            self.views[news.epoch] = self.chain.pooled.as_bytes()
+            self.views[news.epoch] = self.state.pooled.as_bytes()
             self._check_view()
         return news
 
     def _register(self) -> None:
-        if self._registered != self.chain.stream:
-            request = self.chain.register(
+        if self._registered != self.state.stream:
+            request = self.state.register(
                 task=self.task,
                 schema_hash=SPACE.schema_hash,
                 uses=USES[self.task],
                 library="test",
             )
             self.link.register(SPACE.name, request)
-            self._registered = self.chain.stream
+            self._registered = self.state.stream
 
     def _refused(self, problem: Refused) -> None:
-        step = self.chain.refused(problem, stream=str(uuid.uuid4()))
+        step = self.state.refused(problem, stream=str(uuid.uuid4()))
         self.effects.append(step.effect)
         if step.effect is Effect.REGISTER:
             self._registered = ""
         elif step.effect is Effect.KEEP and problem.code != "revision_conflict":
             raise problem
         assert step.effect is not Effect.CONFLICT, f"{self.task}: {problem.detail}"
-        self.chain = step.stream
+        self.state = step.stream
 
     def _check_view(self) -> None:
         """I3: what it computes with holds each of its own rows once."""
-        since = self.chain.since or NOTHING
-        own = self.rows[self.chain.stream][since.n :]
-        assert same(self.chain.own, sums(own)), f"I3: {self.task} counts own rows twice"
+        since = self.state.since or NOTHING
+        own = self.rows[self.state.stream][since.n :]
+        assert same(self.state.own, sums(own)), f"I3: {self.task} counts own rows twice"
 
 
 def reconnect(writers: Sequence[Writer], patience_s: float = 60.0) -> None:
     """Let all hand in everything, and come to hold the same new epoch (I11)."""
     end = time.monotonic() + patience_s
-    before, held = max(writer.chain.seen for writer in writers), set()
+    before, held = max(writer.state.seen for writer in writers), set()
     while True:
         with contextlib.suppress(Unreachable):
             for k, writer in enumerate(writers):
                 writer.work(1, trigger=k == 0)
             for writer in writers:
                 writer.listen()
-            held = {writer.chain.epoch for writer in writers}
+            held = {writer.state.epoch for writer in writers}
             if len(held) == 1 and min(held) > before:
                 break
         assert time.monotonic() < end, f"I11: no common epoch after {before}: {held}"
         time.sleep(0.1)
     for writer in writers:  # what was counted after its answer to that epoch
         writer.upload()
-        assert writer.chain.acknowledged
-        assert writer.chain.open.n == 0
+        assert writer.state.acknowledged
+        assert writer.state.open.n == 0
 
 
 def sums(rows: Sequence[np.ndarray]) -> Sums:
@@ -256,21 +256,23 @@ def check(store: Store, writers: Sequence[Writer], *, restored: bool = False) ->
         total = Sums.from_bytes(row.total)
         assert row.n == total.n
         assert same(total, sums(rows[stream][: row.n])), f"I1, I4: {row.task} is counted wrongly"
-        assert row.version == names[stream][row.n], f"I2: {row.task} is on another chain"
+        assert row.version == names[stream][row.n], f"I2: {row.task} is in another history"
         matrix, used = matrix_of(total), [*USES[tasks[stream]], DIM]
         outside = np.delete(matrix, used, axis=0)
         assert np.linalg.eigvalsh(matrix)[0] >= -1e-9, "I7: not positive semi-definite"
         assert np.trace(matrix[:DIM, :DIM]) <= row.n, "I7: too large"
         assert not outside.any(), "I7: features that the task does not use"
     for writer in writers:
-        for stream, mark in writer.acked.items():
-            assert streams[stream].n >= mark.n, f"I2: {writer.task} lost what was acknowledged"
+        for stream, revision in writer.acked.items():
+            assert streams[stream].n >= revision.n, f"I2: {writer.task} lost what was acknowledged"
         assert all(a < b for a, b in itertools.pairwise(writer.epochs)), "I5: numbers only grow"
     latest: dict[str, int] = {}
     for epoch in epochs:
         parts = []
         for entry in entries[epoch.epoch]:
-            assert entry.version == names[entry.stream][entry.n], "I1: a cut that nobody made"
+            assert entry.version == names[entry.stream][entry.n], (
+                "I1: a checkpoint that no agent made"
+            )
             parts.append(sums(rows[entry.stream][: entry.n]))
             back = entry.n < latest.get(entry.stream, 0)
             assert not back or restored, "I6: an entry goes back"

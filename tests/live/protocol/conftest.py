@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from live.protocol.scenes import Scene
+from live.protocol.harness import Harness
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def harness() -> Harness:
+    return Harness()

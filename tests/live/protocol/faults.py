@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from live.protocol.model import MOST_PLAYERS, PICK, TASKS
-from live.protocol.shelf import Shelf
+from live.protocol.stream_rows import StreamRows
 from live.protocol.traffic import Traffic
 from live.protocol.world import DIM, USES, Player
 
@@ -40,7 +40,7 @@ class Faults(Traffic):
         player.tainted = True
         player.start_from(player.kept[which % len(player.kept)])
         player.synced = player.journal.copy()
-        self.promised.pop(player.chain.stream, None)
+        self.promised.pop(player.state.stream, None)
 
     @precondition(lambda self: len(self.players) < MOST_PLAYERS)
     @rule(who=PICK)
@@ -49,13 +49,13 @@ class Faults(Traffic):
         player.tainted = True
         twin = Player(
             player.task,
-            Shelf(self.journal),
+            StreamRows(self.journal),
             player.journal.copy(),
             player.journal.copy(),
             tainted=True,
         )
         self.players.append(twin)
-        self.promised.pop(player.chain.stream, None)
+        self.promised.pop(player.state.stream, None)
 
     @precondition(lambda self: len(self.players) < MOST_PLAYERS)
     @rule(who=PICK, answer=st.sampled_from([0, 31]), adopt=st.sampled_from([0, 31]))
@@ -116,7 +116,7 @@ class Faults(Traffic):
     def forge(self, who: int, kind: str) -> None:
         """An upload that no data can explain is refused, and changes nothing."""
         player = self.pick(who)
-        row = self.row(player.chain.stream)
+        row = self.row(player.state.stream)
         if row is None or row.state == "sealed" or self.status(row.task) == "retracted":
             return
         gram = matrix_of(row.sums)
@@ -134,10 +134,12 @@ class Faults(Traffic):
             gram[1, 1] += 1.0
             n = 2**60
         total = Sums(n, gram[np.triu_indices(DIM + 1)], row.sums.surprise, 3.0)
-        cut = Checkpoint(self.fresh("version"), total._replace(weight=row.sums.weight + 1), 2**20)
+        checkpoint = Checkpoint(
+            self.fresh("version"), total._replace(weight=row.sums.weight + 1), 2**20
+        )
         try:
             self.coordinator.upload(
-                row.stream, Upload(base=row.revision, checkpoint=cut), now=self.now
+                row.stream, Upload(base=row.revision, checkpoint=checkpoint), now=self.now
             )
         except Refused as problem:
             self.expect(problem, "invalid_increment")

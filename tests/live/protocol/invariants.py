@@ -30,32 +30,36 @@ class Invariants(Model):
         assert max(often.values(), default=0) <= 1, "I1: an observation is stored twice"
 
     def I2_acknowledged_is_kept(self) -> None:
-        for stream, mark in self.acked.items():
+        for stream, revision in self.acked.items():
             row = self.row(stream)
             assert row is not None, "I2: an acknowledged stream is gone"
-            assert row.n >= mark.n, "I2: an acknowledged stream went back"
+            assert row.n >= revision.n, "I2: an acknowledged stream went back"
             kept = self.made[row.version].tags
-            assert self.made[mark.version].tags <= kept, "I2: an acknowledged observation is lost"
+            assert self.made[revision.version].tags <= kept, (
+                "I2: an acknowledged observation is lost"
+            )
 
     def I3_views_count_once(self) -> None:
         for player in self.players:
-            chain = player.chain
-            own = chain.own
+            state = player.state
+            own = state.own
             found = self.book.read(own, what="I3")
             assert max(found.values(), default=0) <= 1, "I3: own observations counted twice"
-            if chain.pooled is not None:
-                found = self.book.read(chain.pooled, own, what="I3")
+            if state.pooled is not None:
+                found = self.book.read(state.pooled, own, what="I3")
                 assert max(found.values(), default=0) <= 1, "I3: a view counts an observation twice"
 
     def I4_totals_are_their_ledgers(self) -> None:
         for player in self.players:
-            found = self.book.read(player.chain.total, what="I4")
+            found = self.book.read(player.state.total, what="I4")
             assert set(found) == set(player.journal.tags), "I4: a total is not its journal's sum"
         with self.store.reading() as t:
             for row in t.streams("home"):
                 if row.n:
                     made = self.made[row.version]
-                    assert row.total == made.raw, "I4: what is stored is not what was cut"
+                    assert row.total == made.raw, (
+                        "I4: what is stored is not what the checkpoint had"
+                    )
                     assert set(self.book.read(row.sums, what="I4")) == made.tags
 
     def I5_epochs_stay(self) -> None:

@@ -26,16 +26,16 @@ class Machine(Faults, Invariants):
                 for _ in range(6):
                     if self.space.contexts == "shared":  # until the task's other stream is stale
                         self.time_passes(self.space.sync.live_s + 1.0)
-                    chain = player.chain
-                    answer = self.carry_out(chain.stream, chain.upload())
-                    self.replies = [(place, player.life, chain.stream, answer)]
+                    state = player.state
+                    answer = self.carry_out(state.stream, state.upload())
+                    self.replies = [(place, player.life, state.stream, answer)]
                     self.hear(0)
-                    if player.chain.acknowledged and isinstance(answer, Uploaded):
+                    if player.state.acknowledged and isinstance(answer, Uploaded):
                         break
                 else:
-                    raise AssertionError(f"an agent cannot get its cut stored: {answer!r}")
+                    raise AssertionError(f"an agent cannot get its checkpoint stored: {answer!r}")
         # A sealed stream is no longer anybody's: what a restored coordinator lacks of it is lost.
-        for stream in {player.chain.stream for player in self.players if not player.tainted}:
+        for stream in {player.state.stream for player in self.players if not player.tainted}:
             row = self.row(stream)
             held = frozenset() if row is None else self.made[row.version].tags
             promised = self.promised.get(stream, frozenset())

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 from live.memory_store import MemoryStore
-from live.protocol.shelf import clean
+from live.protocol.stream_rows import clean
 from live.protocol.world import DIM, NOTHING, USES, Book, Made, Player, make_space, name_of
 
 from guardband.live.coordinator.coordinator import Coordinator
@@ -115,21 +115,21 @@ class Model(RuleBasedStateMachine):
             if stream.task not in active:
                 continue
             if name in self.answers:
-                mark = self.answers[name]
+                revision = self.answers[name]
             elif stream.state == "sealed":
-                mark = stream.revision
+                revision = stream.revision
             else:
-                mark = self.entries.get(name, NOTHING)  # late: as in the epoch before
-            if mark.n:
-                expected[name] = mark
+                revision = self.entries.get(name, NOTHING)  # late: as in the epoch before
+            if revision.n:
+                expected[name] = revision
         found = {line.stream: Revision(line.n, line.version) for line in record.manifest}
-        assert found == expected, "the epoch-cut rule: an entry is the answer, or the one before"
-        for name, mark in self.manifest.items():  # of the epoch before
+        assert found == expected, "the rule of epochs: an entry is the answer, or the one before"
+        for name, revision in self.manifest.items():  # of the epoch before
             if name not in found:
                 assert streams[name].task not in active, "I6: a stream left an epoch by itself"
             else:
-                assert found[name].n >= mark.n, "I6: an entry went back"
-        parts = [Sums.from_bytes(self.made[mark.version].raw) for mark in found.values()]
+                assert found[name].n >= revision.n, "I6: an entry went back"
+        parts = [Sums.from_bytes(self.made[revision.version].raw) for revision in found.values()]
         exact = add_sums(DIM, parts)
         assert total.as_bytes() == exact.as_bytes(), "I4: an epoch is not the sum of its manifest"
         assert record.sha256 == exact.sha256
@@ -141,7 +141,7 @@ class Model(RuleBasedStateMachine):
 
     def check_barrier(self, player: Player, round_: int) -> None:
         """Nobody acts on a reward that was earned in the round it acts in, or later."""
-        pooled = player.chain.pooled
+        pooled = player.state.pooled
         if pooled is not None and self.space.contexts == "shared":
             mine = set(player.journal.tags)
             for tag in self.book.read(pooled, what="I3"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from live.protocol import shelf
+from live.protocol import stream_rows
 from live.protocol.machine import Machine
 
 from guardband.live.client.stream_state import Effect, StreamState, Transition
@@ -49,7 +49,7 @@ def resend_on_conflict(patch: Patch) -> None:
     right = StreamState.anew
 
     def anew(self: StreamState, stream: str) -> StreamState:
-        kept = any(cut.revision == self.base for cut in self.checkpoints)
+        kept = any(checkpoint.revision == self.base for checkpoint in self.checkpoints)
         rest = self._after(self.base) if kept else self.open
         return replace(right(self, stream), open=rest)
 
@@ -89,13 +89,13 @@ def own_entry_ignored(patch: Patch) -> None:
 
 @mutant
 def any_entry_is_mine(patch: Patch) -> None:
-    """An own entry with a foreign version is no conflict: the newest cut of that size will do."""
+    """An own entry with a foreign version is no conflict: the newest checkpoint will do."""
     right = StreamState.adopt
 
     def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
         own = news.own
         if own is not None and not self._knows(own):
-            below = [cut.revision for cut in self.checkpoints if cut.revision.n <= own.n]
+            below = [c.revision for c in self.checkpoints if c.revision.n <= own.n]
             news = news.model_copy(update={"own": below[-1] if below else None})
         return right(self, news, next_round=next_round)
 
@@ -125,8 +125,8 @@ def sum_kept_when_continued(patch: Patch) -> None:
     """A stream that goes on after a seal keeps a sum that contains part of its rest."""
     right = StreamState._continued
 
-    def continued(self: StreamState, stream: str, mark: Any) -> Transition:
-        step = right(self, stream, mark)
+    def continued(self: StreamState, stream: str, revision: Any) -> Transition:
+        step = right(self, stream, revision)
         return Transition(replace(step.stream, pooled=self.pooled), step.effect)
 
     patch.setattr(StreamState, "_continued", continued)
@@ -137,15 +137,15 @@ def rest_moves_twice(patch: Patch) -> None:
     """What a sealed stream left moves on when its successor is sealed, too."""
     right = StreamState._continued
 
-    def continued(self: StreamState, stream: str, mark: Any) -> Transition:
-        return right(replace(self, moved=None), stream, mark)
+    def continued(self: StreamState, stream: str, revision: Any) -> Transition:
+        return right(replace(self, moved=None), stream, revision)
 
     patch.setattr(StreamState, "_continued", continued)
 
 
 @mutant
 def w_without_u(patch: Patch) -> None:
-    """W and U are not sent together: U is that of the cut before."""
+    """W and U are not sent together: U is that of the checkpoint before."""
     right = StreamState.upload
 
     def upload(self: StreamState, **rest: Any) -> Any:
@@ -175,20 +175,20 @@ def sent_before_it_is_safe(patch: Patch) -> type[Machine]:
 @mutant
 def journal_forgets_its_entry(patch: Patch) -> None:
     """After a crash an agent no longer knows up to where the adopted sum holds its own data."""
-    right = shelf.load_stream
-    patch.setattr(shelf, "load_stream", lambda *rest: replace(right(*rest), since=None))
+    right = stream_rows.load_stream
+    patch.setattr(stream_rows, "load_stream", lambda *rest: replace(right(*rest), since=None))
 
 
 @mutant
 def cuts_written_late(patch: Patch) -> None:
     """What a step changed is written with the next step."""
-    right, last = shelf.save_stream, {}
+    right, last = stream_rows.save_stream, {}
 
     def save(journal: Any, number: int, before: Any, after: StreamState) -> None:
         right(journal, number, before, last.get(number, after) if before else after)
         last[number] = after
 
-    patch.setattr(shelf, "save_stream", save)
+    patch.setattr(stream_rows, "save_stream", save)
 
 
 # ---- the coordinator's side
@@ -228,10 +228,10 @@ def smaller_n_accepted(patch: Patch) -> None:
     right = Coordinator._compare_and_set
 
     def compare(self: Any, space: Any, task: Any, held: Any, request: Any) -> Any:
-        cut = request.checkpoint
-        if held.state == "open" and 0 < cut.sums.n < held.n:
-            total = cut.sums.as_bytes()
-            return held._replace(n=cut.sums.n, version=cut.version, total=total)
+        checkpoint = request.checkpoint
+        if held.state == "open" and 0 < checkpoint.sums.n < held.n:
+            total = checkpoint.sums.as_bytes()
+            return held._replace(n=checkpoint.sums.n, version=checkpoint.version, total=total)
         return right(self, space, task, held, request)
 
     patch.setattr(Coordinator, "_compare_and_set", compare)

@@ -216,42 +216,42 @@ class StoreContract:
         assert store.check() == []
 
     def test_damaged_sums_are_found_and_not_used(self, store):
-        from live.protocol.scenes import Scene  # noqa: PLC0415 - scenes build on stores
+        from live.protocol.harness import Harness  # noqa: PLC0415 - a harness builds on stores
 
-        scene = Scene(store)
-        name = scene.join("movies")
-        scene.observe(name, 2)
-        scene.pool(name)
+        harness = Harness(store)
+        name = harness.join("movies")
+        harness.observe(name, 2)
+        harness.pool(name)
         with store.transaction("home") as t:
-            row, epoch = t.stream(scene.stream(name)), t.epoch("home", 1)
+            row, epoch = t.stream(harness.stream(name)), t.epoch("home", 1)
             damaged = row.total[:-1] + bytes([row.total[-1] ^ 1])
             t.put(row._replace(total=damaged))
             t.put(epoch._replace(total=damaged))
-        scene.observe(name)
-        scene.cut(name)
+        harness.observe(name)
+        harness.checkpoint(name)
         with pytest.raises(StoreError, match=r"damaged at stream .* Restore a backup"):
-            scene.send(name)
+            harness.send(name)
         with pytest.raises(StoreError, match="damaged at epoch 1 of space home"):
-            scene.coordinator.epoch("home", 1)
+            harness.coordinator.epoch("home", 1)
 
     def test_a_coordinator_works_on_it(self, store):
-        from live.protocol.scenes import Scene  # noqa: PLC0415 - scenes build on stores
+        from live.protocol.harness import Harness  # noqa: PLC0415 - a harness builds on stores
 
-        scene = Scene(store)
-        a, b = scene.join("movies"), scene.join("tv")
+        harness = Harness(store)
+        a, b = harness.join("movies"), harness.join("tv")
         for _ in range(3):
-            scene.observe(a, 2)
-            scene.observe(b, 1)
-            scene.pool(a, b)
-        record = scene.coordinator.epoch("home", 3)
+            harness.observe(a, 2)
+            harness.observe(b, 1)
+            harness.pool(a, b)
+        record = harness.coordinator.epoch("home", 3)
         assert record.n == 9
         assert [line.n for line in record.manifest] == [
-            scene.chain(name).newest.revision.n for name in sorted((a, b), key=scene.stream)
+            harness.state(name).newest.revision.n for name in sorted((a, b), key=harness.stream)
         ]
         assert record.sums is not None
         assert record.sums.sha256 == record.sha256
         again = Coordinator(store)
         assert again.space("home")[0] == make_space()
         assert again.news(
-            "home", scene.stream(a), after=0, open_after=0, config_version=1, now=9.0
-        ).own == Revision(6, scene.chain(a).newest.version)
+            "home", harness.stream(a), after=0, open_after=0, config_version=1, now=9.0
+        ).own == Revision(6, harness.state(a).newest.version)

@@ -54,14 +54,14 @@ class Case:
         self.uses = tuple(sorted(rng.choice(dim, size, replace=False).tolist()))
         self.constant = self.feature() if kind == "constant" else None
         self.kind = kind
-        chain = StreamState.start("s", dim)
+        state = StreamState.start("s", dim)
         for _ in range(first):
-            chain = self.count(chain)
-        self.earlier = chain.total
-        chain = chain.with_checkpoint("1" * 32)
+            state = self.count(state)
+        self.earlier = state.total
+        state = state.with_checkpoint("1" * 32)
         for _ in range(more):
-            chain = self.count(chain)
-        self.later = chain.total
+            state = self.count(state)
+        self.later = state.total
 
     def feature(self) -> np.ndarray:
         x = np.zeros(self.dim)
@@ -69,14 +69,14 @@ class Case:
         length = np.linalg.norm(x)
         return x * (self.space.feature_bound * self.rng.uniform(0, 1) / max(length, 1e-9))
 
-    def count(self, chain: StreamState) -> StreamState:
+    def count(self, state: StreamState) -> StreamState:
         x = self.feature() if self.constant is None else self.constant
         y = self.rng.uniform(0.0, self.space.rewards.high)
         w = self.space.max_weight * self.rng.uniform(0.1, 1.0)
         if self.kind == "extreme":
             y, w = self.space.rewards.high, self.space.max_weight
         guess = float(self.rng.normal()) * self.space.reward_bound
-        return chain.counted(x, y, w, guess)
+        return state.counted(x, y, w, guess)
 
 
 CASES = st.builds(

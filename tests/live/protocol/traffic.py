@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from live.protocol.model import MOST_PLAYERS, PICK, TASKS, Model
-from live.protocol.shelf import Shelf
+from live.protocol.stream_rows import StreamRows
 from live.protocol.world import DIM, USES, Disk, Made, Player
 
 from guardband.live.client.stream_state import Effect, StreamState
@@ -19,13 +19,13 @@ MISHAPS = st.sampled_from(
 
 
 class Traffic(Model):
-    """Agents that observe, cut, send, ask and hear."""
+    """Agents that observe, make checkpoints, send, ask and hear."""
 
     sync_before_send = True
 
     def join(self, task: str) -> None:
         disk = Disk(StreamState.start(self.fresh("stream"), DIM))
-        self.players.append(Player(task, Shelf(self.journal), disk, disk.copy()))
+        self.players.append(Player(task, StreamRows(self.journal), disk, disk.copy()))
         self.enrol(len(self.players) - 1)
 
     @precondition(lambda self: len(self.players) < MOST_PLAYERS)
@@ -43,17 +43,17 @@ class Traffic(Model):
         self.check_barrier(player, round_)
         tag = self.book.new(room[feature % len(room)], reward, round_)
         player.journal = Disk(
-            tag.counted(player.chain), (*player.journal.tags, tag), max(round_, tag.round)
+            tag.counted(player.state), (*player.journal.tags, tag), max(round_, tag.round)
         )
 
     @rule(who=PICK, trigger=st.booleans())
     def cut_and_send(self, who: int, trigger: bool) -> None:
         player = self.pick(who)
-        chain = player.chain
-        for_epoch = chain.seen + 1 if trigger or player.heard > chain.seen else 0
-        for_epoch = max(for_epoch, player.heard if player.heard > chain.seen else 0)
+        state = player.state
+        for_epoch = state.seen + 1 if trigger or player.heard > state.seen else 0
+        for_epoch = max(for_epoch, player.heard if player.heard > state.seen else 0)
         version = self.fresh("version")
-        after = chain.with_checkpoint(
+        after = state.with_checkpoint(
             version,
             round=player.journal.round,
             for_epoch=for_epoch,
@@ -74,8 +74,8 @@ class Traffic(Model):
         player = self.players[place]
         if self.sync_before_send:
             player.synced = player.journal.copy()
-        chain = player.chain
-        self.requests.append((place, player.life, chain.stream, chain.upload(trigger=trigger)))
+        state = player.state
+        self.requests.append((place, player.life, state.stream, state.upload(trigger=trigger)))
         del self.requests[:-12]
 
     @rule(who=PICK, lost=st.booleans())
@@ -83,22 +83,22 @@ class Traffic(Model):
         """Poll; the answer may be lost, or arrive late."""
         place = who % len(self.players)
         player = self.players[place]
-        chain = player.chain
+        state = player.state
         try:
             news: Any = self.coordinator.news(
                 "home",
-                chain.stream,
-                after=chain.seen,
+                state.stream,
+                after=state.seen,
                 open_after=player.heard,
                 config_version=1,
                 now=self.now,
             )
-            self.told = max(self.told, chain.seen)
+            self.told = max(self.told, state.seen)
         except Refused as problem:
             news = problem
         self.note_closing()
         if not lost and news is not None:
-            self.replies.append((place, player.life, chain.stream, news))
+            self.replies.append((place, player.life, state.stream, news))
 
     @rule(who=PICK)
     def ask_and_hear(self, who: int) -> None:
@@ -109,7 +109,7 @@ class Traffic(Model):
 
     @rule(who=PICK, some=st.integers(1, 3), trigger=st.booleans(), mishap=MISHAPS)
     def exchange(self, who: int, some: int, trigger: bool, mishap: str) -> None:
-        """Observe, cut, upload, hear the answer; or nearly so."""
+        """Observe, make a checkpoint, upload, hear the answer; or nearly so."""
         for k in range(some):
             self.observe(who, who + k, float((who >> k) % 2), 0)
         self.cut_and_send(who, trigger)
@@ -152,7 +152,7 @@ class Traffic(Model):
     def enrol(self, who: int) -> None:
         player = self.pick(who)
         player.synced = player.journal.copy()
-        request = player.chain.register(
+        request = player.state.register(
             task=player.task,
             schema_hash=self.space.schema_hash,
             uses=USES[player.task],
@@ -169,7 +169,7 @@ class Traffic(Model):
     @rule(who=PICK)
     def end_stream(self, who: int) -> None:
         """The agent, or an operator who believes it gone, seals its stream."""
-        row = self.row(self.pick(who).chain.stream)
+        row = self.row(self.pick(who).state.stream)
         if row is not None:
             self.coordinator.seal(row.stream, row.revision, now=self.now)
             self.note_closing()
@@ -213,12 +213,12 @@ class Traffic(Model):
     def hear(self, which: int) -> None:
         who, life, stream, answer = self.replies.pop(which % len(self.replies))
         player = self.players[who]
-        if player.life != life or player.chain.stream != stream:
+        if player.life != life or player.state.stream != stream:
             return
         if isinstance(answer, Refused):
             self.digest(player, answer)
         elif isinstance(answer, Uploaded):
-            player.keep(player.chain.stored(answer))
+            player.keep(player.state.stored(answer))
             if answer.open is not None:
                 player.heard = answer.open.epoch
             if not player.tainted:
@@ -235,8 +235,8 @@ class Traffic(Model):
     # ---- what agents make of answers
 
     def digest(self, player: Player, problem: Refused) -> None:
-        """Do what the chain says about a refusal."""
-        before = player.chain
+        """Do what the state says about a refusal."""
+        before = player.state
         step = before.refused(problem, stream=self.fresh("stream"))
         if step.effect == Effect.CONFLICT:
             self.give_up(player, step.stream)
@@ -248,30 +248,30 @@ class Traffic(Model):
             if step.effect == Effect.REGISTER:
                 self.enrol(self.players.index(player))
 
-    def give_up(self, player: Player, chain: StreamState) -> None:
+    def give_up(self, player: Player, state: StreamState) -> None:
         # Sealed twice before anything was sent; or a request of long ago reached a restored
         # coordinator and revived the sealed stream: then the rest of a stream is lost, too.
-        excused = player.tainted or player.chain.moved is not None
-        assert excused, "a chain that was never copied nor set back gave up its stream"
-        self.begin_with(player, chain)
+        excused = player.tainted or player.state.moved is not None
+        assert excused, "a state that was never copied nor set back gave up its stream"
+        self.begin_with(player, state)
         self.enrol(self.players.index(player))
 
-    def begin_with(self, player: Player, chain: StreamState) -> None:
+    def begin_with(self, player: Player, state: StreamState) -> None:
         """Go on with a new stream; the ledger follows what it holds, whatever that is."""
-        held = tuple(self.book.read(chain.total, what="I4"))
+        held = tuple(self.book.read(state.total, what="I4"))
         assert set(held) <= set(player.journal.tags)
-        player.keep(chain, tags=held)
+        player.keep(state, tags=held)
 
     def learn(self, player: Player, news: News) -> None:
         if news.open is not None:
             player.heard = news.open.epoch
-        chain = player.chain
+        state = player.state
         shared = self.space.contexts == "shared"
-        step = chain.adopt(news, next_round=player.journal.round + 1 if shared else None)
+        step = state.adopt(news, next_round=player.journal.round + 1 if shared else None)
         if step.effect == Effect.CONFLICT:
-            self.give_up(player, chain.anew(self.fresh("stream")))
+            self.give_up(player, state.anew(self.fresh("stream")))
         else:
-            assert step.stream.seen >= chain.seen, "I5: an epoch's number went back"
+            assert step.stream.seen >= state.seen, "I5: an epoch's number went back"
             if step.effect == Effect.ADOPTED:
-                assert news.epoch > chain.epoch, "I5: an old epoch was adopted again"
+                assert news.epoch > state.epoch, "I5: an old epoch was adopted again"
             player.keep(step.stream)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from live.protocol.shelf import Shelf, facts
+from live.protocol.stream_rows import StreamRows, facts
 
 from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.messages import Revision
@@ -59,10 +59,10 @@ class Tag(NamedTuple):
     def guess(self) -> float:
         return 1.0 if self.feature == 0 else 0.0  # one feature: H stays below 2^53
 
-    def counted(self, chain: StreamState) -> StreamState:
+    def counted(self, state: StreamState) -> StreamState:
         psi = np.zeros(DIM)
         psi[self.feature] = 1.0
-        return chain.counted(psi, self.reward, 4.0**self.depth, self.guess)
+        return state.counted(psi, self.reward, 4.0**self.depth, self.guess)
 
 
 class Book:
@@ -126,7 +126,7 @@ def _digits(value: float, what: str) -> list[int]:
 class Disk:
     """What an agent has written down; tags are the model's own ledger of the same."""
 
-    chain: StreamState
+    state: StreamState
     tags: tuple[Tag, ...] = ()  # counted in this stream, in order
     round: int = 0
 
@@ -139,7 +139,7 @@ class Player:
     """One agent: its journal, what of it is surely on the disk, and what it remembers of faults."""
 
     task: str
-    shelf: Shelf
+    rows: StreamRows
     journal: Disk
     synced: Disk
     tainted: bool = False  # it was copied or went back in time: it may have to give up a stream
@@ -148,27 +148,27 @@ class Player:
     kept: list[Disk] = field(default_factory=list)
 
     @property
-    def chain(self) -> StreamState:
-        return self.journal.chain
+    def state(self) -> StreamState:
+        return self.journal.state
 
-    def keep(self, chain: StreamState, **more: Any) -> None:
-        """Go on with another chain, written down as agents write it."""
-        self.shelf.keep(chain)
-        self.journal = replace(self.journal, chain=chain, **more)
+    def keep(self, state: StreamState, **more: Any) -> None:
+        """Go on with another state, written down as agents write it."""
+        self.rows.keep(state)
+        self.journal = replace(self.journal, state=state, **more)
 
     def start_from(self, disk: Disk) -> None:
         """Start as a new process that finds this disk."""
         self.life += 1
         self.heard = 0
         if disk is not self.journal:
-            self.shelf.forget()
-        found = self.shelf.read(disk.chain)
-        assert facts(found) == facts(disk.chain), "a chain is not what was written of it"
-        self.journal = replace(disk, chain=found)
+            self.rows.forget()
+        found = self.rows.read(disk.state)
+        assert facts(found) == facts(disk.state), "a state is not what was written of it"
+        self.journal = replace(disk, state=found)
 
 
 class Made(NamedTuple):
-    """A cut as its maker knows it."""
+    """A checkpoint as its maker knows it."""
 
     tags: frozenset[Tag]
     raw: bytes

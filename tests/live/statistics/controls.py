@@ -107,7 +107,7 @@ def play(control: Control, seed: int) -> Outcome:
     size, outcome = control.rounds // control.epochs, Outcome()
     blocks: list[list[Block]] = [[] for _ in streams]
     totals = {stream: empty_sums(DIM) for stream in streams}
-    marks = dict.fromkeys(streams, Revision(0, ""))
+    revisions = dict.fromkeys(streams, Revision(0, ""))
     for epoch in range(1, control.epochs + 1):
         theta = learner.state.estimate.theta.copy()
         for k, stream in enumerate(streams):
@@ -119,17 +119,17 @@ def play(control: Control, seed: int) -> Outcome:
             outcome.lost += sum(each.lost for each in sent)
             outcome.seen += size
             later = add_sums(DIM, (totals[stream], *(each.more for each in sent)))
-            cut = Checkpoint(rng.bytes(16).hex(), later, 0)
+            checkpoint = Checkpoint(rng.bytes(16).hex(), later, 0)
             upload = Upload(
-                base=marks[stream],
-                checkpoint=cut,
+                base=revisions[stream],
+                checkpoint=checkpoint,
                 for_epoch=epoch,
                 trigger=True,
                 seen_epoch=epoch - 1,
             )
             try:
                 coordinator.upload(stream, upload, now=2.0 * epoch)
-                totals[stream], marks[stream] = later, cut.revision
+                totals[stream], revisions[stream] = later, checkpoint.revision
             except Refused as problem:
                 outcome.refused.append(problem.more["check"])
         coordinator.tick(now=2.0 * epoch + 1.5)

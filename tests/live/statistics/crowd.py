@@ -1,4 +1,4 @@
-"""Agents that learn together without files or network: the real learner, chain and coordinator.
+"""Agents that learn together without files or network: the real learner, state and coordinator.
 
 What can go wrong with rewards and with poolings is done to them in a thousand rounds a second, so
 that whether the confidence sets hold can be seen over many runs.
@@ -92,7 +92,7 @@ class Agent:
 
     task: str
     learner: Learner
-    chain: StreamState
+    state: StreamState
     share: float = 0.0
     n: int = 0
     round: int = 0  # the last one decided in
@@ -128,13 +128,13 @@ class Crowd:
     def _join(self, task: str) -> Agent:
         uses = tuple(range(DIM))
         learner = Learner(self.space, task, uses, reward_floor=None, seed=0)
-        chain = StreamState.start(self._name(), DIM)
-        request = chain.register(
+        state = StreamState.start(self._name(), DIM)
+        request = state.register(
             task=task, schema_hash=self.space.schema_hash, uses=uses, library="test"
         )
         answer = self.coordinator.register("home", request, now=0.0)
         learner.set_level(answer.delta_share, 0, 0)
-        return Agent(task, learner, chain, answer.delta_share)
+        return Agent(task, learner, state, answer.delta_share)
 
     def _name(self) -> str:
         return str(uuid.UUID(bytes=self.rng.bytes(16)))
@@ -206,7 +206,7 @@ class Crowd:
             if how.end is End.DISCARDED:
                 continue
             agent.n += 1
-            entry = agent.chain.since
+            entry = agent.state.since
             since = agent.n - (0 if entry is None else entry.n)
             agent.due |= agent.learner.learn(first.awaited, how.reward, agent.n, since)
 
@@ -230,38 +230,38 @@ class Crowd:
     def _send(self, agent: Agent, *, trigger: bool = False) -> None:
         row = row_of(self.coordinator)
         number = row.open or row.epoch + 1
-        before = replace(agent.chain, open=sums_of(agent.learner.state.own))
+        before = replace(agent.state, open=sums_of(agent.learner.state.own))
         after = before.with_checkpoint(
             self.rng.bytes(16).hex(), round=agent.round, for_epoch=number
         )
         if after.newest is not before.newest:
             agent.learner.group.hand_in()
-        agent.chain = after
+        agent.state = after
         request = after.upload(trigger=trigger)
-        agent.chain = after.stored(self.coordinator.upload(after.stream, request, now=self.now))
+        agent.state = after.stored(self.coordinator.upload(after.stream, request, now=self.now))
 
     def _hear(self, agent: Agent) -> None:
         news = self.coordinator.news(
             "home",
-            agent.chain.stream,
-            after=agent.chain.seen,
+            agent.state.stream,
+            after=agent.state.seen,
             open_after=10**6,
             config_version=1,
             now=self.now,
         )
         if news is None:
             return
-        before = replace(agent.chain, open=sums_of(agent.learner.state.own))
+        before = replace(agent.state, open=sums_of(agent.learner.state.own))
         step = before.adopt(news, next_round=agent.round + 1 if self.case.shared else None)
         if step.effect is Effect.WAIT:
             assert self.case.shared
             return
         assert step.effect is Effect.ADOPTED, step.effect
-        agent.chain, chain = step.stream, step.stream
-        assert chain.pooled is not None
-        agent.mood = surprise_in(before.pooled, chain.pooled, agent.learner)
-        agent.learner.load(chain.pooled, handed_in(chain), chain.open.as_bytes())
-        agent.learner.set_level(agent.share, chain.epoch, news.excluded)
+        agent.state, state = step.stream, step.stream
+        assert state.pooled is not None
+        agent.mood = surprise_in(before.pooled, state.pooled, agent.learner)
+        agent.learner.load(state.pooled, handed_in(state), state.open.as_bytes())
+        agent.learner.set_level(agent.share, state.epoch, news.excluded)
 
     def _look(self) -> None:
         for agent in self.agents:

@@ -21,8 +21,8 @@ from guardband.live.coordinator.epochs import (
 )
 from guardband.live.coordinator.membership import (
     add_stream,
-    revision_conflict,
     retracted,
+    revision_conflict,
     seal_stream,
 )
 from guardband.live.coordinator.operator_requests import OperatorRequests

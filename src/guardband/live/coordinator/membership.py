@@ -16,9 +16,9 @@ from guardband.live.store import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Tra
 
 __all__ = [
     "add_stream",
-    "revision_conflict",
     "change_space",
     "new_space",
+    "revision_conflict",
     "seal_stream",
     "set_paused",
     "set_status",

@@ -1,4 +1,4 @@
-"""Chains in a real journal, written step by step as agents write them, and read back."""
+"""Stream states in a real journal, written step by step as agents write them, and read back."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.sums import sums_of
 
 
-class Shelf:
-    """The rows of one agent's chain, in a journal that all agents of a run share."""
+class StreamRows:
+    """The rows of one agent's stream, in a journal that all agents of a run share."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -27,7 +27,7 @@ class Shelf:
         self._kept: StreamState | None = None
 
     def keep(self, after: StreamState) -> None:
-        """Write the next chain; a stream that is new, or was set back, gets rows of its own."""
+        """Write the next state; a stream that is new, or was set back, gets rows of its own."""
         before = self._kept
         if before is None or before.stream != after.stream:
             before, self._number = None, next(NUMBERS)
@@ -35,9 +35,9 @@ class Shelf:
                 "INSERT INTO stream VALUES (?, ?, 0, NULL, NULL, NULL, NULL, '')",
                 (self._number, f"{self._number} {after.stream}"),  # copies have the same name
             )
-            for mark in after.older:  # a copied file has the names of old cuts in it
+            for revision in after.older:  # a copied file has the names of old checkpoints in it
                 self.journal.query(
-                    "INSERT INTO cut VALUES (?, ?, ?, 0, NULL, NULL)", (self._number, *mark)
+                    "INSERT INTO cut VALUES (?, ?, ?, 0, NULL, NULL)", (self._number, *revision)
                 )
         if after.epoch and (before is None or after.epoch != before.epoch):
             total = None if after.pooled is None else after.pooled.as_bytes()
@@ -52,13 +52,13 @@ class Shelf:
         """The disk is another now: what is written next goes into rows of its own."""
         self._kept = None
 
-    def read(self, chain: StreamState) -> StreamState:
-        """Return the chain as a process finds it that starts now."""
+    def read(self, state: StreamState) -> StreamState:
+        """Return the state as a process finds it that starts now."""
         if self._kept is None:
-            self.keep(chain)
-        own = sums_of(unpack(chain.open.as_bytes(), chain.dim))
+            self.keep(state)
+        own = sums_of(unpack(state.open.as_bytes(), state.dim))
         found = load_stream(self.journal, self._number, own)
-        self._kept = replace(found, stream=chain.stream)
+        self._kept = replace(found, stream=state.stream)
         return self._kept
 
 
@@ -87,20 +87,20 @@ def clean() -> Journal:
     return journal
 
 
-def facts(chain: StreamState) -> dict[str, Any]:
-    """Return all that a chain is, to the last bit, for comparing two of them."""
+def facts(state: StreamState) -> dict[str, Any]:
+    """Return all that is in a state, to the last bit, for comparing two of them."""
     return {
-        "stream": chain.stream,
-        "cuts": [(cut.version, cut.round, cut.sums.as_bytes()) for cut in chain.checkpoints],
-        "parts": [part.as_bytes() for part in chain.parts],
-        "open": chain.open.as_bytes(),
-        "marks": sorted(chain.older),
-        "base": chain.base,
-        "answered": chain.answered,
-        "seen": chain.seen,
-        "epoch": chain.epoch,
-        "pooled": None if chain.pooled is None else chain.pooled.as_bytes(),
-        "since": chain.since,
-        "moved": chain.moved,
-        "conflicts": chain.conflicts,
+        "stream": state.stream,
+        "checkpoints": [(c.version, c.round, c.sums.as_bytes()) for c in state.checkpoints],
+        "parts": [part.as_bytes() for part in state.parts],
+        "open": state.open.as_bytes(),
+        "revisions": sorted(state.older),
+        "base": state.base,
+        "answered": state.answered,
+        "seen": state.seen,
+        "epoch": state.epoch,
+        "pooled": None if state.pooled is None else state.pooled.as_bytes(),
+        "since": state.since,
+        "moved": state.moved,
+        "conflicts": state.conflicts,
     }

@@ -17,7 +17,7 @@ from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import Store
 
 
-class Scene:
+class Harness:
     """A coordinator and agents that talk to it without faults, unless a test makes them."""
 
     def __init__(self, store: Store | None = None, space: SpaceSettings | None = None) -> None:
@@ -26,7 +26,7 @@ class Scene:
         self.coordinator = Coordinator(self.store)
         self.coordinator.create_space(self.space, who="test", now=0.0)
         self.book = Book()
-        self.chains: dict[str, StreamState] = {}
+        self.states: dict[str, StreamState] = {}
         self.tasks: dict[str, str] = {}
         self.rounds: dict[str, int] = {}
         self.now, self.names = 0.0, 0
@@ -35,21 +35,21 @@ class Scene:
         self.names += 1
         return name_of(kind, self.names)
 
-    def chain(self, who: str) -> StreamState:
-        return self.chains[who]
+    def state(self, who: str) -> StreamState:
+        return self.states[who]
 
     def stream(self, who: str) -> str:
-        return self.chains[who].stream
+        return self.states[who].stream
 
     def join(self, task: str, who: str | None = None) -> str:
         who = task if who is None else who
-        self.chains[who] = StreamState.start(self.fresh("stream"), DIM)
+        self.states[who] = StreamState.start(self.fresh("stream"), DIM)
         self.tasks[who], self.rounds[who] = task, 0
         self.register(who)
         return who
 
     def register(self, who: str, **changes: Any) -> Registered:
-        request = self.chains[who].register(
+        request = self.states[who].register(
             task=self.tasks[who],
             schema_hash=self.space.schema_hash,
             uses=USES[self.tasks[who]],
@@ -58,7 +58,7 @@ class Scene:
         return self.coordinator.register("home", request.model_copy(update=changes), now=self.now)
 
     def copy(self, who: str, name: str) -> str:
-        self.chains[name], self.tasks[name] = self.chains[who], self.tasks[who]
+        self.states[name], self.tasks[name] = self.states[who], self.tasks[who]
         self.rounds[name] = self.rounds[who]
         return name
 
@@ -67,10 +67,10 @@ class Scene:
             self.rounds[who] += 1
             feature = self.book.room(self.tasks[who])[0]
             tag = self.book.new(feature, reward, self.rounds[who])
-            self.chains[who] = tag.counted(self.chains[who])
+            self.states[who] = tag.counted(self.states[who])
 
-    def cut(self, who: str, *, for_epoch: int = 0) -> None:
-        self.chains[who] = self.chains[who].with_checkpoint(
+    def checkpoint(self, who: str, *, for_epoch: int = 0) -> None:
+        self.states[who] = self.states[who].with_checkpoint(
             self.fresh("version"),
             round=self.rounds[who],
             for_epoch=for_epoch,
@@ -78,26 +78,26 @@ class Scene:
         )
 
     def send(self, who: str, *, trigger: bool = False) -> Uploaded:
-        chain = self.chains[who]
-        answer = self.coordinator.upload(chain.stream, chain.upload(trigger=trigger), now=self.now)
-        self.chains[who] = chain.stored(answer)
+        state = self.states[who]
+        answer = self.coordinator.upload(state.stream, state.upload(trigger=trigger), now=self.now)
+        self.states[who] = state.stored(answer)
         return answer
 
     def refused(self, who: str) -> Effect:
-        """Send what will be refused, and do what the chain says."""
-        chain = self.chains[who]
+        """Send what will be refused, and do what the state says."""
+        state = self.states[who]
         try:
-            self.coordinator.upload(chain.stream, chain.upload(), now=self.now)
+            self.coordinator.upload(state.stream, state.upload(), now=self.now)
         except Refused as problem:
-            step = chain.refused(problem, stream=self.fresh("stream"))
-            self.chains[who] = step.stream
+            step = state.refused(problem, stream=self.fresh("stream"))
+            self.states[who] = step.stream
             return step.effect
         raise AssertionError("it was accepted")
 
     def refused_at(self, who: str) -> str:
         """Send something new that will be refused; return the code."""
         self.observe(who)
-        self.cut(who)
+        self.checkpoint(who)
         try:
             self.send(who)
         except Refused as problem:
@@ -105,27 +105,27 @@ class Scene:
         raise AssertionError("it was accepted")
 
     def news(self, who: str) -> News | None:
-        chain = self.chains[who]
+        state = self.states[who]
         return self.coordinator.news(
-            "home", chain.stream, after=chain.seen, open_after=0, config_version=1, now=self.now
+            "home", state.stream, after=state.seen, open_after=0, config_version=1, now=self.now
         )
 
     def adopt(self, who: str) -> Transition:
         news = self.news(who)
         assert news is not None
-        step = self.chains[who].adopt(news, next_round=self.rounds[who] + 1)
-        self.chains[who] = step.stream
+        step = self.states[who].adopt(news, next_round=self.rounds[who] + 1)
+        self.states[who] = step.stream
         return step
 
     def trigger(self, who: str) -> Uploaded:
-        self.cut(who, for_epoch=self.chains[who].seen + 1)
+        self.checkpoint(who, for_epoch=self.states[who].seen + 1)
         return self.send(who, trigger=True)
 
     def answer(self, who: str) -> Uploaded:
         news = self.news(who)
         assert news is not None
         assert news.open is not None
-        self.cut(who, for_epoch=news.open.epoch)
+        self.checkpoint(who, for_epoch=news.open.epoch)
         return self.send(who)
 
     def wait(self, seconds: float) -> bool:
@@ -149,8 +149,8 @@ class Scene:
 
     def view(self, who: str) -> dict[Any, int]:
         """What an agent computes with, and how often each observation is in it."""
-        chain = self.chains[who]
-        sums = [chain.own] if chain.pooled is None else [chain.pooled, chain.own]
+        state = self.states[who]
+        sums = [state.own] if state.pooled is None else [state.pooled, state.own]
         return dict(self.book.read(*sums, what=who))
 
 
@@ -161,13 +161,13 @@ def code_of(call: Callable[..., Any], *args: Any, **rest: Any) -> Refused:
     return caught.value
 
 
-def claim(scene: Scene, who: str, seen: int, now: float = 0.0) -> Uploaded:
+def claim(harness: Harness, who: str, seen: int, now: float = 0.0) -> Uploaded:
     """Say that an agent has seen an epoch."""
-    request = scene.chain(who).upload().model_copy(update={"seen_epoch": seen})
-    return scene.coordinator.upload(scene.stream(who), request, now=now)
+    request = harness.state(who).upload().model_copy(update={"seen_epoch": seen})
+    return harness.coordinator.upload(harness.stream(who), request, now=now)
 
 
-def restores(scene: Scene) -> int:
+def restores(harness: Harness) -> int:
     """Return how often the audit says that the coordinator was restored."""
-    events = events_of(scene.coordinator, most=1000)
+    events = events_of(harness.coordinator, most=1000)
     return sum(event.what == "server restore" for event in events)
