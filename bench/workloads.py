@@ -9,7 +9,7 @@ import numpy as np
 import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats
-from guardband.sim import TrialDraws, checkpoints, make_runner
+from guardband.sim import TrialDraws, checkpoint_rounds, make_runner
 
 
 def features(contexts: int, actions: int, dim: int) -> tuple[Floats, Floats]:
@@ -33,7 +33,7 @@ def rounds_of(
     draws = list(TrialDraws(world, rounds, seed=1).chunks())
 
     def work() -> float:
-        runner = make_runner(world, plan, np.full(1, 0.3), checkpoints(rounds), 0)
+        runner = make_runner(world, plan, np.full(1, 0.3), checkpoint_rounds(rounds), 0)
         for each in draws:
             runner.play(each)
         return float(runner.metrics.totals[0, 4]) / rounds

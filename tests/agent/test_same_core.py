@@ -17,7 +17,7 @@ from guardband.kernels.state import RHO, view
 from guardband.reasons import REASONS
 from guardband.sim.draws import TrialDraws
 from guardband.sim.runners import CommonRunner
-from guardband.sim.trial import checkpoints
+from guardband.sim.trial import checkpoint_rounds
 
 KINDS = {"disc-ucb": gb.DiscUCB, "disc-ucb-unknown": gb.DiscUCBUnknown}
 NAMES = [
@@ -41,7 +41,9 @@ def simulated(case: Case, algorithm: gb.DiscUCB, rho: float) -> tuple[gb.Results
     results = gb.simulate(problem, algorithm, replay=replay, trace=True)
     world = problem.build(0)
     plan = algorithm.plan(world.facts(rounds))
-    runner = CommonRunner(world, plan, np.full(len(case.tasks), 0.5), checkpoints(rounds), rounds)
+    runner = CommonRunner(
+        world, plan, np.full(len(case.tasks), 0.5), checkpoint_rounds(rounds), rounds
+    )
     (chunk,) = TrialDraws(world, rounds, 0, replay=replay).chunks()
     runner.play(chunk)
     return results, runner

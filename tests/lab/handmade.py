@@ -11,7 +11,7 @@ from guardband.algorithms import Baseline
 from guardband.lab.panel import Run, RunOptions, RunResult
 from guardband.problems import SyntheticA
 from guardband.sim import BoundWarning, Series
-from guardband.sim.trial import checkpoints
+from guardband.sim.trial import checkpoint_rounds
 
 METRICS = (
     "regret",
@@ -31,8 +31,10 @@ def result(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **total
     for metric in METRICS:
         values = np.array(totals.get(metric, np.zeros(trials)), float)
         made[metric] = np.tile(values[:, None], agents) if values.ndim == 1 else values
-    marks = checkpoints(rounds)
-    lines = {m: values[:, None, :] * (marks / rounds)[None, :, None] for m, values in made.items()}
+    checkpoints = checkpoint_rounds(rounds)
+    lines = {
+        m: values[:, None, :] * (checkpoints / rounds)[None, :, None] for m, values in made.items()
+    }
     lines |= {m: np.asarray(v, float)[:, :, None] for m, v in (curves or {}).items()}
     series = Series(
         algorithm=name,
@@ -41,7 +43,7 @@ def result(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **total
         totals=made,
         curves=lines,
         sync_rounds=np.zeros(trials, np.int64),
-        sync_curve=np.zeros((trials, marks.size), np.int64),
+        sync_curve=np.zeros((trials, checkpoints.size), np.int64),
         numbers_sent=np.zeros(trials, np.int64),
         messages_sent=np.zeros(trials, np.int64),
     )
@@ -53,7 +55,7 @@ def result(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **total
         trials=trials,
         alpha=0.3,
     )
-    return RunResult(run, series, marks)
+    return RunResult(run, series, checkpoints)
 
 
 def gathered(runs):

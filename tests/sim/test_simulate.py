@@ -16,7 +16,7 @@ from guardband.kernels.environment import Draws
 from guardband.problems import SyntheticA
 from guardband.sim.draws import TrialDraws
 from guardband.sim.stats import interval_half_width, mean_interval, student_quantile
-from guardband.sim.trial import checkpoints
+from guardband.sim.trial import checkpoint_rounds
 
 SAFE = gb.DiscUCB(0.3, gate="none", noise=0.1, context_noise=0.1)
 
@@ -123,7 +123,7 @@ def test_tables(problem: gb.Tabular, tmp_path: Path) -> None:
     assert summary["regret_per_agent"][0] == pytest.approx(mine["regret"].mean())
     assert summary["regret_total"][0] == pytest.approx(2 * mine["regret"].mean())
     curves = results.curves()
-    assert set(curves["round"]) == set(checkpoints(1000))
+    assert set(curves["round"]) == set(checkpoint_rounds(1000))
     last = curves[(curves["round"] == 1000) & (curves["label"] == "disc-ucb")]
     assert last["regret"].mean() == pytest.approx(summary["regret_per_agent"][0])
     folder = results.save(tmp_path / "out")
@@ -157,11 +157,11 @@ def test_bounds_are_warned_of_once(problem: gb.Tabular) -> None:
 
 def test_checkpoints() -> None:
     for rounds in (1, 7, 200, 201, 12_345, 10**7):
-        marks = checkpoints(rounds)
-        assert marks[-1] == rounds
-        assert (np.diff(marks) > 0).all()
-        assert marks[0] >= 1
-        assert len(marks) <= 200
+        checkpoints = checkpoint_rounds(rounds)
+        assert checkpoints[-1] == rounds
+        assert (np.diff(checkpoints) > 0).all()
+        assert checkpoints[0] >= 1
+        assert len(checkpoints) <= 200
 
 
 def test_intervals() -> None:

@@ -83,7 +83,7 @@ def draw_lines(
 ) -> None:
     """Draw lines and name them at their ends.
 
-    `room` is a label's share of the height; `at` are the marks of the x-axis, if not powers of 10.
+    `room` is a label's share of the height; `at` are the ticks of the x-axis, if not powers of 10.
     """
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -99,11 +99,11 @@ def draw_lines(
         else:
             look = next(looks) if line.look is None else line.look
             spaced = np.geomspace(line.x[0], line.x[-1], 8)
-            marks = np.unique(np.searchsorted(line.x, spaced * (1 - 1e-9)))
+            marked = np.unique(np.searchsorted(line.x, spaced * (1 - 1e-9)))
             turn, kind = divmod(look, len(MARKERS))
             style = {"color": COLOURS[kind], "linewidth": 2.3, "marker": MARKERS[kind]}
             style["linestyle"] = DASHES[(2 * turn + line.dashed) % len(DASHES)]
-            style |= {"markevery": marks.tolist(), "markersize": 6}
+            style |= {"markevery": marked.tolist(), "markersize": 6}
         axes.plot(line.x, y, **style, zorder=3)
         ends.append((line, style, y))
     heights = np.concatenate([y[np.isfinite(y)] for _, _, y in ends])
@@ -145,7 +145,7 @@ def _interval(
 
 def _tick(axis: Axis) -> None:
     low, high = axis.get_view_interval()
-    few = high < 100 * low  # powers of ten alone would leave one mark, or none
+    few = high < 100 * low  # powers of ten alone would leave one tick, or none
     axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if few else (1,), numticks=9))
     axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 1 else f"{v:g}"))
     axis.set_minor_formatter(NullFormatter())

@@ -11,7 +11,7 @@ from guardband.lab.costs import agent_rounds
 from guardband.lab.panel import Panel, Run, RunOptions, RunResult, RunResults
 from guardband.lab.panel_result import PanelResult
 from guardband.progress import ProgressBar
-from guardband.sim import Trial, TrialResult, TrialScheduler, checkpoints, make_trials, stack
+from guardband.sim import Trial, TrialResult, TrialScheduler, checkpoint_rounds, make_trials, stack
 
 __all__ = ["core_seconds", "judge_panel", "run_all", "schedule", "stack_runs", "trials_of"]
 
@@ -49,7 +49,7 @@ def stack_runs(runs: Sequence[Run], trials: Iterable[tuple[TrialResult, ...]]) -
     for run in runs:
         own = [next(left)[0] for _ in range(run.trials)]
         series = stack(run.algorithm, run.label, own, judged=run.alpha is not None)
-        results[run.label] = RunResult(run, series, checkpoints(run.rounds))
+        results[run.label] = RunResult(run, series, checkpoint_rounds(run.rounds))
     return results
 
 

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from guardband.sim.runners import make_runner
     from guardband.sim.scheduler import TrialScheduler, cache_folder
     from guardband.sim.stats import interval_half_width, mean_interval
-    from guardband.sim.trial import Trace, Trial, TrialResult, checkpoints, make_trials, run_trial
+    from guardband.sim.trial import (
+        Trace,
+        Trial,
+        TrialResult,
+        checkpoint_rounds,
+        make_trials,
+        run_trial,
+    )
 else:
     __getattr__ = lazy_imports(__name__)
 
@@ -57,7 +64,7 @@ __all__ = [
     "TrialResult",
     "TrialScheduler",
     "cache_folder",
-    "checkpoints",
+    "checkpoint_rounds",
     "commit",
     "draw_curve",
     "end_label",

@@ -219,8 +219,8 @@ def frame(axes: Axes, look: PlotSpec, curves: Sequence[Curve], *, subtitle: str,
 def _tick(axis: XAxis | YAxis, *, whole: bool, unit: str = "") -> None:
     """Set ticks at 1, 2 or 5 times a power of ten, all with the decimals that this needs."""
     axis.set_major_locator(MaxNLocator(5, integer=whole, steps=[1, 2, 5, 10]))
-    marks = axis.get_majorticklocs()
-    decimals = max(0, -math.floor(math.log10(marks[1] - marks[0]) + 1e-6))
+    ticks = axis.get_majorticklocs()
+    decimals = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-6))
     axis.set_major_formatter(StrMethodFormatter(f"{{x:,.{decimals}f}}{unit}"))
 
 
@@ -245,9 +245,9 @@ def _bend(axes: Axes, low: float, high: float, straight: float) -> None:
     powers = [straight]
     while powers[-1] * 10 <= max(high, -low):
         powers.append(powers[-1] * 10)
-    marks = [-power for power in powers if power <= -low] + [0.0]
-    marks += [power for power in powers if power <= high]
-    axes.yaxis.set_major_locator(FixedLocator(sorted(marks)))
+    ticks = [-power for power in powers if power <= -low] + [0.0]
+    ticks += [power for power in powers if power <= high]
+    axes.yaxis.set_major_locator(FixedLocator(sorted(ticks)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(
         FuncFormatter(lambda y, _: f"{y:,g}" if abs(y) < 1 else f"{y:,.0f}")

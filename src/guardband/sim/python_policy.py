@@ -73,10 +73,10 @@ class PythonRunner(CommonRunner):
     """Plays a policy in plain Python: world, noise and metrics are those of the compiled loops."""
 
     def __init__(
-        self, world: World, policy: PythonPolicy, judged: Floats, marks: Ints, rounds: int
+        self, world: World, policy: PythonPolicy, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         # The plan of the baseline stands for one that has no settings and draws nothing.
-        super().__init__(world, Baseline().plan(world.facts(1)), judged, marks, rounds)
+        super().__init__(world, Baseline().plan(world.facts(1)), judged, checkpoints, traced)
         self.policy = copy.deepcopy(policy)
         self.mask = np.zeros((len(world.tasks), world.dim))
         for m, task in enumerate(world.tasks):

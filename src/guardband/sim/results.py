@@ -17,7 +17,7 @@ from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem
 from guardband.sim.runners import Trace, TrialResult
 from guardband.sim.stats import mean_interval
-from guardband.sim.trial import checkpoints
+from guardband.sim.trial import checkpoint_rounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -148,10 +148,10 @@ class Results:
         ]
         agents = series[0].regret.shape[1]
         settings = {"problem": _settings_of(problem), "agents": agents, **settings}
-        marks = checkpoints(settings["rounds"])
+        checkpoints = checkpoint_rounds(settings["rounds"])
         why = dict(zip((s.label for s in series), uncovered, strict=False))
         outside = {label: reason for label, reason in why.items() if reason}
-        return cls(problem.name, settings, series, marks, results[0][0].trace, outside)
+        return cls(problem.name, settings, series, checkpoints, results[0][0].trace, outside)
 
     def __getitem__(self, label: str) -> Series:
         for series in self.series:

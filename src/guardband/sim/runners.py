@@ -65,10 +65,10 @@ class CommonRunner:
         The algorithm, made ready for it.
     judged
         (M,): the alpha by which violations are counted.
-    marks
+    checkpoints
         The rounds at which curves are kept.
-    rounds
-        For how many rounds every play is kept; 0: for none.
+    traced
+        The number of rounds whose plays are recorded in the trace; 0: of none.
 
     Attributes
     ----------
@@ -80,7 +80,9 @@ class CommonRunner:
         What the loop counts.
     """
 
-    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+    def __init__(
+        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+    ) -> None:
         agents = len(world.tasks)
         self.needs, self.traffic, self.settings = plan.streams, plan.traffic, plan.settings
         self.env, self.tasks = environment_of(world, plan), task_table(world, judged)
@@ -88,15 +90,15 @@ class CommonRunner:
         self.clock = new_clock()
         self.metrics = Metrics(
             totals=np.zeros((agents, len(Metric))),
-            checkpoints=marks,
-            curves=np.zeros((marks.size, agents, len(Metric))),
-            syncs=np.zeros(marks.size, np.int64),
+            checkpoints=checkpoints,
+            curves=np.zeros((checkpoints.size, agents, len(Metric))),
+            syncs=np.zeros(checkpoints.size, np.int64),
         )
         self.trace = Trace(
-            actions=np.zeros((rounds, agents), np.int64),
-            conservative=np.zeros((rounds, agents), np.bool_),
-            rewards=np.zeros((rounds, agents)),
-            synced=np.zeros(rounds, np.bool_),
+            actions=np.zeros((traced, agents), np.int64),
+            conservative=np.zeros((traced, agents), np.bool_),
+            rewards=np.zeros((traced, agents)),
+            synced=np.zeros(traced, np.bool_),
         )
 
     @property
@@ -122,8 +124,10 @@ class CommonRunner:
 class AsynchronousRunner(CommonRunner):
     """Agents that talk to the server one by one."""
 
-    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
-        super().__init__(world, plan, judged, marks, rounds)
+    def __init__(
+        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+    ) -> None:
+        super().__init__(world, plan, judged, checkpoints, traced)
         self.upload = plan.method
         self.downloaded = self.numbers.copy()
 
@@ -136,8 +140,10 @@ class AsynchronousRunner(CommonRunner):
 class PhasedRunner(CommonRunner):
     """Agents that follow a plan until the end of a phase, and then pool."""
 
-    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
-        super().__init__(world, plan, judged, marks, rounds)
+    def __init__(
+        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+    ) -> None:
+        super().__init__(world, plan, judged, checkpoints, traced)
         assert isinstance(plan.method, Phasing)
         self.phases: Phases = plan.method.begin(*features_of(world, plan.sight))
         self.done = 0
@@ -168,8 +174,10 @@ class PhasedRunner(CommonRunner):
 class LoneRunner(CommonRunner):
     """One agent by itself: its world has no more features than its task."""
 
-    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
-        super().__init__(world, plan, judged, marks, rounds)
+    def __init__(
+        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+    ) -> None:
+        super().__init__(world, plan, judged, checkpoints, traced)
         self.solo, self.budget = plan.method, new_budget(world.dim)
 
     def play(self, draws: Draws) -> None:
@@ -181,14 +189,18 @@ class LoneRunner(CommonRunner):
 class SoloRunner:
     """M independent copies of a single-task method."""
 
-    def __init__(self, world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> None:
+    def __init__(
+        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+    ) -> None:
         self.needs, self.tasks = plan.streams, world.tasks
         self.agents = []
         for m in range(len(world.tasks)):
             own = slice(m, m + 1)
             gap = None if plan.gap is None else plan.gap[own]
             mine = plan._replace(alpha=plan.alpha[own], rho=plan.rho[own], gap=gap)
-            self.agents.append(LoneRunner(world_of(world, m), mine, judged[own], marks, rounds))
+            self.agents.append(
+                LoneRunner(world_of(world, m), mine, judged[own], checkpoints, traced)
+            )
 
     def play(self, draws: Draws) -> None:
         """Play a chunk of rounds."""
@@ -222,6 +234,6 @@ RUNNERS: dict[type, Callable[..., Runner]] = {
 }
 
 
-def make_runner(world: World, plan: Plan, judged: Floats, marks: Ints, rounds: int) -> Runner:
+def make_runner(world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int) -> Runner:
     """Return the runner for a plan: by its method, if that has a loop of its own."""
-    return RUNNERS[type(plan.method)](world, plan, judged, marks, rounds)
+    return RUNNERS[type(plan.method)](world, plan, judged, checkpoints, traced)

@@ -26,7 +26,7 @@ from guardband.sim.keys import content, origin, text_of
 from guardband.sim.python_policy import Competitor, PythonRunner, is_python_policy
 from guardband.sim.runners import Trace, TrialResult, make_runner
 
-__all__ = ["Trace", "Trial", "TrialResult", "build_world", "checkpoints", "forget_worlds"]
+__all__ = ["Trace", "Trial", "TrialResult", "build_world", "checkpoint_rounds", "forget_worlds"]
 __all__ += ["from_cache", "make_trials", "run_trial", "to_cache"]
 
 CURVE_POINTS = 200
@@ -139,11 +139,11 @@ def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
         )
     started = time.thread_time()
     world = build_world(trial)
-    facts, marks = world.facts(trial.rounds), checkpoints(trial.rounds)
+    facts, checkpoints = world.facts(trial.rounds), checkpoint_rounds(trial.rounds)
     agents, kept = len(world.tasks), trial.rounds if trial.trace else 0
     judged = np.full(agents, np.nan) if trial.alpha is None else as_alpha(trial.alpha, agents)
     runners = [
-        _runner(algorithm, trial.problem, world, facts, np.array(judged), marks, kept)
+        _runner(algorithm, trial.problem, world, facts, np.array(judged), checkpoints, kept)
         for algorithm in trial.algorithms
     ]
     needed = frozenset().union(*(runner.needs for runner in runners))
@@ -180,7 +180,7 @@ def _runner(
         raise InvalidValueError(f"{algorithm.name} on {problem.name}: {error}") from error
 
 
-def checkpoints(rounds: int) -> Ints:
+def checkpoint_rounds(rounds: int) -> Ints:
     """Return the rounds at which curves are kept: evenly spaced, the last one included."""
     points = min(rounds, CURVE_POINTS)
     return np.unique(np.ceil(np.linspace(rounds / points, rounds, points)).astype(np.int64))

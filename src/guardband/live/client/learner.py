@@ -199,8 +199,8 @@ class Learner:
         menu[task[0], 0] = 1.0
         empty: Any = np.zeros((0, 0, 0))
         verdict = self.decide(Request(menu, 0, None, empty, np.zeros(0), empty), 1, 0.0)
-        spread = float(self.state.estimate.inverse[task[0], task[0]])
-        return verdict.width / math.sqrt(spread) if spread > 0.0 else math.nan
+        variance = float(self.state.estimate.inverse[task[0], task[0]])
+        return verdict.width / math.sqrt(variance) if variance > 0.0 else math.nan
 
     def observations(self) -> int:
         """Return how many observations the estimate rests on, own and others'."""
@@ -209,8 +209,8 @@ class Learner:
     def estimate(self) -> tuple[Floats, Floats]:
         """Return the estimate of the parameter and the half widths of its confidence intervals."""
         estimate = self.state.estimate
-        spread = np.maximum(np.diag(estimate.inverse), 0.0)
-        return estimate.theta.copy(), self.radius() * np.sqrt(spread)
+        variance = np.maximum(np.diag(estimate.inverse), 0.0)
+        return estimate.theta.copy(), self.radius() * np.sqrt(variance)
 
     def figures(self) -> dict[str, float]:
         """Return how much is known: beta, log det V, lambda_min(V), and the noise that is seen.

@@ -7,7 +7,7 @@ const CHARTS = [
   { title: "Reward (solid), floor (dashed)", lines: ["reward_mean", "floor_mean"], show: (v) => v.toFixed(3) },
   { title: "Baseline played", lines: ["conservative"], show: percent, range: [0, 1] },
   { title: "Margin: 5 % quantile (solid), least (dashed)", lines: ["margin_p05", "margin_min"], show: margin, root: true },
-  { title: "Observations counted; ticks: epochs", lines: ["n"], show: count, marks: true },
+  { title: "Observations counted; ticks: epochs", lines: ["n"], show: count, epochTicks: true },
 ];
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
@@ -25,7 +25,7 @@ function ticks(chart) {
     let digits = 0;
     while (digits < 8 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
     if (chart.root) return splits.map((v) => `${v}`);
-    return splits.map((v) => (chart.range || chart.marks ? chart.show(v) : v.toFixed(digits)));
+    return splits.map((v) => (chart.range || chart.epochTicks ? chart.show(v) : v.toFixed(digits)));
   };
 }
 
@@ -81,7 +81,7 @@ function options(chart, tasks, epochs, readout, size) {
     padding: [0.6 * unit, 2.2 * unit, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "guardband" }, drag: { x: false, y: false }, points: { size: 0.5 * unit } },
-    scales: { y: { ...(chart.root ? root : {}), range: chart.range ?? ((_, low, high) => spread(low, high, chart.root)) } },
+    scales: { y: { ...(chart.root ? root : {}), range: chart.range ?? ((_, low, high) => paddedRange(low, high, chart.root)) } },
     series: [{}, ...series],
     axes: [
       { ...axis, size: 2.4 * unit, gap: 0.9 * unit, space: 5 * unit, values: times },
@@ -94,7 +94,7 @@ function options(chart, tasks, epochs, readout, size) {
           const y = plot.valToPos(0, "y", true);
           if (y >= top && y <= top + height) hair(plot, y, y, left, left + width, colour("--bad"));
         }
-        if (chart.marks) {
+        if (chart.epochTicks) {
           for (const t of epochs()) {
             const x = plot.valToPos(t, "x", true);
             if (x < left || x > left + width) continue;
@@ -113,7 +113,7 @@ function options(chart, tasks, epochs, readout, size) {
 }
 
 /** A range with room above and below; for margins, around zero. */
-function spread(low, high, around) {
+function paddedRange(low, high, around) {
   if (low === null || high === null) return [0, 1];
   if (around) return [Math.min(1.2 * low, -0.004 * Math.max(high, 0.001)), 1.1 * Math.max(high, 0.001)];
   const [from, to] = [low, high];
@@ -146,15 +146,15 @@ function build(tasks, epochs) {
   });
 }
 
-let marks = [];
+let epochTimes = [];
 
 /** Show the history; plots are made anew only where agents, size or colours have changed. */
 export function showCharts(history, summary) {
   const tasks = summary.agents.map((a) => a.task);
-  marks = summary.epochs.map((e) => e.closed_at);
+  epochTimes = summary.epochs.map((e) => e.closed_at);
   const wanted = [tasks.join("\n"), byId("charts").clientWidth, rem(), colour("--line")].join("|");
   if (wanted !== shape) {
-    build(tasks, () => marks);
+    build(tasks, () => epochTimes);
     shape = wanted;
     fill(byId("legend"), tasks.map((task, i) => h("span", { class: `agent-${i % 8}` }, task)));
   }
