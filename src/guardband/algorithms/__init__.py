@@ -3,6 +3,7 @@
 # isort: off
 # The list has them in the order of these imports.
 from guardband.algorithms.guard_ucb import GuardUCB
+from guardband.algorithms.guard_ucb_free import GuardUCBFree
 from guardband.algorithms.disc_ucb import DiscUCB, DiscUCBUnknown
 from guardband.algorithms.dis_lin_ucb import DisLinUCB
 from guardband.algorithms.scl import SCLTS, SCLUCB
@@ -44,6 +45,7 @@ __all__ = [
     "FedPE",
     "FedPECD",
     "GuardUCB",
+    "GuardUCBFree",
     "Guarded",
     "LinUCB",
     "Oracle",

@@ -111,7 +111,8 @@ class Episode:
             "regret_expected": float(expected[best] - expected[k]),
             "context": now.context,
         }
-        return float(realised[k] + self._turn.noise[m]), info
+        reward, draw = realised[k], self._turn.noise[m]
+        return float(draw < reward if self.world.binary else reward + draw), info
 
     def advance(self) -> bool:
         """Turn to the next round; tell whether that was the last."""

@@ -10,7 +10,14 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import optimism
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import dot
-from guardband.kernels.loop import act, count_coin, count_round, given_to, save_checkpoint
+from guardband.kernels.loop import (
+    act,
+    count_coin,
+    count_round,
+    given_to,
+    observed_reward,
+    save_checkpoint,
+)
 from guardband.kernels.ridge import absorb, copy_estimate, refresh
 from guardband.kernels.state import group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import add_statistic, clear_statistic
@@ -42,7 +49,7 @@ def simulate_asynchronous(
             outcome = optimism(known, upload.beta, terms, given, scores)
             played = act(outcome, terms, given, env, draws, slot, s, m, state.work)
             x = state.work[0]
-            absorb(state, x, played.reward + draws.noise[s, m], 1.0, dot(x, known.theta))
+            absorb(state, x, observed_reward(env, draws, s, m, played), 1.0, dot(x, known.theta))
             if state.estimate.scalars[0] - known.scalars[0] > upload.growth:
                 add_statistic(server, state.own)
                 clear_statistic(state.own)

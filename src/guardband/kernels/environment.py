@@ -91,13 +91,14 @@ class EnvironmentArrays(NamedTuple):
     covariance: Floats  # (M, 1, d, d) of phi(k) - (1 - alpha) phi(b), k not b; zeros: not FRESH
     scratch: Floats  # (SCORES, at least K and S) for the scores of a menu
     sight: int = 0  # what these agents see
+    binary: bool = False  # rewards are 0 or 1
 
 
 class Draws(NamedTuple):
     """All randomness of a chunk of n rounds, drawn beforehand and shared by all algorithms."""
 
     contexts: Ints  # (n,)
-    noise: Floats  # (n, M) reward noise
+    noise: Floats  # (n, M) reward noise; where rewards are 0 or 1, uniform on [0, 1)
     zeta: Floats  # (n, M, d) unit vectors, or (n, 1, d): the same for all agents
     coin: Floats  # (n, M) uniform
     rho: Floats  # (n,) overrides every task's rho, or (0,)

@@ -14,7 +14,7 @@ __all__ = ["choose", "describe", "write_image"]
 
 HALVINGS = 60
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
-CAREFUL, STUCK = int(Reason.CAREFUL), int(Reason.STUCK)
+CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
 BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
 
 
@@ -44,6 +44,8 @@ def choose(state, shared, terms, given, scores):
         upper[k] = mean[k] + terms.optimism * beta * math.sqrt(form[k])
         if upper[k] > upper[target]:
             target = k
+    if terms.free:
+        return Outcome(target, False, FREE, beta, plain, True, target, target, 1.0, 1.0, math.nan)
     image = state.work[1]
     write_image(estimate, given.menu, b, given.coords, image)
     slack = slack_of(estimate, beta, terms, given, scores, image, target)

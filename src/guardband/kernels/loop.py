@@ -21,6 +21,7 @@ __all__ = [
     "count_coin",
     "count_round",
     "given_to",
+    "observed_reward",
     "save_checkpoint",
     "simulate",
     "to_unit_length",
@@ -70,7 +71,8 @@ def simulate(numbers, settings, tasks, env, draws, clock, metrics, trace):
             if learns:
                 weight, x = weight_of(state, terms, given, outcome), state.work[0]
                 guess = prediction(x, state.estimate.theta)
-                update(state, shared, terms, x, played.reward + draws.noise[s, m], weight, guess)
+                y = observed_reward(env, draws, s, m, played)
+                update(state, shared, terms, x, y, weight, guess)
                 note_report(state, terms, given)
                 call = call or _is_due(state, terms, clock, outcome.conservative)
             count_round(env, tasks, metrics, trace, slot, t, m, played)
@@ -183,6 +185,14 @@ def act(outcome, terms, given, env, draws, slot, s, m, work):
         mean = (1.0 - given.rho) * mean + bonus
         reward = (1.0 - given.rho) * reward + bonus
     return Played(k, outcome.conservative, mean, reward)
+
+
+@kernel
+def observed_reward(env, draws, s, m, played):
+    """Return the reward that agent m sees: noise added, or 1 with its probability, else 0."""
+    if env.binary:
+        return 1.0 if draws.noise[s, m] < played.reward else 0.0
+    return played.reward + draws.noise[s, m]
 
 
 @kernel

@@ -12,7 +12,7 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import argmax, plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import rank_one
-from guardband.kernels.loop import act, count_round, given_to, save_checkpoint
+from guardband.kernels.loop import act, count_round, given_to, observed_reward, save_checkpoint
 from guardband.kernels.rivals import Mode
 from guardband.kernels.scan import scan
 from guardband.kernels.state import scores_of, terms_of
@@ -41,7 +41,7 @@ def simulate_phase(phase, settings, tasks, env, draws, clock, metrics, trace, st
                 k = _next_by_plan(phase, scores.mean, env.group[m], m, c)
             outcome = plays(k, False, R_FREE, 0.0, False)
             played = act(outcome, terms, given, env, draws, slot, s, m, phase.work)
-            _note(phase, m, played.reward + draws.noise[s, m])
+            _note(phase, m, observed_reward(env, draws, s, m, played))
             count_round(env, tasks, metrics, trace, slot, t, m, played)
         save_checkpoint(clock, metrics)
 

@@ -16,7 +16,14 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import argmax, conserve, plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import cholesky, copy, dot, quadratic
-from guardband.kernels.loop import act, count_coin, count_round, given_to, save_checkpoint
+from guardband.kernels.loop import (
+    act,
+    count_coin,
+    count_round,
+    given_to,
+    observed_reward,
+    save_checkpoint,
+)
 from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
 from guardband.kernels.ridge import absorb, horizon_radius
 from guardband.kernels.rivals import Method
@@ -83,7 +90,7 @@ def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, met
         if learns:
             x = state.work[0]
             guess = dot(x, state.estimate.theta)
-            absorb(state, x, played.reward + draws.noise[s, 0], 1.0, guess)
+            absorb(state, x, observed_reward(env, draws, s, 0, played), 1.0, guess)
         count_round(env, tasks, metrics, trace, slot, t, 0, played)
         count_coin(env, tasks, metrics, slot, 0, outcome, played)
         save_checkpoint(clock, metrics)

@@ -164,6 +164,7 @@ class Terms(NamedTuple):
     feature_bound: float = 1.0  # L
     reward_floor: float = 0.0  # r_l, for the unknown baseline's gate
     # Guard-UCB
+    free: float = False  # no constraint: the most promising action is played
     strict: float = False  # every play is certified; else the randomised choice is
     radius: float = int(Radius.BEST)
     realised: float = int(Realised.NONE)

@@ -8,10 +8,12 @@ from typing import Any
 from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems.base import NamedProblem, NoisyFeatures, ProblemAssumptions, Sizes
+from guardband.problems.clicks import Clicks
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
 from guardband.problems.noise import (
     NOISES,
+    BernoulliRewards,
     GaussianNoise,
     RewardNoise,
     StudentNoise,
@@ -28,6 +30,8 @@ from guardband.problems.world import Forecast, Fresh, Problem, World, rank_basel
 __all__ = [
     "NOISES",
     "PROBLEMS",
+    "BernoulliRewards",
+    "Clicks",
     "Forecast",
     "ForecastFormal",
     "ForecastFormal2",
@@ -72,6 +76,7 @@ PROBLEMS: dict[str, type[NamedProblem]] = {
         ForecastFormal,
         ForecastFormal2,
         ForecastLarge,
+        Clicks,
     )
 }
 

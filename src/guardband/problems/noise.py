@@ -1,4 +1,4 @@
-"""Models of the reward noise, each standardised to mean 0 and a given standard deviation."""
+"""Models of the reward noise, of mean 0 and a given standard deviation; and rewards 0 or 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from guardband.checks import check_fraction, check_not_negative, check_positive
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Floats
 
-__all__ = ["NOISES", "GaussianNoise", "RewardNoise", "StudentNoise", "TwoPointNoise", "as_noise"]
+__all__ = [
+    "NOISES",
+    "BernoulliRewards",
+    "GaussianNoise",
+    "RewardNoise",
+    "StudentNoise",
+    "TwoPointNoise",
+    "as_noise",
+]
 
 
 class RewardNoise(Protocol):
@@ -110,6 +118,20 @@ class TwoPointNoise:
         values = np.where(rng.random(shape) < gamma**2, 1.0 / gamma, -gamma)
         draws: Floats = (values - mean) * (self.std / math.sqrt(variance))
         return draws
+
+
+@dataclass(frozen=True)
+class BernoulliRewards:
+    """Rewards 1 with the probability phi'theta, else 0: nothing is added to phi'theta."""
+
+    @property
+    def std(self) -> float:
+        """The largest standard deviation, that of the probability 1/2."""
+        return 0.5
+
+    def draw(self, rng: Generator, shape: tuple[int, ...]) -> Floats:
+        """Return uniform draws on [0, 1); the reward is 1 where one lies below phi'theta."""
+        return rng.random(shape)
 
 
 NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise]] = {

@@ -13,7 +13,7 @@ from guardband.contexts import half_range
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
-from guardband.problems.noise import RewardNoise
+from guardband.problems.noise import BernoulliRewards, RewardNoise
 
 __all__ = ["Forecast", "Fresh", "Problem", "World", "rank_baseline"]
 
@@ -100,6 +100,11 @@ class World:
     def dim(self) -> int:
         """The number of features, d."""
         return self.theta.size
+
+    @property
+    def binary(self) -> bool:
+        """Whether rewards are 0 or 1."""
+        return isinstance(self.reward_noise, BernoulliRewards)
 
     @cached_property
     def menu(self) -> Floats:

@@ -68,6 +68,7 @@ def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
         covariance=scale[:, None, None, None] * np.eye(world.dim)[None, None],
         scratch=np.zeros((SCORES, max(world.psi.shape[1], support))),
         sight=plan.sight,
+        binary=world.binary,
     )
 
 

@@ -12,7 +12,7 @@ from guardband.algorithms import Algorithm, Baseline
 from guardband.errors import GuardbandError
 from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import Draws, Played
-from guardband.kernels.loop import count_round, save_checkpoint
+from guardband.kernels.loop import count_round, observed_reward, save_checkpoint
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import World
 from guardband.sim.runners import CommonRunner
@@ -105,7 +105,8 @@ class PythonRunner(CommonRunner):
                 reward = env.realised[slot, group, row]
                 played = Played(row, False, env.expected[slot, group, row], reward)
                 count_round(env, self.tasks, metrics, trace, slot, t, m, played)
-                self._ask(m, t, "update", features, row, float(reward + draws.noise[s, m]))
+                seen = float(observed_reward(env, draws, s, m, played))
+                self._ask(m, t, "update", features, row, seen)
             save_checkpoint(clock, metrics)
 
     def _ask(self, agent: int, round: int, method: str, *given: Any) -> Any:

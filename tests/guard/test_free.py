@@ -1,0 +1,45 @@
+"""Guard-UCB without a constraint is Guard-UCB with nothing to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import guardband as gb
+from guardband.algorithms import GuardUCBFree
+
+
+@pytest.mark.parametrize(
+    "settings", [{"noise": 0.1}, {"noise": 0.3, "optimism": 0.5, "share": False}], ids=str
+)
+@pytest.mark.parametrize("problem", ["forecast", "synthetic-b"])
+def test_it_plays_what_guard_ucb_plays_if_everything_may_be_lost(
+    problem: str, settings: dict[str, Any]
+) -> None:
+    free, all_lost = GuardUCBFree(**settings), gb.GuardUCB(1.0, mode="policy", **settings)
+    found = gb.simulate(problem, [free, all_lost], rounds=300, trials=2, alpha=0.1)
+    one, other = found.series
+    for metric in ("regret_expected", "reward", "outside", "violations_expected"):
+        assert_array_equal(one.totals[metric], other.totals[metric], metric)
+    assert_array_equal(one.sync_rounds, other.sync_rounds)
+    assert not one.conservative.any()
+    assert other.conservative.any()
+
+
+def test_it_has_no_alpha_and_checks_its_settings() -> None:
+    assert "alpha" not in GuardUCBFree.settings()
+    with pytest.raises(ValueError, match="theta_bound"):
+        GuardUCBFree(theta_bound=-1.0)
+    with pytest.raises(ValueError, match="radius"):
+        GuardUCBFree(radius="round")
+
+
+def test_by_name_it_is_told_what_guard_ucb_is_told() -> None:
+    found = gb.simulate("forecast", ["guard-ucb", "guard-ucb-free"], rounds=50)
+    told = found.settings["algorithms"]
+    for setting in ("noise", "context_noise", "theta_bound", "ridge", "delta"):
+        assert told["guard-ucb-free"][setting] == told["guard-ucb"][setting]
+    assert not np.isnan(found["guard-ucb-free"].totals["violations_expected"]).any()
