@@ -74,4 +74,4 @@ def test_outcomes_count_their_verdicts() -> None:
         seconds=np.nan,
         agent_rounds=0,
     )
-    assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "cannot be told": 1}
+    assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "inconclusive": 1}

@@ -134,7 +134,7 @@ def test_violations_of_conservative_rounds_are_not_held_against_those_behind_the
 
 
 def test_what_may_fail_in_some_trials_says_so():
-    """So that violations beside 'cannot be told' make sense."""
+    """So that violations beside 'inconclusive' make sense."""
     for lemma in lemmas.LEMMAS:
         assert ("in all but" in lemma.text) is not lemma.sure
         if not lemma.sure:

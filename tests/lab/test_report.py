@@ -111,7 +111,7 @@ def test_a_verdict_is_a_symbol_and_a_word(tmp_path):
     claims = [Claim(f"c{h}", f"says {h}", h, "7 < 8") for h in (True, False, None)]
     made = outcome("1a", {"a": result("a", regret=[1, 2])}, claims)
     text = write_report([made], tmp_path, command="x").read_text()
-    for symbol, word in (("✓", "holds"), ("✗", "does not hold"), ("?", "cannot be told")):
+    for symbol, word in (("✓", "holds"), ("✗", "does not hold"), ("?", "inconclusive")):
         assert f'<span class="symbol">{symbol}</span>{word}' in text
     assert "7 &lt; 8" in text
     assert "<b>3</b>claims" in text

@@ -59,7 +59,7 @@ class ResultCache:
 
     Attributes
     ----------
-    spoilt
+    damaged
         How many entries were found damaged or foreign, and were treated as missing.
     """
 

@@ -2,14 +2,14 @@
 
 Trials are pairs: trial i of two runs has the same world and the same draws. A claim that one
 number exceeds another holds if the 95 % interval of their mean difference lies wholly above 0,
-does not hold if it lies wholly below, or if there is no difference in any trial; else it cannot be
-told. A claim of never is decided by counting. A claim that something improves by learning alone (as
-rounds pass, or agents join) does not hold where no agent ever left the baseline, whatever the draws
-look like: no agent learned.
+does not hold if it lies wholly below, or if there is no difference in any trial; else it is
+inconclusive. A claim of never is decided by counting. A claim that something improves by learning
+alone (as rounds pass, or agents join) does not hold where no agent ever left the baseline, whatever
+the draws look like: no agent learned.
 
-A run that is shorter than the panel's horizon tells by what happened in it, and not by what did
-not: no agent left the baseline, no trial differs, no reward was below the floor. There it cannot be
-told, while a violation that was counted refutes at any length.
+In a run that is shorter than the panel's horizon, only what happened is evidence. That something
+has not happened yet (no agent left the baseline, no trial differs, no reward was below the floor)
+is inconclusive there, while a violation that was counted refutes a claim at any length.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def alike(id: str, text: str, runs: Sequence[RunResult], share: float) -> Claim:
 
 
 def together(verdicts: Sequence[bool | None]) -> bool | None:
-    """Return whether all hold: False if one does not, None if one cannot be told."""
+    """Return whether all hold: False if one does not, None if one is inconclusive."""
     if False in verdicts:
         return False
     return None if None in verdicts else True
@@ -281,7 +281,7 @@ def _too_early(apart: Difference, *runs: RunResult) -> str:
 
 
 def _because(early: str, result: RunResult) -> str:
-    """Return why it cannot be told from a shortened run."""
+    """Return why a shortened run is inconclusive."""
     run = result.run
     return f". Only {run.rounds:,} of {run.horizon:,} rounds: {early}" if early else ""
 

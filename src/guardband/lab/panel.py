@@ -123,7 +123,7 @@ class Claim:
     text
         The sentence.
     holds
-        True, False, or None: cannot be told at this scale.
+        True, False, or None: inconclusive at this scale.
     detail
         The numbers, with their interval.
     """

@@ -14,7 +14,7 @@ __all__ = ["VERDICTS", "PanelResult"]
 VERDICTS: dict[bool | None, str] = {
     True: "holds",
     False: "does not hold",
-    None: "cannot be told",
+    None: "inconclusive",
 }
 
 
@@ -43,7 +43,7 @@ class PanelResult:
     agent_rounds: int
 
     def verdicts(self) -> dict[str, int]:
-        """Return how many claims hold, do not hold, and cannot be told."""
+        """Return how many claims hold, do not hold, and are inconclusive."""
         said = [VERDICTS[claim.holds] for claim in self.claims]
         return {words: said.count(words) for words in VERDICTS.values()}
 

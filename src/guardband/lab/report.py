@@ -153,7 +153,7 @@ def _meaning() -> str:
     return (
         '<p class="note">A comparison holds if the 95 % interval of the mean difference over '
         "trials lies wholly on the claimed side; it does not hold if the interval lies wholly on "
-        "the other, or if there is no difference in any trial; else it cannot be told at this "
+        "the other, or if there is no difference in any trial; else it is inconclusive at this "
         "scale. Trials are pairs: the same world and the same draws. A claim of never is settled "
         "by counting. What is said to improve by learning alone does not where no agent ever left "
         "the baseline. Brackets are 95 % intervals. Nothing was tuned to make a claim hold.</p>"

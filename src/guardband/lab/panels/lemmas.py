@@ -172,7 +172,7 @@ class PanelLemmas:
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
         axes = figure.add_subplot()
         shade = np.zeros((len(LEMMAS), len(CASES)))
-        words = {True: "holds", False: "FAILS", None: "cannot be told"}
+        words = {True: "holds", False: "FAILS", None: "inconclusive"}
         for row, lemma in enumerate(LEMMAS):
             for column, case in enumerate(CASES):
                 result = results[_label(case, lemma.algorithm)]
@@ -216,7 +216,7 @@ class PanelLemmas:
             f"the trials; Guard-UCB's δ is {MISSES}, for all agents together.",
             "A lemma that may fail in such a share of the trials holds if the 95 % interval of the "
             "share lies within it, and does not if it lies above; fewer than 36 trials, all clean, "
-            "cannot tell. L3 and L3_2 have no such allowance: one round refutes them.",
+            "are inconclusive. L3 and L3_2 have no such allowance: one round refutes them.",
             "x* is the best action by ψ'θ. The simulator looks for it in the pruned set in every "
             "round with an open gate, and for θ in the set in every round.",
             *(f"{case.name}: {case.breaks}." for case in CASES if case.breaks),
