@@ -1,4 +1,4 @@
-"""Checks at the doors: every error names the value that was seen and what to do about it."""
+"""Checks of arguments: every error names the value that was given and what to do about it."""
 
 from __future__ import annotations
 

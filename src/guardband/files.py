@@ -46,7 +46,7 @@ def write_atomically(path: str | os.PathLike[str], *, private: bool = False) -> 
 
 
 def _sync_folder(folder: Path) -> None:
-    """See to it that the new name survives a power failure, where folders can be synced."""
+    """Make the new name survive a power failure, where folders can be synced."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -68,7 +68,7 @@ class ProgressBar:
         self._progress.update(self._task, total=total)
 
     def advance(self, amount: float) -> None:
-        """Say that so much more is done; any thread may."""
+        """Add to what is done; may be called from any thread."""
         self._progress.advance(self._task, amount)
         with self._lock:
             now = time.monotonic()

@@ -46,7 +46,7 @@ CONSERVATIVE = {
 }
 # A live agent was allowed nothing but the baseline.
 HELD_BACK = {
-    "no-config": "the coordinator has not told the rules of this space yet: playing the baseline",
+    "no-config": "the coordinator has not sent this space's settings yet: playing the baseline",
     "paused": "learning is paused",
     "lease": "the coordinator was not reached for too long: the exploration lease has expired",
     "shadow": "shadow mode plays the baseline",

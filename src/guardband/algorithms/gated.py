@@ -1,4 +1,4 @@
-"""What algorithms have in common that stay with the baseline until lambda_min(V) is large."""
+"""The gate of algorithms that play the baseline until lambda_min(V) is large enough."""
 
 from __future__ import annotations
 

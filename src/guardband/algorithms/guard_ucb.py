@@ -1,4 +1,4 @@
-"""Guard-UCB: as safe as promised, and it learns."""
+"""Guard-UCB: optimism among actions certified to clear the floor, in strict or policy mode."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class GuardUCB(Policy):
             rule=int(Rule.GUARD),
             mix=int(Mix.ACTION),  # only real actions are played
             strict=self.mode == "strict",
-            # A single agent has nobody to pool with, and every epoch costs confidence.
+            # A single agent has no other to pool with, and every epoch uses up part of delta.
             trigger=int(Trigger.ANYTIME if self.share and agents > 1 else Trigger.NEVER),
             radius=int(RADII[self.radius]),
             realised=int(kind),

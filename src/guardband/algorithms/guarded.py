@@ -1,4 +1,4 @@
-"""A guard around an unconstrained rival."""
+"""Guarded: an unconstrained algorithm, restricted to actions that are certified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LinUCB: every agent an optimist on its own, without a constraint."""
+"""LinUCB: every agent learns by itself, optimistically and without a constraint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["LinUCB"]
 )
 @dataclass(frozen=True)
 class LinUCB(Confidence):
-    """LinUCB: every agent an optimist on its own; what sharing is worth is measured against it.
+    """LinUCB: every agent learns by itself; the comparison shows what sharing data gains.
 
     With context="observed-after" and M = 1 it is the method of Kirschner and Krause for contexts
     that are revealed after the choice. No coordinate outside a task is ever learned about, so an

@@ -70,8 +70,8 @@ class Phases(ABC):
     def _fit(self, gram: Floats, moment: Floats) -> tuple[Floats, Floats]:
         """Estimate theta; return means and norm(z)_{V^+} of all actions, (G, C, K).
 
-        The norm is infinite for an action with a part in a direction that nobody explored: no
-        test can tell anything about it.
+        The norm is infinite for an action with a part in a direction that no agent explored: no
+        test says anything about it.
         """
         inverse = np.linalg.pinv(gram, rcond=CUT, hermitian=True)
         self.theta = inverse @ moment

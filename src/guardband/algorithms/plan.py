@@ -1,4 +1,4 @@
-"""What the simulator and live agents ask of an algorithm, and what it answers."""
+"""The interface of algorithms, and the plan that one makes for a problem before it runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Traffic(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An algorithm made ready for one problem."""
+    """What an algorithm runs with on one problem: its terms for the kernels, alpha and rho."""
 
     terms: Terms
     alpha: Floats  # (M,)
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
 
 
 class Algorithm(Protocol):
-    """What the simulator and the fleet ask of an algorithm."""
+    """The interface of algorithms for the simulator and for agents."""
 
     @property
     def name(self) -> str:

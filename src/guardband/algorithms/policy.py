@@ -1,4 +1,4 @@
-"""What every policy answers about itself, so that other code need not know its type or name."""
+"""The base class of policies: properties that other code reads instead of types or names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Rate(NamedTuple):
 
 
 class Policy:
-    """The answers of a policy that says nothing else: plain optimism that only the simulator runs.
+    """The base class of policies; its values are those of plain optimism for the simulator only.
 
     Attributes
     ----------

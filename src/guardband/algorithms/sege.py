@@ -1,4 +1,4 @@
-"""SEGE: safe exploration, then greed, every task alone."""
+"""SEGE: safe exploration, then greedy choices, every task alone."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = ["InterruptedRun", "reproduce"]
 ALL = "all"
 FOLDER = "report"
 STOPPED = 130
-UNUSED_DAYS = 60  # kept trials that nobody asked for in so long are removed
+UNUSED_DAYS = 60  # cached trials that were not used for so long are removed
 
 
 class InterruptedRun(SystemExit):

@@ -134,7 +134,7 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
 
 
 def _say_where(address: str, data: Path, *, first: bool) -> None:
-    """Print the addresses; the token only on a terminal, since many people may read logs."""
+    """Print the addresses; the token only on a terminal, since logs may be read by many."""
     from guardband.live.server import read_token, token_file
 
     token = read_token(data) if sys.stdout.isatty() else None

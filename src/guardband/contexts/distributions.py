@@ -170,7 +170,7 @@ def _finite(item: Any) -> bool:
     """Whether no number in `item` is NaN or infinite."""
     try:
         return bool(np.all(np.isfinite(item)))
-    except (TypeError, ValueError):  # a string, a dict, a ragged list: the feature map's business
+    except (TypeError, ValueError):  # a string, a dict, a ragged list: left to the feature map
         return True
 
 

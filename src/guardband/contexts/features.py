@@ -136,7 +136,7 @@ def half_range(phi: ArrayLike, bound: float = 1.0) -> Array:
     """Bound half the range of phi(x, c)'theta over the contexts, for every ||theta|| <= bound.
 
     It is (bound/2) max_{c, c'} ||phi(x, c) - phi(x, c')||, computed in a time that grows with n^2,
-    and speaks only of the contexts given: draws may miss the extremes of their distribution.
+    and holds only for the contexts given: draws may miss the extremes of their distribution.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Non-negative factors of a matrix, fitted to its observed entries alone.
 
-Entries that nobody observed are not zeros: they do not enter the fit, so that the product of
+Entries that were not observed are not zeros: they do not enter the fit, so that the product of
 the factors completes the matrix. Each coordinate is minimised exactly in turn (coordinate
 descent); a ridge pulls it towards the mean over all users, or items, so that those with few
 entries get ordinary values and not zero.

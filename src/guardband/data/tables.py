@@ -1,7 +1,7 @@
 """Readers of the original text files.
 
-They take any well-formed file of the format, also a smaller one; that a file is the original
-one is the business of the cache. Every complaint names the file and the line.
+They take any well-formed file of the format, also a smaller one; the cache checks that a file is
+the original one. Every error names the file and the line.
 """
 
 from collections.abc import Iterator

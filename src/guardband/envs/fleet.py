@@ -76,7 +76,7 @@ class FleetEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # PettingZoo's ty
             raise gymnasium.error.ResetNeeded("the episode has not begun or is over: call reset().")
         if set(actions) != set(self.agents):
             raise InvalidValueError(
-                f"actions are given for {', '.join(actions) or 'nobody'}; give one for each of "
+                f"actions are given for {', '.join(actions) or 'no agent'}; give one for each of "
                 f"{', '.join(self.agents)}."
             )
         outcomes = [episode.play(m, actions[agent]) for m, agent in enumerate(self.agents)]

@@ -1,4 +1,4 @@
-"""The paper's evaluation, run again: panels, their claims, their pictures, the report."""
+"""The paper's evaluation, run again: panels (figures), their claims, plots and the report."""
 
 from typing import TYPE_CHECKING
 

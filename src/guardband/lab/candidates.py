@@ -1,4 +1,4 @@
-"""Algorithms for a problem of any kind, told what may be assumed of it."""
+"""The algorithms that can run on a problem, with settings that follow from what it declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regret of many algorithms on many problems: a table, and marks with intervals."""
+"""Regret of many algorithms on many problems: a table, and a dot plot with intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of panels: mean and band over the rounds, names beside the lines, no legend to look up.
+"""Plots of panels: mean and interval over the rounds, with names beside the lines, not in a legend.
 
 Colour tells algorithms apart. Curves of one algorithm have shades of its colour, from light to
 dark, and bands whose edges have the dashes of their line; dash, marker and shade survive a printer

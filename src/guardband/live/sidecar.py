@@ -103,7 +103,7 @@ class DecisionReply(BaseModel):
 
 
 class Accepted(BaseModel):
-    """It is written down."""
+    """The reward, or the discard, is in the journal."""
 
     id: str
     status: Literal["kept", "discarded"]
@@ -231,7 +231,7 @@ def _agent(request: Request) -> LiveAgent:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    """Turn what the agent has against a request into a problem."""
+    """Turn an error of the agent into a problem response."""
     if isinstance(error, JournalError):
         return problem(503, "journal", str(error), retry_after_s=1.0)
     if isinstance(error, UnknownDecisionError):

@@ -152,8 +152,8 @@ class NoisyFeatures(NamedProblem):
         least squares on psi is then biased. "fresh": psi is fixed and phi = psi + noise in each
         round, as the theory assumes.
     order
-        "shuffled": the actions of every context in an order of their own, so that no index
-        betrays a rank. "ranked": the best first.
+        "shuffled": the actions of every context in random order, so that an index says nothing
+        about a rank. "ranked": the best first.
     """
 
     baseline: int = 1

@@ -21,10 +21,11 @@ __all__ = ["ForecastFormal", "ForecastFormal2", "ForecastLarge"]
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastFormal(NamedProblem):
-    """Each round nature announces a distribution over contexts and hides which one it draws.
+    """A distribution over contexts is announced in each round; which one is drawn stays hidden.
 
-    phi(k, c) = h_k * (.4 + .6 v_c) with v_c uniform in the unit cube: a context dims every action
-    alike. psi is the exact expectation, and so is the baseline's reward that agents are told.
+    phi(k, c) = h_k * (.4 + .6 v_c) with v_c uniform in the unit cube: a context scales the features
+    of all actions alike. psi is the exact expectation, and so is the baseline's reward that agents
+    are told.
 
     Parameters
     ----------

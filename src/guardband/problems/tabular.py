@@ -99,7 +99,7 @@ class Tabular:
 
     @property
     def context_noise(self) -> float | None:
-        """A bound on what the hidden context adds to a reward: tables do not tell."""
+        """A bound on what the hidden context adds to a reward; None: tables do not declare one."""
         return None
 
     def assumptions(self) -> ProblemAssumptions:

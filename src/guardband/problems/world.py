@@ -39,7 +39,7 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Each round nature announces a distribution over some contexts and hides which one it draws.
+    """A distribution over some contexts is announced in each round; the one drawn stays hidden.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class World:
 
 
 class Problem(Protocol):
-    """What the simulator asks of a problem."""
+    """What every problem has: a name, and worlds that it builds from seeds."""
 
     @property
     def name(self) -> str:

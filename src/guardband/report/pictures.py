@@ -30,7 +30,7 @@ def inline_svg(figure: Figure, name: str) -> str:
     figure.savefig(file, format="svg", transparent=True)
     svg = FILE_ONLY.sub("", file.getvalue())
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    # Its size is the page's business; the viewBox keeps the proportions.
+    # The page sets its size; the viewBox keeps the proportions.
     return re.sub(r' (width|height)="[\d.]+pt"', "", svg).strip()
 
 

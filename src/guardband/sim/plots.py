@@ -1,4 +1,4 @@
-"""Curves over the rounds, drawn to be read from the back of a room and on paper without colour."""
+"""Plots of metrics over the rounds, readable on slides and in print without colour."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Knows nothing of pyplot and needs no display; `figure.savefig("regret.png")` writes it.
+        Does not use pyplot and needs no display; `figure.savefig("regret.png")` writes it.
     """
     look = METRICS[check_choice("metric", metric, tuple(METRICS))]
     if metric.startswith("violations") and results.settings["alpha"] is None:

@@ -1,4 +1,4 @@
-"""Algorithms written in plain Python: what the simulator asks of them, and how it runs them."""
+"""Algorithms written in plain Python: the methods they need, and the runner that plays them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PythonRunner(CommonRunner):
     def __init__(
         self, world: World, policy: PythonPolicy, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
-        # The plan of the baseline stands for one that has no settings and draws nothing.
+        # The baseline's plan serves as one without settings that needs no further draws.
         super().__init__(world, Baseline().plan(world.facts(1)), judged, checkpoints, traced)
         self.policy = copy.deepcopy(policy)
         self.mask = np.zeros((len(world.tasks), world.dim))

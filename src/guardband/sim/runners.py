@@ -55,14 +55,14 @@ class Runner(Protocol):
 
 
 class CommonRunner:
-    """The loop that most algorithms share; those with a loop of their own override `play`.
+    """Runs the loop that most algorithms share; those with their own loop override `play`.
 
     Parameters
     ----------
     world
         The trial's world.
     plan
-        The algorithm, made ready for it.
+        The algorithm's plan for that world.
     judged
         (M,): the alpha by which violations are counted.
     checkpoints
@@ -122,7 +122,7 @@ class CommonRunner:
 
 
 class AsynchronousRunner(CommonRunner):
-    """Agents that talk to the server one by one."""
+    """Agents that exchange data with the server one by one, at different times."""
 
     def __init__(
         self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int

@@ -134,7 +134,7 @@ class TrialScheduler:
         return all(trial.key in self._done for trial in self._groups[name])
 
     def _pop(self, name: str, waiting: Counter[str]) -> tuple[str, list[tuple[TrialResult, ...]]]:
-        """Return a group's results; those that no other group waits for are let go."""
+        """Return a group's results; those that no other group waits for are dropped."""
         results = [self._done[trial.key] for trial in self._groups[name]]
         waiting.subtract(_keys(self._groups[name]))
         for key in _keys(self._groups[name]):

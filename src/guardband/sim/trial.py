@@ -129,7 +129,7 @@ def make_trials(
 
 
 def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
-    """Run one trial; `advance` is told the share that is done, and may raise to stop it."""
+    """Run one trial; `advance` is called with each share that is done, and may raise to stop it."""
     if trial.origin != origin():
         raise RuntimeError(
             "this worker runs another version of guardband, Python, numpy or numba than the "
@@ -237,6 +237,6 @@ def build_world(trial: Trial, built: World | None = None) -> World:
 
 
 def forget_worlds() -> None:
-    """Let go of all worlds; they may be large."""
+    """Drop all worlds from memory; they may be large."""
     with _worlds_lock:
         _worlds.clear()

@@ -21,7 +21,7 @@ __all__ = ["Bound", "Setting", "root"]
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A problem as its theorist knows it, and the settings of DiSC-UCB on it.
+    """The constants of a problem that bounds depend on, and the settings of DiSC-UCB.
 
     Parameters
     ----------

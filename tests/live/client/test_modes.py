@@ -228,7 +228,7 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(tmp_path: Pat
     one = agent(tmp_path, link=link)
     made = [one.decide(menu, 1, 0.2) for menu in menus(5)]
     assert {(d.kind, d.action) for d in made} == {("baseline", 1)}
-    assert "has not told the rules" in made[0].reason
+    assert "has not sent this space's settings" in made[0].reason
     one.observe(made[0].id, 0.5)
     with pytest.raises(Unreachable):
         one.sync()

@@ -1,4 +1,4 @@
-"""Separate: what sharing is worth, against M learners that keep their data to themselves."""
+"""Separate: the regret of agents that share data, against M agents that do not."""
 
 from __future__ import annotations
 

@@ -221,8 +221,8 @@ class LiveAgent:
         """Return the number of a round; where others share its context, it must be given.
 
         A count of one's own decisions says nothing about others: an agent that joined late, or
-        skipped a day, would be taken for one that decided long ago. Until the rules are told,
-        nothing is learned, and no number matters.
+        skipped a day, would be taken for one that decided long ago. Until the settings of the space
+        are known nothing is learned, and the number does not matter.
         """
         if given is None:
             state = self._store.state
@@ -291,7 +291,7 @@ class LiveAgent:
             self._worker.wake()
 
     def sync(self) -> bool:
-        """Carry messages to and from the coordinator, now, in this thread.
+        """Exchange messages with the coordinator now, in this thread.
 
         Returns
         -------
@@ -307,11 +307,11 @@ class LiveAgent:
         return self._worker.sync()
 
     def report(self) -> Report:
-        """Return how the agent fares: what the dashboard is told."""
+        """Return the report of the agent that the dashboard shows."""
         return make_report(self._opened())
 
     def status(self) -> dict[str, Any]:
-        """Return where the agent stands; quicker than `report`."""
+        """Return the agent's main numbers; quicker than `report`."""
         with self._opened() as state:
             return {
                 "space": self._store.setup.space,
@@ -332,12 +332,12 @@ class LiveAgent:
             }
 
     def close(self, *, ephemeral: bool | None = None) -> None:
-        """Hand in what was counted and let go of everything; decisions can wait for another day.
+        """Upload what was counted and close all files; pending decisions stay in the journal.
 
         Parameters
         ----------
         ephemeral
-            True: the state folder will not come back, so end the stream. None: as at the start.
+            True: the state folder will not be used again, so end the stream. None: as in `connect`.
         """
         if self._closed:
             return

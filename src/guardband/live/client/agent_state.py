@@ -1,4 +1,4 @@
-"""What a live agent knows, in memory: where its decisions and its stream stand, and its rules."""
+"""The state of a live agent in memory: its decisions, its stream, and the settings it follows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def empty_tally() -> array[float]:
 
 
 class AgentSetup(NamedTuple):
-    """What an agent is, whatever its coordinator says."""
+    """What is fixed when an agent starts, independent of the coordinator."""
 
     space: str
     task: str

@@ -1,4 +1,4 @@
-"""A live agent's state and its journal, kept in step: every change is made to both."""
+"""A live agent's state and its journal, kept consistent: every change is made to both."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class AgentStore:
         state.update_level()
 
     def put_control(self, paused: str | None, leased_at: float, leased_for: float | None) -> None:
-        """Obey the coordinator's switches."""
+        """Follow the coordinator's switches: a pause, and the exploration lease."""
         self.journal.query(
             "UPDATE control SET paused = ?, leased_at = ?, leased_for = ?",
             (paused, leased_at, leased_for),

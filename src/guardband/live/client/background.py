@@ -28,7 +28,7 @@ class BackgroundLoop:
     expected
         Errors that can be expected: any other is a bug, and logged with its trace.
     on_trouble
-        What is told about every error, before the wait.
+        Called with every error, before the wait.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class BackgroundLoop:
             self._wake.set()
 
     def wait(self, seconds: float) -> None:
-        """Let the work itself wait, until it is stopped or so long."""
+        """Wait from within the work: so many seconds, or until it is stopped."""
         self._stop.wait(seconds)
 
     def stop(self) -> None:
-        """Let the work come to its end, and no other begin."""
+        """Let the present run of the work finish, and start no other."""
         self._stop.set()
         self._wake.set()
 
@@ -89,7 +89,7 @@ class BackgroundLoop:
 
 
 def backoff(problem: Exception, failures: int) -> float:
-    """Return how long to wait: longer each time, by chance a little less; or as one was told."""
+    """Return how long to wait: doubling with jitter, or as long as the coordinator asked for."""
     least, most = BACKOFF_S
     wait = min(most, least * 2.0**failures) * random.uniform(0.5, 1.0)
     return max(wait, getattr(problem, "retry_after_s", 0.0))

@@ -44,7 +44,7 @@ def parse_id(text: str) -> DecisionId | None:
 def stamp(at: float) -> str:
     """Return the part of an id that tells a decision from another of the same number.
 
-    A folder that went back in time gives numbers again: what is told about the decision that it
-    forgot must not reach the one that took its number.
+    A folder restored from an old copy gives numbers again: the reward of a decision that it lost
+    must not be taken for that of the new decision with the same number.
     """
     return f"{int(at * 1e6) & 0xFFFF:04x}"

@@ -1,7 +1,7 @@
 """What happens to live agents when their process forks, as web servers do, and when it ends.
 
-SQLite's locks and connections must not cross a fork, so before one every open agent stands still
-with its files closed. The parent goes on; in the child everything is opened anew when it is used.
+SQLite's locks and connections must not cross a fork, so before one every open agent is locked and
+its files are closed. The parent goes on; the child opens everything anew when it is first used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Closable(Protocol):
     """What is closed when the process ends."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all files and connections."""
 
 
 GUARDS: weakref.WeakSet[ForkGuard] = weakref.WeakSet()
@@ -50,11 +50,11 @@ class ForkGuard:
         GUARDS.add(self)
 
     def release(self) -> None:
-        """Let forks happen without a look at this agent: it was closed."""
+        """Take this agent, which was closed, out of the fork hooks."""
         GUARDS.discard(self)
 
     def before(self) -> None:
-        """Stand still, and close the files."""
+        """Take the lock, and close the files."""
         self._store.lock.acquire()
         self._link.hold()
         self._store.journal.rest()
@@ -81,7 +81,7 @@ class ForkGuard:
 
 
 def close_at_exit(agent: Closable) -> None:
-    """Close an agent when the process ends, if it lives so long."""
+    """Close an agent when the process ends, unless it was closed before."""
     OPEN.add(agent)
 
 

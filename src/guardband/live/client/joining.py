@@ -23,7 +23,7 @@ __all__ = ["Joined", "OtherSettingsError", "UnknownSpaceError", "agree", "defaul
 
 
 class OtherSettingsError(InvalidValueError):
-    """The user said something about the space that is not so."""
+    """The user's settings differ from those of the space."""
 
 
 class UnknownSpaceError(InputError, LookupError):
@@ -86,7 +86,7 @@ def join(
 
 
 def agree(space: SpaceSettings, settings: SpaceSettings | None) -> None:
-    """Raise `OtherSettingsError` if a space is not what the user says; what is not said may be."""
+    """Raise `OtherSettingsError` where the user gave another setting than the space has."""
     said = {} if settings is None else settings.model_dump(exclude_unset=True)
     actual = space.model_dump()
     for name, told in said.items():

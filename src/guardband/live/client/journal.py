@@ -1,8 +1,9 @@
 """An agent's journal: one SQLite file that keeps every decision and every reward.
 
 What `decide` and `observe` have returned survives the death of the process (WAL, NORMAL); what is
-uploaded survives a power cut as well, because `flush` puts the log on disk first. Several processes
-of one host may share the file: each asks, before it acts, whether another has moved it.
+uploaded survives a power failure as well, because `flush` puts the log on disk first. Several
+processes of one host may share the file: each checks, before it acts, whether another has written
+to it.
 """
 
 from __future__ import annotations

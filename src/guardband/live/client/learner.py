@@ -151,9 +151,9 @@ class Learner:
     def stand_back(
         self, request: Request, turn: int, coin: float, key: str, more: str | None = None
     ) -> Ruled:
-        """Return the baseline's action, whatever the algorithm would play.
+        """Return the baseline's action, where an agent may not play what the algorithm chooses.
 
-        `key` is the reason, and `more` is said beside its sentence.
+        `key` is the code of the reason, and `more` is added to its sentence.
         What is learned from it is what the baseline's own features teach.
         """
         shadow = self.decide(request, turn, coin) if key == "shadow" else None

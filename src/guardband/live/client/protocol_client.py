@@ -1,4 +1,4 @@
-"""What a live agent does with the coordinator's messages: each changes its state, or its stream.
+"""The agent's side of the protocol: how the coordinator's messages change its state and stream.
 
 No network here and no threads: `SyncWorker` carries the messages.
 """
@@ -65,7 +65,7 @@ class ProtocolClient:
             self._store.put_stream(before, before.stored(answer))
 
     def refused(self, problem: Refused) -> Effect:
-        """Draw the consequences of a refusal; return what to do."""
+        """Change the stream as a refusal requires; return what to do next."""
         with self._store as state:
             step = state.whole_stream().refused(problem, stream=str(uuid.uuid4()))
             self._follow(state, step)
@@ -83,7 +83,7 @@ class ProtocolClient:
         """Take in news for a stream: switches, a configuration, an epoch; True: all is well.
 
         False where the coordinator has other rules under a number that this agent knows: it was
-        restored from a backup, and must be told.
+        restored from a backup, and must learn of the number.
 
         A lease begins when it was asked for: an answer may have waited for as long as the computer
         slept. What was told to a former stream says nothing about this one's part of an epoch.
@@ -135,7 +135,7 @@ class ProtocolClient:
         return True
 
     def _wait_for(self, state: AgentState, news: News) -> None:
-        """Keep an epoch until it can be adopted."""
+        """Store an epoch until it can be adopted."""
         if len(state.waiting) >= MOST_WAITING:  # the newest is worth more than the one before it
             dropped = state.waiting.pop().epoch
             drop_epochs(self._store.journal, state.stream_id, dropped, dropped)

@@ -52,7 +52,7 @@ class Reporter:
 
 
 def make_report(store: AgentStore) -> Report:
-    """Return how the agent fares now."""
+    """Return the report of this moment."""
     # What may take long is read aside first, without the lock: only what was committed.
     journal = store.journal
     stream = store.state.stream_id

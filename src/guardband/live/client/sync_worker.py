@@ -1,4 +1,4 @@
-"""Carries messages between a live agent and its coordinator, in the background or when asked.
+"""Exchanges messages between a live agent and its coordinator, in the background or on demand.
 
 Everything that may take long happens here: the network, and the disk before an upload.
 """
@@ -100,7 +100,7 @@ class SyncWorker:
         self._informed = False  # whether the coordinator has told about its switches
 
     def leave(self) -> None:
-        """Let another process carry the messages."""
+        """Release the lock, so that another process exchanges the messages."""
         self._lock.leave()
 
     # When asked.
@@ -216,7 +216,7 @@ class SyncWorker:
         return answer.epoch > newest or answer.open is not None
 
     def _wait_if_unheeded(self, answer: Uploaded | None, newest: int) -> None:
-        """Do not insist on an epoch: too few agents are there, or the last was just now."""
+        """Wait before calling for an epoch again, if the coordinator opened none."""
         if answer is not None and answer.open is None and answer.epoch <= newest:
             timing, least = self._timing, self._store.state.space.sync.min_interval_s
             wait = min(timing.trigger_most_s, timing.trigger_s * 2.0**self._unheeded)
@@ -258,7 +258,7 @@ class SyncWorker:
         return None
 
     def _mend(self, problem: Refused) -> bool:
-        """Do what a refusal asks for; False: there is nothing to be done about it."""
+        """Recover from a refusal; False: it cannot be recovered from."""
         effect = self._client.refused(problem)
         if effect in (Effect.REGISTER, Effect.CONTINUED, Effect.CONFLICT):
             self._known = None

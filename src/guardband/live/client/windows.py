@@ -1,4 +1,4 @@
-"""When a decision counts, and with which reward; and the clock by which that is judged.
+"""Reward windows: when a decision counts, with which reward, and the clock that decides it.
 
 Every decision ends in one of four ways: observed, defaulted, discarded, or lost (with a stream that
 was given up). They end in the order in which they were made: whether and when an observation counts

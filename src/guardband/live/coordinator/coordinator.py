@@ -1,4 +1,4 @@
-"""The coordinator of a space's agents: uploads by compare-and-set, news, and the turn of epochs.
+"""The coordinator: uploads by compare-and-set, news for agents, opening and closing epochs.
 
 Pure logic over a store: no clock, no sockets, no threads. `now` is given by the caller, in seconds
 since 1970; it orders nothing, only deadlines, intervals and displays depend on it.
@@ -70,7 +70,7 @@ class Known(NamedTuple):
 
 
 class Coordinator(OperatorRequests):
-    """What agents ask of a coordinator, beside what operators do; several may share one store.
+    """Serves the requests of agents, and those of operators; several may share one store.
 
     Parameters
     ----------

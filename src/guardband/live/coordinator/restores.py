@@ -18,7 +18,7 @@ __all__ = ["RestoreClaims", "note_restore"]
 
 # An agent is believed that it has seen an epoch up to a number that its space may have reached
 # since it was created: so many at once, and one a second. The bound is on the number and not on
-# the step, so that saying it again and again leads nowhere.
+# the step, so that repeated claims gain nothing.
 LARGEST_JUMP = 100_000
 EPOCHS_PER_S = 1.0
 LARGEST_STEP = 10_000  # changes of the rules that one restore can have undone

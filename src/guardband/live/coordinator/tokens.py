@@ -67,7 +67,7 @@ def rotate_token(
 def revoke_token(
     store: Store, ident: str, *, within: str | None = None, who: str, now: float
 ) -> None:
-    """Revoke a token, unless it is the last admin's: nobody could make another one.
+    """Revoke a token, unless it is the last admin's: then no more could be made.
 
     `within` is the space to which those who ask are bound: tokens elsewhere are unknown to them.
     """

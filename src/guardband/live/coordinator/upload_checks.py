@@ -1,6 +1,6 @@
-"""What an upload must satisfy: some data set with bounded features and rewards explains it.
+"""Checks of uploads: some data set with bounded features and rewards must explain the sums.
 
-Passing proves that such a data set exists, not that anybody observed it. Everything cheap comes
+Passing proves that such a data set exists, not that it was observed. Everything cheap comes
 before any linear algebra, so that no number which a client can send reaches LAPACK unchecked.
 """
 

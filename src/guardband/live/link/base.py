@@ -1,4 +1,4 @@
-"""What an agent asks of a link, whatever carries its messages."""
+"""The interface of links: what an agent can ask its coordinator, over any transport."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Link", "Unreachable"]
 
 
 class Unreachable(GuardbandError, ConnectionError):  # noqa: N818 - an answer will come
-    """The coordinator does not answer now; trying again later is all there is to do."""
+    """The coordinator does not answer now; try again later."""
 
     def __init__(self, detail: str, retry_after_s: float = 0.0) -> None:
         super().__init__(detail)
@@ -58,13 +58,13 @@ class Link(Protocol):
         """Return what is new, waiting for it at most so long; None: nothing is."""
 
     def report(self, stream: str, report: Report) -> None:
-        """Tell how the agent fares."""
+        """Send the agent's report."""
 
     def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""
 
     def close(self) -> None:
-        """Let go of what the link holds."""
+        """Close connections and files."""
 
     def hold(self) -> None:
         """Use no file until `let_go`; the process forks."""

@@ -60,10 +60,10 @@ class HttpLink:
         self.after_fork()
 
     def hold(self) -> None:
-        """Have no file to put away."""
+        """Do nothing: there is no file to close."""
 
     def let_go(self) -> None:
-        """Have none to take up again."""
+        """Do nothing: there is no file to open."""
 
     def after_fork(self) -> None:
         """Begin with connections of one's own."""
@@ -127,7 +127,7 @@ class HttpLink:
 
     def _stranger(self, status: int) -> Unreachable:
         return Unreachable(
-            f"{self.url} answers {status} with what no coordinator says: is it a coordinator?"
+            f"{self.url} answers {status}, but not as a coordinator does: is it a coordinator?"
         )
 
     def _no_entry(self) -> str:
@@ -185,7 +185,7 @@ class HttpLink:
         return None if said is None else self._read(News, said)
 
     def report(self, stream: str, report: Report) -> None:
-        """Tell how the agent fares."""
+        """Send the agent's report."""
         self._ask("POST", f"/v1/streams/{stream}/report", report)
 
     def seal(self, stream: str, revision: Revision) -> None:

@@ -120,7 +120,7 @@ class LocalLink:
                 return None
 
     def report(self, stream: str, report: Report) -> None:
-        """Tell how the agent fares."""
+        """Send the agent's report."""
         self._do(lambda c, now: c.report(stream, report, now=now))
 
     def seal(self, stream: str, revision: Revision) -> None:

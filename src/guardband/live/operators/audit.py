@@ -1,4 +1,4 @@
-"""Any decision, explained from its agent's journal and made again.
+"""Audits: a decision is explained from its agent's journal and made again.
 
 The statistics behind a decision are rebuilt from (epoch, own n, config_version): the adopted
 epoch's sum, and the own observations that counted between the agent's entry in it and n. The same
@@ -107,7 +107,7 @@ class Finding:
 
 
 def compared(finding: Finding, sha256: str | None) -> Finding:
-    """Return a finding after a look at the coordinator's sum of the same epoch, by its digest.
+    """Return a finding compared with the coordinator's sum of the same epoch, by its digest.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Why a decision took no other action: all actions, computed again in plain linear algebra.
 
-The kernels decide; this is a second computation of what they decided by, from the formulas of the
-documentation, for people who ask. An audit compares the two.
+The kernels decide; this computes the same quantities a second time, from the formulas of the
+documentation, to explain a decision. An audit compares the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any decision in a journal, made again from (epoch, own n, config_version)."""
+"""Rebuilds the learner as it was at a decision, from (epoch, own n, config_version)."""
 
 from __future__ import annotations
 

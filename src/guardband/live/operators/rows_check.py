@@ -1,8 +1,8 @@
-"""Whether the rows of a journal are such as an agent writes; what was changed leaves traces.
+"""Checks whether the rows of a journal are consistent, to find rows that were changed afterwards.
 
 Decisions have numbers without gaps, and end in their order; how they ended follows from rewards and
 windows; and the agent's own counts of all that are in the journal, too. Only the oldest decisions
-may be missing. A forger who changes everything consistently is not found out by this.
+may be missing. Changes that keep everything consistent are not detected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the observations in a journal add up to what its agent has handed in, and counted."""
+"""Checks whether the observations in a journal add up to what its agent uploaded and counted."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class ManifestLine(NamedTuple):
 
 
 class Register(Message):
-    """A stream introduces itself."""
+    """Registers a stream with its task and features."""
 
     stream: StreamId  # made by the client, kept in its state directory
     task: Name
@@ -131,7 +131,7 @@ class Register(Message):
 
 
 class Registered(Reply):
-    """A stream is known."""
+    """The answer to `Register`."""
 
     stream: str
     task_index: int  # i = 1, 2, ...: the order in which tasks registered
@@ -195,7 +195,7 @@ class Upload(Message):
 
 
 class Uploaded(Reply):
-    """The checkpoint is stored durably."""
+    """The answer to `Upload`: the checkpoint is stored durably."""
 
     revision: Revision
     epoch: int  # the newest closed one
@@ -258,7 +258,7 @@ class EpochRecord(Reply):
 
 
 class Refused(GuardbandError):  # noqa: N818 - an answer, not an error of the program
-    """The coordinator says no, and why.
+    """The coordinator refuses a request; the message says why.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Caller:
         return self.token.space in (None, space)
 
     def must_be(self, *roles: str) -> Caller:
-        """Refuse (403) anybody else."""
+        """Refuse (403) callers of other roles."""
         if self.token.role not in roles:
             raise Refused(
                 "wrong_role",

@@ -30,7 +30,7 @@ __all__ = ["public", "router"]
 
 router = APIRouter(tags=["operators"])
 public = APIRouter(tags=["tools"])
-BEAT_S = 15.0  # between two signs of life of an event stream
+BEAT_S = 15.0  # between two keep-alive lines of an event stream
 READY_S = 5.0
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 

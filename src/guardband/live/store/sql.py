@@ -251,7 +251,7 @@ class Store:
     def transaction(self, space: str) -> Transaction:
         """Begin work on one space: durable when the block ends, undone if it raises.
 
-        Nobody else writes to the space meanwhile.
+        No other transaction writes to the space meanwhile.
         """
         raise NotImplementedError
 
@@ -267,7 +267,7 @@ class Store:
         """Call `heard` with the name of every space that others change; return what ends it.
 
         It is called in another thread, with "" where anything may have changed, tokens included.
-        A store that hears nothing of others never calls it: whoever must know has to look.
+        A store without notifications never calls it; callers have to poll.
         """
         return lambda: None
 
