@@ -27,11 +27,11 @@ TEXTS = dict(zip(NAMES, (page.read_text() for page in PAGES), strict=True))
 
 FENCE = re.compile(r"^```([a-z]*)[^\n]*\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-# `agent.rounds` may be a variable's attribute, `report.html` a file: such rooms need two dots.
-ROOM = "(?:algorithms|checks|contexts|kernels|facts|problems|seeds)"
+# `agent.rounds` may be a variable's attribute, `report.html` a file: such packages need two dots.
+PACKAGE = "(?:algorithms|checks|contexts|kernels|facts|problems|seeds)"
 SHORT = r"(?:agent|cli|data|envs|report|sim)\.\w+"
 OPERATORS = ("agent", "audit", "backup", "demo", "export", "restore", "serve", "space", "token")
-DOTTED = re.compile(rf"`((?:{ROOM}|{SHORT})(?:\.\w+)+)`")
+DOTTED = re.compile(rf"`((?:{PACKAGE}|{SHORT})(?:\.\w+)+)`")
 
 
 class Block(NamedTuple):

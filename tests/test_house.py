@@ -18,7 +18,7 @@ import guardband
 SOURCE = Path(guardband.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 400
-ROOMS = ("algorithms", "envs", "problems", "theory")  # public as gb.theory and so on
+PACKAGES = ("algorithms", "envs", "problems", "theory")  # public as gb.theory and so on
 
 
 def test_no_two_classes_have_one_name() -> None:
@@ -53,7 +53,7 @@ def test_packages_have_what_their_all_names() -> None:
         for export in getattr(package, "__all__", []):
             value = getattr(package, export)
             # A file of the same name would hide what is imported lazily.
-            assert not isinstance(value, ModuleType) or export in ROOMS, f"{name}.{export}"
+            assert not isinstance(value, ModuleType) or export in PACKAGES, f"{name}.{export}"
 
 
 SLOW = ("numpy", "numba", "pandas", "matplotlib")
@@ -90,11 +90,11 @@ def python(code: str) -> str:
     return done.stdout
 
 
-# Rooms that offer their modules, each with an `__all__` of its own, and not one list of names.
+# Packages that offer their modules, each with an `__all__` of its own, and not one list of names.
 BY_MODULE = ("guardband.kernels", "guardband.live.protocol", "guardband.live.operators")
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     """The package that a module belongs to, a file beside the packages alone; live has several."""
     parts = module.split(".")
     return ".".join(parts[:3] if parts[1] == "live" else parts[:2])
@@ -109,18 +109,18 @@ def imports() -> Iterator[tuple[str, str, str]]:
                 yield from ((importer, str(node.module), alias.name) for alias in node.names)
 
 
-def test_rooms_take_from_others_what_these_offer() -> None:
-    """A name comes from the room's `__init__`, or from a module of a room that offers modules.
+def test_packages_take_from_others_what_these_offer() -> None:
+    """A name comes from a package's `__init__`, or from a module where packages offer modules.
 
     The parts of the live system know each other's modules, and what these offer.
     """
     wrong = []
     for importer, module, name in imports():
-        room = room_of(module)
-        if room_of(importer) == room:
+        package = package_of(module)
+        if package_of(importer) == package:
             continue
-        within = importer.startswith("guardband.live") and room.startswith("guardband.live")
-        offered = module == room or room in BY_MODULE or within
+        within = importer.startswith("guardband.live") and package.startswith("guardband.live")
+        offered = module == package or package in BY_MODULE or within
         found = import_module(module)
         whole = within and isinstance(getattr(found, name), ModuleType)
         if not offered or not (whole or name in found.__all__):

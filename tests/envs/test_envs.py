@@ -69,13 +69,13 @@ def test_an_episode_is_a_trial_of_the_simulator(name: str) -> None:
     for t in range(rounds):
         names = list(env.agents)
         chosen = dict(zip(names, results.trace.actions[t].tolist(), strict=True))
-        _, rewards, _, cuts, infos = env.step(chosen)
+        _, rewards, _, truncations, infos = env.step(chosen)
         realised = np.array([infos[agent]["realised_reward"] for agent in names])
         assert_allclose(realised, results.trace.rewards[t], atol=1e-12)
         assert (np.array(list(rewards.values())) != realised).all()  # noisy
         for key, value in sums.items():
             sums[key] = value + np.array([infos[agent][key] for agent in names])
-        assert set(cuts.values()) == {t == rounds - 1}
+        assert set(truncations.values()) == {t == rounds - 1}
     (series,) = results.series
     assert_allclose(series.regret[0], sums["regret"], atol=1e-9)
     assert_allclose(series.regret_expected[0], sums["regret_expected"], atol=1e-9)

@@ -83,8 +83,8 @@ def test_nothing_else_does() -> None:
 def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run = run_of(gb.DisLinUCB())
     before = keys_of(run)
-    for name in (*keys.ROOMS, *keys.FILES):
-        source = keys.PACKAGE / name
+    for name in (*keys.PACKAGES, *keys.FILES):
+        source = keys.ROOT / name
         target = tmp_path / name
         if source.is_dir():
             target.mkdir()
@@ -95,7 +95,7 @@ def test_other_source_gives_other_keys(monkeypatch: pytest.MonkeyPatch, tmp_path
         else:
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(source.read_bytes())
-    monkeypatch.setattr(keys, "PACKAGE", tmp_path)
+    monkeypatch.setattr(keys, "ROOT", tmp_path)
     seen = set()
     edits = (
         "kernels/sync.py",

@@ -70,7 +70,7 @@ class FleetEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # PettingZoo's ty
         dict[str, bool],
         dict[str, Info],
     ]:
-        """Play one action per agent; returns observations, rewards, ends, truncations, infos."""
+        """Play one action per agent; returns what `step` of PettingZoo's ParallelEnv returns."""
         episode = self._episode
         if episode is None or episode.over:
             raise gymnasium.error.ResetNeeded("the episode has not begun or is over: call reset().")
@@ -84,11 +84,11 @@ class FleetEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # PettingZoo's ty
         observations, known = self._each(episode.observe), self._each(episode.announce)
         rewards = {agent: outcomes[m][0] for m, agent in enumerate(self.agents)}
         infos = {agent: outcomes[m][1] | known[agent] for m, agent in enumerate(self.agents)}
-        ends = dict.fromkeys(self.agents, False)
-        cuts = dict.fromkeys(self.agents, over)
+        terminations = dict.fromkeys(self.agents, False)
+        truncations = dict.fromkeys(self.agents, over)
         if over:
             self.agents = []
-        return observations, rewards, ends, cuts, infos
+        return observations, rewards, terminations, truncations, infos
 
     def _each(self, what: Any) -> dict[str, Any]:
         return {agent: what(m) for m, agent in enumerate(self.agents)}

@@ -22,14 +22,14 @@ from guardband.errors import InvalidTypeError
 
 __all__ = ["content", "origin", "runner", "text_of"]
 
-PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 
 # Everything that a trial runs through; a file more costs a recomputation, a file less would serve
 # stale numbers.
-ROOMS = ("kernels", "algorithms", "problems", "sim", "data", "contexts")
+PACKAGES = ("kernels", "algorithms", "problems", "sim", "data", "contexts")
 FILES = ("checks.py", "facts.py", "seeds.py")
 COVERED = tuple(
-    f"guardband.{name.removesuffix('.py').replace('/', '.')}" for name in (*ROOMS, *FILES)
+    f"guardband.{name.removesuffix('.py').replace('/', '.')}" for name in (*PACKAGES, *FILES)
 )
 SUFFIXES = (".py", ".npz", ".json")
 
@@ -51,10 +51,10 @@ FLAGS = (
 def origin() -> str:
     """Return a digest of the code and embedded data that make the numbers, and of what runs it."""
     digest = hashlib.sha256()
-    inside = (path for room in ROOMS for path in (PACKAGE / room).rglob("*"))
-    paths = [*(PACKAGE / name for name in FILES), *inside]
+    inside = (path for package in PACKAGES for path in (ROOT / package).rglob("*"))
+    paths = [*(ROOT / name for name in FILES), *inside]
     for path in sorted(path for path in paths if path.suffix in SUFFIXES):
-        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\0".encode())
+        digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     digest.update(json.dumps(runner(), sort_keys=True).encode())
     return digest.hexdigest()[:32]
@@ -119,7 +119,7 @@ def content(thing: Any) -> Any:
 def _class_of(module: str, name: str) -> str:
     """Return a class's name, and what its code is where `origin` does not cover it."""
     full = f"{module}.{name}"
-    if any(full.startswith(f"{room}.") for room in COVERED):
+    if any(full.startswith(f"{package}.") for package in COVERED):
         return full
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:

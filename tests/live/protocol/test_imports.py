@@ -11,11 +11,11 @@ SPACE = "SpaceSettings(name='home', features=['a', 'b'], agents=2, algorithm='di
 
 
 @pytest.mark.parametrize(
-    "room", ["guardband.live.coordinator.coordinator", "guardband.live.server"]
+    "package", ["guardband.live.coordinator.coordinator", "guardband.live.server"]
 )
-def test_a_coordinator_loads_no_kernels_and_no_agents(room: str) -> None:
+def test_a_coordinator_loads_no_kernels_and_no_agents(package: str) -> None:
     code = (
-        f"import sys, {room}\n"
+        f"import sys, {package}\n"
         "from guardband.live.protocol.space import SpaceSettings\n"
         f"space = {SPACE}\n"
         "assert space.penalty == space.max_weight == 1.0\n"
