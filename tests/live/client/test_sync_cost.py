@@ -107,6 +107,20 @@ def test_one_sync_is_cheap(tmp_path: Path, counting: Any) -> None:
     assert nothing.journal == []
 
 
+def test_one_sync_that_adopts_an_epoch_is_cheap(tmp_path: Path, counting: Any) -> None:
+    one, other = warm(tmp_path)
+    live_on(one, 3, seed=99)
+    make_due(one)
+    one.sync()  # opens an epoch and answers it
+    other.sync()  # answers, too, and so closes it
+    assert one.epoch == 0
+    with counting() as cost:
+        one.sync()
+    assert one.epoch == 1
+    assert cost.calls <= MOST_CALLS, cost.calls
+    assert cost.queries <= MOST_QUERIES, (cost.journal, cost.coordinator)
+
+
 @pytest.mark.parametrize("epoch", [False, True])
 def test_nothing_is_read_again_that_the_process_wrote(
     tmp_path: Path, counting: Any, epoch: bool

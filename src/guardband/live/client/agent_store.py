@@ -17,6 +17,7 @@ from guardband.live.client.stream_rows import (
     excluded_from,
     handed_in,
     load_stream,
+    rest_of,
     save_stream,
     waiting_epochs,
 )
@@ -104,10 +105,9 @@ class AgentStore:
         self.save()
 
     def put_stream(self, before: StreamState, after: StreamState) -> None:
-        """Go on with the next state of the same stream."""
+        """Go on with the next state of the same stream; the head is the caller's to save."""
         save_stream(self.journal, self.state.stream_id, before, after)
         self.state.stream = after
-        self.save_all()
 
     def start_stream(self, stream: StreamState, *, lost: bool) -> None:
         """Go on with another stream; what is pending may be lost with the old one."""
@@ -154,11 +154,13 @@ class AgentStore:
 
     def put_control(self, paused: str | None, leased_at: float, leased_for: float | None) -> None:
         """Follow the coordinator's switches: a pause, and the exploration lease."""
+        state = self.state
+        if paused == state.paused and leased_for is None and state.leased_for is None:
+            return
         self.journal.query(
             "UPDATE control SET paused = ?, leased_at = ?, leased_for = ?",
             (paused, leased_at, leased_for),
         )
-        state = self.state
         state.paused, state.leased_at, state.leased_for = paused, leased_at, leased_for
         state.update_free()
 
@@ -176,7 +178,7 @@ class AgentStore:
             head = self._begin()
         state.fresh = {}
         state.last, state.last_round, _ = self.journal.last()
-        whole = whole or head.revision != state.revision
+        whole = whole or head.revision != state.revision or head.rest != rest_of(state.stream)
         moved = whole or head.n != state.n
         state.take(head)
         if whole:
@@ -230,7 +232,7 @@ class AgentStore:
             self.journal.query("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(about[key])))
         self.journal.query("INSERT INTO control VALUES (1, 0, NULL, NULL, NULL)")
         add_stream(self.journal, 1, stream, None, self.clock.now())
-        head = Head(1, 0, 0, stream.open.as_bytes(), 0, 0, 0, empty_tally().tobytes(), 1)
+        head = Head(1, 0, 0, stream.open.as_bytes(), 0, 0, 0, empty_tally().tobytes(), 1, "")
         self.journal.add_head(head)
         return head
 

@@ -73,7 +73,8 @@ class Head(NamedTuple):
     due: int  # whether a pooling is due
     heard: int  # rewards that are here before their turn
     tally: bytes  # counts and sums of what ended
-    revision: int  # moves with everything else in the journal that agents read
+    revision: int  # moves with everything else in the journal that agents read, but ...
+    rest: str  # ... the stream's own line, as `rest_of` writes it
 
 
 class StoredDecision(NamedTuple):
@@ -221,7 +222,8 @@ class Journal:
     def head(self) -> Head | None:
         """Return what moves with every reward; None: the journal is new."""
         row = self._execute(
-            "SELECT stream, settled, n, own, round, due, heard, tally, revision FROM head"
+            "SELECT stream, settled, n, own, round, due, heard, tally, revision, chain "
+            "FROM head JOIN stream ON stream.id = head.stream"
         ).fetchone()
         return None if row is None else Head._make(row)
 
@@ -229,7 +231,7 @@ class Journal:
 
     def add_head(self, head: Head) -> None:
         """Write the first head."""
-        self._execute(f"INSERT INTO head VALUES (1, {', '.join('?' * 9)})", head)
+        self._execute(f"INSERT INTO head VALUES (1, {', '.join('?' * 9)})", head[:9])
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; also for what changes something, in a transaction."""

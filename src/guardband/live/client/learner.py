@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import AgentGroup, Awaited, Request, RequestReader, Verdict, reward_range
+from guardband.algorithms import Policy
 from guardband.kernels.sync import due_anytime
 from guardband.kernels.types import Floats, Statistic
 from guardband.live.protocol.space import SpaceSettings
@@ -49,10 +50,9 @@ def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 
 
 
 def level_of(
-    space: SpaceSettings, base: float, share: float, epoch: int, excluded: int = 0
+    space: SpaceSettings, policy: Policy, base: float, share: float, epoch: int, excluded: int = 0
 ) -> float:
     """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space."""
-    policy = space.learner()
     if space.shares == "equal" and policy.anytime and not excluded:
         return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
     return float(policy.confidence(delta_share(space, share, epoch, excluded)))
@@ -124,7 +124,7 @@ class Learner:
 
     def set_level(self, share: float, epoch: int, excluded: int) -> None:
         """Use the confidence that is due in this epoch."""
-        self.level = level_of(self.space, self._base, share, epoch, excluded)
+        self.level = level_of(self.space, self.policy, self._base, share, epoch, excluded)
         self.group.engine.set_confidence(self.level)
 
     @property

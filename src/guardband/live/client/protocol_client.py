@@ -56,6 +56,7 @@ class ProtocolClient:
                 if after.newest is not before.newest:
                     state.learner.hand_in()
                 self._store.put_stream(before, after)
+                self._store.save_all()
             return after
 
     def stored(self, answer: Uploaded) -> None:
@@ -160,6 +161,7 @@ class ProtocolClient:
         self._store.put_stream(state.whole_stream(), step.stream)
         if step.effect is Effect.ADOPTED:
             self._store.load_learner(own)
+        self._store.save_all()
 
 
 def _usable(news: News, ridge: float) -> Sums | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
+from typing import Any
 
 from guardband.live.client.journal import Journal
 from guardband.live.client.stream_state import KEPT_REVISIONS, KeptEpoch, StreamState
@@ -21,6 +23,7 @@ __all__ = [
     "excluded_from",
     "handed_in",
     "load_stream",
+    "rest_of",
     "save_stream",
     "waiting_epochs",
 ]
@@ -101,23 +104,27 @@ def save_stream(
 ) -> None:
     """Write what a step changed; without `before`, all of it. `number` is the stream's."""
     had, has = ({} if before is None else _rows(before)), _rows(after)
-    for revision, (checkpoint, part) in has.items():
-        if revision not in had or had[revision][1] is not part:
-            journal.query(
-                "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
-                (number, *revision, checkpoint.round, _as_bytes(part), checkpoint.sums.as_bytes()),
-            )
-    for revision in had.keys() - has.keys():
-        journal.query(
-            "UPDATE cut SET part = NULL, total = NULL WHERE stream = ? AND n = ? AND version = ?",
-            (number, *revision),
-        )
+    rows: list[tuple[Any, ...]] = [
+        (number, *revision, kept.round, _as_bytes(part), kept.sums.as_bytes())
+        for revision, (kept, part) in has.items()
+        if revision not in had or had[revision][1] is not part
+    ]
+    rows += [
+        (number, *revision, kept.round, None, None)
+        for revision, (kept, _) in had.items()
+        if revision not in has
+    ]
+    if rows:
+        places = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
+        journal.query(f"INSERT OR REPLACE INTO cut VALUES {places}", list(chain(*rows)))
     if len(after.older) >= KEPT_REVISIONS:
         journal.query(
             "DELETE FROM cut WHERE stream = ? AND total IS NULL AND n < ?",
             (number, after.older[0].n),
         )
-    journal.query("UPDATE stream SET chain = ? WHERE id = ?", (_rest(after), number))
+    rest = rest_of(after)
+    if before is None or rest != rest_of(before):
+        journal.query("UPDATE stream SET chain = ? WHERE id = ?", (rest, number))
 
 
 def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
@@ -163,7 +170,8 @@ def _rows(stream: StreamState) -> dict[tuple[int, str], tuple[Checkpoint, Sums |
     return {(c.sums.n, c.version): (c, part) for c, part in pairs}
 
 
-def _rest(stream: StreamState) -> str:
+def rest_of(stream: StreamState) -> str:
+    """Return the line with what a stream is beside its checkpoints."""
     return json.dumps(
         {
             "base": list(stream.base),

@@ -258,8 +258,7 @@ class StreamState:
             return Transition(
                 replace(after, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
             )
-        kept = own is None or any(c.revision == own for c in self.checkpoints)
-        if news.sums is None or not kept:
+        if news.sums is None or (own is not None and self._index(own) is None):
             return Transition(after, Effect.WAIT)
         after = replace(after, epoch=news.epoch, pooled=news.sums, since=own)
         return Transition(after, Effect.ADOPTED)
@@ -281,7 +280,7 @@ class StreamState:
         # where nothing was stored, the rest would descend from two streams, and only one can be
         # named.
         twice = self.moved is not None and revision == NOTHING
-        if twice or not any(c.revision == revision for c in self.checkpoints):
+        if twice or self._index(revision) is None:
             return Transition(self.anew(stream), Effect.CONFLICT)
         fresh = replace(
             StreamState.start(stream, self.dim),
@@ -300,15 +299,22 @@ class StreamState:
 
     def _after(self, revision: Revision) -> Sums:
         """Return what was counted after one of the kept checkpoints."""
-        k = [c.revision for c in self.checkpoints].index(revision)
+        k = self._index(revision)
+        assert k is not None
         return add_sums(self.dim, (*self.parts[k:], self.open))
+
+    def _index(self, revision: Revision) -> int | None:
+        """Return which of the kept checkpoints this is, if it is one; the newest is the usual."""
+        for k in range(len(self.checkpoints) - 1, -1, -1):
+            each = self.checkpoints[k]
+            if each.version == revision.version and each.sums.n == revision.n:
+                return k
+        return None
 
     def _knows(self, revision: Revision) -> bool:
         """Tell whether a checkpoint is one of this stream's."""
         return (
-            revision in (NOTHING, self.newest.revision)
-            or any(c.revision == revision for c in self.checkpoints)
-            or revision in set(self.older)
+            revision == NOTHING or self._index(revision) is not None or revision in set(self.older)
         )
 
     def _pruned(self) -> StreamState:
