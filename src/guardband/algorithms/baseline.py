@@ -30,6 +30,7 @@ class Baseline(Policy):
     """The reference that always plays the baseline and never learns."""
 
     name: ClassVar[str] = "baseline"
+    always_baseline: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent"})
     rate: ClassVar[Rate] = Rate(0.06, 0.0, 0.0)
 

@@ -65,6 +65,7 @@ class DiscUCB(Gated):
     share: bool = field(default=True, kw_only=True)
 
     made_for_hidden: ClassVar[bool] = True
+    of_paper: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
     watched: ClassVar[bool] = True
     # Between a gate that opens and one that does not.
@@ -82,6 +83,12 @@ class DiscUCB(Gated):
         known = replace(self, mix="action")
         shared = {*DiscUCB.settings()} & {*DiscUCBUnknown.settings()}
         return known, DiscUCBUnknown(**{name: getattr(known, name) for name in shared})
+
+    def gate_need(self, alpha: float, beta: float, baseline_reward: float) -> float | None:
+        """Return (2 L beta / (alpha r_b))^2 for the printed gate, where r_b is positive."""
+        if self.gate != "printed" or baseline_reward <= 0.0:
+            return None
+        return (2.0 * self.feature_bound * beta / (alpha * baseline_reward)) ** 2
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
@@ -126,6 +133,8 @@ class DiscUCBUnknown(Careful, Floored):
     share: bool = field(default=True, kw_only=True)
 
     name: ClassVar[str] = "disc-ucb-unknown"
+    of_paper: ClassVar[bool] = True
+    gates: ClassVar[tuple[str, ...]] = ("printed", "none")
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
     watched: ClassVar[bool] = True
     rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
@@ -133,7 +142,7 @@ class DiscUCBUnknown(Careful, Floored):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("gate", self.gate, ("printed", "none"))
+        check_choice("gate", self.gate, self.gates)
 
     def agent_rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
         """Return itself, for every round; agents can play real actions only."""

@@ -31,6 +31,12 @@ class Policy:
         Where it can run beside `gb.simulate`: "agent" (and saved there), "live".
     keeps
         Settings that keep their own value, whatever a problem declares, unless they are given.
+    of_paper
+        Whether it is one of the paper's own: reports speak of the paper's promise and gate.
+    always_baseline
+        Whether it only ever plays the baseline: the reference that others are compared with.
+    gates
+        The gates that it can have between the baseline and everything else.
     weighted
         Whether observations have weights 1 / variance: then sums count in units of the noise.
     differences
@@ -51,6 +57,9 @@ class Policy:
     constrained: ClassVar[bool] = False
     runs: ClassVar[frozenset[str]] = frozenset()
     keeps: ClassVar[frozenset[str]] = frozenset()
+    of_paper: ClassVar[bool] = False
+    always_baseline: ClassVar[bool] = False
+    gates: ClassVar[tuple[str, ...]] = ()
     weighted: ClassVar[bool] = False
     differences: ClassVar[bool] = False
     anytime: ClassVar[bool] = False
@@ -83,6 +92,10 @@ class Policy:
     def agent_rules(self) -> tuple[Any, Any]:
         """Return what agents follow in rounds with and without a baseline reward."""
         return self, self
+
+    def gate_need(self, alpha: float, beta: float, baseline_reward: float) -> float | None:
+        """Return what lambda_min(V) must reach before it leaves the baseline; None: no gate."""
+        return None
 
     def confidence(self, delta: float) -> float:
         """Return 2 log(1 / level) as the kernels use it, for a set that may fail with `delta`."""

@@ -195,6 +195,11 @@ class Experiment:
         made: Algorithm = ALGORITHMS[name].informed(told, **more)
         return made
 
+    def make_gated(self, name: str) -> Algorithm:
+        """Return an algorithm of the paper, with the gate of this column if it can have that."""
+        can = self.gate in ALGORITHMS[name].kind.gates
+        return self.make(name, gate=self.gate) if can else self.make(name)
+
     def run(self, algorithm: Algorithm, label: str | None = None) -> Run:
         """Return one curve."""
         return Run(

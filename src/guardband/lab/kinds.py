@@ -79,7 +79,7 @@ class Comparison(PaperPanel):
     def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return one run per algorithm: its own, Guard-UCB, and those asked for."""
         experiment = self.config.read(options)
-        runs = [experiment.run(_gated(experiment, name)) for name in self.algorithms]
+        runs = [experiment.run(experiment.make_gated(name)) for name in self.algorithms]
         most = experiment.trials if self.guard_trials is None else self.guard_trials
         for name in self.guards:
             run = experiment.run(experiment.make(name))
@@ -114,7 +114,7 @@ class Floor(PaperPanel):
     def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return DiSC-UCB, Guard-UCB, and those asked for."""
         experiment = self.config.read(options)
-        made = [_gated(experiment, "disc-ucb"), experiment.make("guard-ucb")]
+        made = [experiment.make_gated("disc-ucb"), experiment.make("guard-ucb")]
         made += [experiment.make(name) for name in options.extra]
         runs = {algorithm.name: experiment.run(algorithm) for algorithm in made}
         return list(runs.values())
@@ -163,7 +163,7 @@ class Sweep(PaperPanel):
         """Return one run per value; Guard-UCB beside some, and those asked for beside all."""
         runs: dict[str, Run] = {}
         for value, experiment in self._experiments(options):
-            algorithm = _gated(experiment, "disc-ucb")
+            algorithm = experiment.make_gated("disc-ucb")
             runs[self._label(algorithm.name, value)] = experiment.run(
                 algorithm, self._label(algorithm.name, value)
             )
@@ -176,11 +176,7 @@ class Sweep(PaperPanel):
 
     def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
         """Judge that DiSC-UCB's regret falls from value to value."""
-        steps = [
-            result
-            for result in results.values()
-            if result.series.algorithm in ("disc-ucb", "disc-ucb-gap-oracle")
-        ][: len(self.values)]
+        steps = list(results.values())[: len(self.values)]  # DiSC-UCB's runs are the first
         text = {
             "alpha": "DiSC-UCB's regret falls as α grows",
             "agents": "DiSC-UCB's regret per agent falls as M grows",
@@ -197,10 +193,3 @@ class Sweep(PaperPanel):
     def _label(self, name: str, value: float) -> str:
         letter = {"alpha": "α", "agents": "M"}[self.over]
         return f"{shown_name(name)}, {letter} = {value:g}"
-
-
-def _gated(experiment: Experiment, name: str) -> Any:
-    """Return an algorithm with the gate of the column, if it has one to choose."""
-    return experiment.make(
-        name, **({"gate": experiment.gate} if name in ("disc-ucb", "sclts") else {})
-    )

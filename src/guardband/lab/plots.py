@@ -193,8 +193,11 @@ def _turns(results: RunResults) -> list[tuple[str, int, int]]:
     The reference's colour is "".
     """
     others = cycle(COLOURS[::-1])
-    names = [result.series.algorithm for result in results.values()]
-    colours = ["" if n == "baseline" else _colour(n) or next(others) for n in names]
+    drawn = [result.series for result in results.values()]
+    colours = [
+        "" if series.policy.always_baseline else _colour(series.algorithm) or next(others)
+        for series in drawn
+    ]
     many, seen = Counter(colours), Counter[str]()
     turns = []
     for colour in colours:

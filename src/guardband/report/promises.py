@@ -28,8 +28,7 @@ def is_constrained(series: Series) -> bool:
 
 def needs_model(series: Series) -> bool:
     """Return whether its promise needs what the theory assumes, as that of Guard-UCB does."""
-    entry = ALGORITHMS.get(series.algorithm)
-    return entry is not None and entry.kind.needs_model
+    return series.policy.needs_model
 
 
 def is_policy(series: Series) -> bool:

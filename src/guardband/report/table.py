@@ -101,7 +101,7 @@ def _row(results: Results, series: Series) -> SummaryRow:
     )
     broken = promises(results, series) and violates(results, series)
     drawn = _count(float(series.violations_realised.mean()))
-    return SummaryRow(cells, drawn, broken, series.algorithm == "baseline")
+    return SummaryRow(cells, drawn, broken, series.policy.always_baseline)
 
 
 def _regret(series: Series) -> str:

@@ -98,8 +98,7 @@ def _broke(results: Results, series: Series) -> str:
     hit = int((counts > 0).any(axis=1).sum())
     where = f", in {hit:,} of {trials:,} trials" if trials > 1 else ""
     what = "the average over its coin was" if is_policy(series) else "it was"
-    papers = series.algorithm.startswith("disc-ucb")
-    whose = "the promise that the paper makes for it" if papers else "its promise"
+    whose = "the promise that the paper makes for it" if series.policy.of_paper else "its promise"
     return (
         f"{series.label} broke {whose}: {what} below {FLOOR} in "
         f"{_rounds(counts)}{_in_runs(results)}{where}"
@@ -122,7 +121,7 @@ def _idle(results: Results) -> Iterator[str]:
     gated = [series for series in idle if series.settings.get("gate", "none") != "none"]
     if gated:
         who = listed([series.label for series in gated])
-        papers = all(series.algorithm.startswith("disc-ucb") for series in gated)
+        papers = all(series.policy.of_paper for series in gated)
         own = "the paper's condition for doing so (its gate)" if papers else "the gate for that"
         yield f"{who} never left the baseline: {own} was never met" + _price(results, gated)
     free = [series for series in idle if series not in gated]
@@ -135,7 +134,7 @@ def _idle(results: Results) -> Iterator[str]:
 
 def _price(results: Results, idle: Sequence[Series]) -> str:
     """Playing it safe is not free: conservative rounds explore, and that costs reward."""
-    reference = next((s for s in results.series if s.algorithm == "baseline"), None)
+    reference = next((s for s in results.series if s.policy.always_baseline), None)
     if reference is None or any(_level(one, reference) for one in idle):
         return ""
     least, other = min(_mean_regret(one) for one in idle), _mean_regret(reference)
@@ -175,7 +174,7 @@ def _without_promise(results: Results, series: Series) -> str:
     if reason := uncovered(results, series):
         return f" (no promise of it applies here: {reason})"
     if not is_constrained(series):
-        return "" if series.algorithm == "baseline" else ", which promises nothing,"
+        return "" if series.policy.always_baseline else ", which promises nothing,"
     return ", which promises less,"
 
 
@@ -228,7 +227,7 @@ def _regret(results: Results) -> str:
         return f"the regrets of {who} cannot be told apart ({amount})"
     if len(level) > 1:
         lead = f"{who} have the least regret and cannot be told apart ({amount})"
-    elif best.algorithm == "baseline":
+    elif best.policy.always_baseline:
         lead = f"nothing beat always playing the baseline, which has the least regret ({amount})"
     else:
         lead = f"{best.label} has the least regret ({amount})"

@@ -129,7 +129,7 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
 def _curves(results: Results, metric: str, kind: str) -> Iterator[Curve]:
     looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
     for series in results.series:
-        colour, dash = REFERENCE if series.algorithm == "baseline" else next(looks)
+        colour, dash = REFERENCE if series.policy.always_baseline else next(looks)
         samples = _scaled(_samples(series, metric), results.rounds, kind)
         mean = samples.mean(axis=0)
         yield Curve(series.label, mean, interval_half_width(samples), colour, dash)
@@ -154,7 +154,7 @@ def _references(results: Results, metric: str) -> Iterator[Curve]:
         return
     earned = results.series[0].curves["baseline_reward"]  # all series meet the same contexts
     shown: dict[str, tuple[Floats, Any]] = {}
-    if all(series.algorithm != "baseline" for series in results.series):
+    if not any(series.policy.always_baseline for series in results.series):
         shown["the baseline"] = (earned, REFERENCE[1])
     alpha = results.settings["alpha"]
     if alpha is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from guardband.algorithms import ALGORITHMS, Policy
 from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
@@ -58,6 +59,12 @@ class Series:
     sync_curve: Ints
     numbers_sent: Ints
     messages_sent: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    @property
+    def policy(self) -> type[Policy]:
+        """The class of its policy; one in plain Python answers as `Policy` itself does."""
+        entry = ALGORITHMS.get(self.algorithm)
+        return Policy if entry is None else entry.kind
 
     @property
     def bytes_sent(self) -> Ints:

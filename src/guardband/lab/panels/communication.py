@@ -212,7 +212,7 @@ def _setting(result: RunResult) -> theory.Setting:
 def _within(results: RunResults) -> Claim:
     worst, broken, vacuous, counted = 0.0, 0, 0, 0
     for result in results.values():
-        if not result.series.algorithm.startswith("disc-ucb"):
+        if not result.series.policy.of_paper:
             continue
         bound = theory.epochs(_setting(result))
         counted += 1
@@ -232,7 +232,7 @@ def _counted(results: RunResults) -> Claim:
     wrong, runs = 0, [result for result in results.values() if result.series.algorithm in COUNTED]
     for result in runs:
         _, M, d = _size_of(result)
-        extra = 2 if ALGORITHMS[result.series.algorithm].kind.weighted else 0
+        extra = 2 if result.series.policy.weighted else 0
         each = 2 * M * (d * (d + 1) // 2 + d + extra)
         wrong += int((result.series.numbers_sent != result.series.sync_rounds * each).any())
     return Claim(

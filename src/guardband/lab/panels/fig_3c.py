@@ -23,12 +23,14 @@ class Panel3c(PaperPanel):
 
     def runs(self, options: RunOptions) -> Sequence[Run]:
         """Return DiSC-UCB and Guard-UCB under each; the Gaussian last."""
-        runs = []
-        for name in ("disc-ucb", "guard-ucb", *options.extra):
-            for told, experiment in self._experiments(options):
-                gate = {"gate": experiment.gate} if name == "disc-ucb" else {}
-                algorithm = experiment.make(name, **gate)
-                runs.append(experiment.run(algorithm, f"{shown_name(algorithm.name)} ({told})"))
+        experiments = list(self._experiments(options))
+        made = [(told, each, each.make_gated("disc-ucb")) for told, each in experiments]
+        for name in ("guard-ucb", *options.extra):
+            made += [(told, each, each.make(name)) for told, each in experiments]
+        runs = [
+            each.run(algorithm, f"{shown_name(algorithm.name)} ({told})")
+            for told, each, algorithm in made
+        ]
         return list({run.label: run for run in runs}.values())
 
     def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:

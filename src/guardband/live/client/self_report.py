@@ -151,11 +151,11 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
 def _gate(
     store: AgentStore, figures: dict[str, float], rows: list[tuple[Any, ...]]
 ) -> dict[str, float]:
-    """Return what the paper's gate asks of lambda_min(V), by the newest baseline reward."""
+    """Return what the algorithm's gate asks of lambda_min(V), by the newest baseline reward."""
     told = next((r for _, _, _, r in rows if r is not None), None)
-    space = store.state.space
-    if space.algorithm != "disc-ucb" or told is None or told <= 0.0:
+    if told is None:
         return {}
+    space, policy = store.state.space, store.state.learner.policy
     alpha = space.alphas.get(store.setup.task, space.alpha)
-    reach = 2.0 * space.feature_bound * figures["beta"]
-    return {"lambda_required": (reach / (alpha * told)) ** 2}
+    need = policy.gate_need(alpha, figures["beta"], told)
+    return {} if need is None else {"lambda_required": need}
