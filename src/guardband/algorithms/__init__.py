@@ -4,11 +4,14 @@
 # The list has them in the order of these imports.
 from guardband.algorithms.guard_ucb import GuardUCB
 from guardband.algorithms.guard_ucb_free import GuardUCBFree
-from guardband.algorithms.disc_ucb import DiscUCB, DiscUCBUnknown
+from guardband.algorithms.disc_ucb import DiscUCB
+from guardband.algorithms.disc_ucb_unknown import DiscUCBUnknown
 from guardband.algorithms.dis_lin_ucb import DisLinUCB
-from guardband.algorithms.scl import SCLTS, SCLUCB
+from guardband.algorithms.sclts import SCLTS
+from guardband.algorithms.scl_ucb import SCLUCB
 from guardband.algorithms.dis_lsb import DisLSB
-from guardband.algorithms.fed_pe import FedPE, FedPECD
+from guardband.algorithms.fed_pe import FedPE
+from guardband.algorithms.fed_pecd import FedPECD
 from guardband.algorithms.sege import SEGE
 from guardband.algorithms.cl_ucb import CLUCB
 from guardband.algorithms.fed_lin_ucb import FedLinUCB

@@ -1,4 +1,4 @@
-"""Fed-PE and Fed-PECD: federated phased elimination, one client per agent and context."""
+"""Fed-PE: federated phased elimination, one client per agent and context."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from guardband.facts import Facts
 from guardband.kernels.rivals import Mode
 from guardband.kernels.types import Floats, Ints
 
-__all__ = ["FedPE", "FedPECD", "width_factor"]
+__all__ = ["FedPE", "width_factor"]
 
 
 def width_factor(clients: int, arms: int, phases: int, delta: float, dim: int) -> float:
@@ -132,29 +132,3 @@ class FedPE(Assumptions):
             method=Phasing(partial(Clients, factor=factor, base=self.base)),
             traffic=Traffic(2 * facts.agents, 2 * facts.agents * packed(facts.dim)),
         )
-
-
-@register(
-    "fed-pe-cd",
-    about="the same, the hidden context counted as noise",
-    constraint="none",
-    communication="pools at the end of each phase",
-    source="Lin and Moothedath, arXiv 2303.17043",
-    label="Fed-PECD",
-    colour="#444444",
-)
-@dataclass(frozen=True)
-class FedPECD(FedPE):
-    """Fed-PECD: Fed-PE on expected features, which counts the hidden context as noise.
-
-    Parameters
-    ----------
-    noise, context_noise, delta, constant, context, base
-        As in `FedPE`; by default sigma is sqrt(context_noise^2 + noise^2).
-    """
-
-    constant: str = field(default="paper", kw_only=True)
-
-    name: ClassVar[str] = "fed-pe-cd"
-    rate: ClassVar[Rate] = Rate(0.4, 0.0, 0.005, 0.2)
-    made_for_hidden: ClassVar[bool] = True

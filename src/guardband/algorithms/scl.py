@@ -1,4 +1,4 @@
-"""SCLTS and SCLUCB: single-task methods with a stage-wise constraint.
+"""What SCLTS and SCLUCB share: single-task methods with a stage-wise constraint.
 
 Each runs as M independent copies in the coordinates of the tasks. Both choose among the actions
 that the whole confidence ellipsoid certifies, psi'theta-hat - beta norm(psi)_{V^-1} >=
@@ -15,18 +15,16 @@ from guardband.algorithms.base import OWN_MIXES, SIGHTS, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import register
-from guardband.checks import check_positive
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Gate, Rule
 
-__all__ = ["SCLTS", "SCLUCB"]
+__all__ = ["StageWiseLearner"]
 
 
 @dataclass(frozen=True)
-class _Scl(Gated, Floored):
-    """What SCLTS and SCLUCB have in common."""
+class StageWiseLearner(Gated, Floored):
+    """The settings and terms of both; each says its name and how it chooses."""
 
     constant: str = field(default="source", kw_only=True)
     known_baseline: bool = field(default=True, kw_only=True)
@@ -66,75 +64,3 @@ class _Scl(Gated, Floored):
             sight=int(SIGHTS[self.context]),
             method=Solo(int(self.method), math.log(1.0 / level), pace=0.0),
         )
-
-
-@register(
-    "sclts",
-    about="safe Thompson sampling, every task alone",
-    constraint="stage-wise",
-    communication="none",
-    source="Moradipari et al., NeurIPS 2020",
-    colour="#009E73",
-)
-@dataclass(frozen=True)
-class SCLTS(_Scl):
-    """SCLTS: Thompson sampling among the certified actions (Moradipari et al., 2020).
-
-    Parameters
-    ----------
-    alpha, mix
-        See `Careful`; directions of "vector" lie in the task's own coordinates.
-    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
-        The confidence set, see `Confidence`; by default it ignores the hidden context, as the
-        authors' does.
-    gate, gap
-        See `Gated`; an unknown baseline has 2 (2 - alpha) and r_l in the place of 2 and r_b.
-    known_baseline
-        False bounds the baseline's reward by the confidence set, too.
-    reward_floor
-        r_l, for the unknown baseline's gate; None takes the problem's own.
-    parts
-        The radius is taken at level delta / (parts T).
-    """
-
-    parts: float = field(default=4.0, kw_only=True)
-
-    stem: ClassVar[str] = "sclts"
-    method: ClassVar[Method] = Method.SAMPLE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "parts", check_positive("parts", self.parts))
-
-    def _share_of_delta(self, facts: Facts) -> float:
-        return self.parts * (facts.horizon or 1)
-
-
-@register(
-    "scl-ucb",
-    about="safe optimism, every task alone",
-    constraint="stage-wise",
-    communication="none",
-    source="Moradipari et al., NeurIPS 2020",
-)
-@dataclass(frozen=True)
-class SCLUCB(_Scl):
-    """SCLUCB: optimism among the certified actions (Moradipari et al., 2020).
-
-    Parameters
-    ----------
-    alpha, mix
-        See `Careful`; directions of "vector" lie in the task's own coordinates.
-    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
-        The confidence set, see `Confidence`; by default it ignores the hidden context, as the
-        authors' does.
-    gate, gap
-        See `Gated`; an unknown baseline has 2 (2 - alpha) and r_l in the place of 2 and r_b.
-    known_baseline
-        False bounds the baseline's reward by the confidence set, too.
-    reward_floor
-        r_l, for the unknown baseline's gate; None takes the problem's own.
-    """
-
-    stem: ClassVar[str] = "scl-ucb"
-    method: ClassVar[Method] = Method.OPTIMISM
