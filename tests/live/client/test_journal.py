@@ -125,7 +125,7 @@ def test_two_handles_in_one_process_see_each_other(tmp_path: Path) -> None:
     np.testing.assert_allclose(one.theta, other.theta, rtol=1e-12)
     check_journal(journal_of(one))
     assert one.sync()
-    assert not other.sync()  # one of them runs the errands
+    assert not other.sync()  # one of them exchanges the messages
     assert other.epoch == one.epoch
     one.close()
     assert other.sync()

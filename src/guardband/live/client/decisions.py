@@ -60,7 +60,7 @@ class Decisions:
             v = learner.decide(request, seq, coin)
         else:
             more = state.paused if code == "paused" else None
-            v, shadow_action, why = learner.stand_back(request, seq, coin, code, more)
+            v, shadow_action, why = learner.play_baseline(request, seq, coin, code, more)
         x, careful = v.awaited.x.tobytes(), int(v.awaited.conservative)
         self._store.journal.add(
             (

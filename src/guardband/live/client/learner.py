@@ -22,10 +22,10 @@ from guardband.live.protocol.sums import (
 )
 from guardband.reasons import sentence
 
-__all__ = ["Learner", "Ruled", "unpack"]
+__all__ = ["Learner", "Selection", "unpack"]
 
 
-class Ruled(NamedTuple):
+class Selection(NamedTuple):
     """What is played, and what the algorithm would have played, where that was not allowed."""
 
     played: Verdict
@@ -148,9 +148,9 @@ class Learner:
         """Return what the algorithm plays."""
         return self.group.engine.decide(0, request, 1, turn, coin)
 
-    def stand_back(
+    def play_baseline(
         self, request: Request, turn: int, coin: float, key: str, more: str | None = None
-    ) -> Ruled:
+    ) -> Selection:
         """Return the baseline's action, where an agent may not play what the algorithm chooses.
 
         `key` is the code of the reason, and `more` is added to its sentence.
@@ -173,7 +173,7 @@ class Learner:
             certificate="baseline",
             certified=certified,
         )
-        return Ruled(played, None if shadow is None else shadow.action, why)
+        return Selection(played, None if shadow is None else shadow.action, why)
 
     def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
         """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""

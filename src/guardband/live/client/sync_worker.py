@@ -91,12 +91,12 @@ class SyncWorker:
         self._done: dict[str, float] = {}
         self._epoch_at = time.monotonic()
         self._patience = 0.0
-        self._unheeded = 0  # calls for an epoch, since the last news
+        self._unanswered = 0  # calls for an epoch, since the last news
         self._reporter = Reporter(self._store)
         self._owing = True  # an answer to an epoch may not have arrived
         self._hearing = threading.Lock()
         self._heard = 0  # news that were taken in
-        self._amiss = False  # whether it has other rules under a number that is known here
+        self._other_rules = False  # whether it has other rules under a number that is known here
         self._informed = False  # whether the coordinator has told about its switches
 
     def leave(self) -> None:
@@ -118,7 +118,7 @@ class SyncWorker:
                     sent = self._send()
                     if not heard and not sent:
                         break
-                self._keep_house()
+                self._maintain()
             except Unreachable:
                 self._informed = False  # it may come back from a backup, with other switches
                 raise
@@ -161,11 +161,11 @@ class SyncWorker:
                 stream,
                 after=state.newest_epoch,
                 open_after=max(state.stream.answered, 0 if opened is None else opened.epoch),
-                config_version=state.version + self._amiss if self._informed else 0,
+                config_version=state.version + self._other_rules if self._informed else 0,
                 wait_s=wait_s,
             )
         except Refused as problem:
-            if not self._mend(problem):
+            if not self._recover(problem):
                 raise
             return True
         self._reached()
@@ -177,9 +177,9 @@ class SyncWorker:
                 self._client.renew(asked_at)
                 return False
             self._heard += 1
-            self._unheeded = 0
+            self._unanswered = 0
             before, epoch = self._news_so_far(), state.newest_epoch
-            self._amiss = not self._client.hear(news, stream, asked_at)
+            self._other_rules = not self._client.hear(news, stream, asked_at)
             self._opened = news.open
         if state.newest_epoch != epoch:
             self._epoch_at = time.monotonic()
@@ -188,7 +188,7 @@ class SyncWorker:
     def _news_so_far(self) -> tuple[Any, ...]:
         state, opened = self._store.state, self._opened
         number = 0 if opened is None else opened.epoch
-        told = state.version, state.paused, state.stream.stream, self._amiss
+        told = state.version, state.paused, state.stream.stream, self._other_rules
         return number, state.newest_epoch, *told
 
     def _send(self) -> bool:
@@ -203,7 +203,7 @@ class SyncWorker:
             answer = self._upload(for_epoch=answered, trigger=self._due())
         elif self._due() and not state.waiting and answered <= newest:
             answer = self._upload(for_epoch=newest + 1, trigger=True)
-            self._wait_if_unheeded(answer, newest)
+            self._wait_if_unanswered(answer, newest)
         elif state.n > base and self._time_for("upload", self._timing.upload_s):
             answer = self._upload()
         elif base > 0 and self._time_for("confirm", self._timing.confirm_s):
@@ -215,13 +215,13 @@ class SyncWorker:
         self._opened = answer.open
         return answer.epoch > newest or answer.open is not None
 
-    def _wait_if_unheeded(self, answer: Uploaded | None, newest: int) -> None:
+    def _wait_if_unanswered(self, answer: Uploaded | None, newest: int) -> None:
         """Wait before calling for an epoch again, if the coordinator opened none."""
         if answer is not None and answer.open is None and answer.epoch <= newest:
             timing, least = self._timing, self._store.state.space.sync.min_interval_s
-            wait = min(timing.trigger_most_s, timing.trigger_s * 2.0**self._unheeded)
+            wait = min(timing.trigger_most_s, timing.trigger_s * 2.0**self._unanswered)
             self._patience = time.monotonic() + max(wait, least)
-            self._unheeded += 1
+            self._unanswered += 1
 
     def _due(self) -> bool:
         state = self._store.state
@@ -248,7 +248,7 @@ class SyncWorker:
             try:
                 answer = self._link.upload(stream.stream, stream.upload(trigger=trigger))
             except Refused as problem:
-                if not self._mend(problem):
+                if not self._recover(problem):
                     raise
                 continue
             self._reached()
@@ -257,7 +257,7 @@ class SyncWorker:
             return answer
         return None
 
-    def _mend(self, problem: Refused) -> bool:
+    def _recover(self, problem: Refused) -> bool:
         """Recover from a refusal; False: it cannot be recovered from."""
         effect = self._client.refused(problem)
         if effect in (Effect.REGISTER, Effect.CONTINUED, Effect.CONFLICT):
@@ -266,7 +266,7 @@ class SyncWorker:
             return True
         return effect is Effect.RESEND or problem.code == "revision_conflict"
 
-    def _keep_house(self) -> None:
+    def _maintain(self) -> None:
         """Report, forget old decisions, tidy the journal."""
         if self._time_for("report", self._timing.report_s):
             self._report()
@@ -289,11 +289,11 @@ class SyncWorker:
         """Send the report that the dashboard shows."""
         self._link.report(self._store.state.stream.stream, self._reporter.make())
 
-    def _time_for(self, errand: str, every_s: float) -> bool:
+    def _time_for(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
-        if now - self._done.get(errand, -every_s) < every_s:
+        if now - self._done.get(what, -every_s) < every_s:
             return False
-        self._done[errand] = now
+        self._done[what] = now
         return True
 
     def _reached(self) -> None:
@@ -306,7 +306,7 @@ class SyncWorker:
     def start(self) -> None:
         """Carry messages in the background from now on."""
         for what, work, pause_s in (
-            ("errands", self._errands, TICK_S),
+            ("sending", self._sending, TICK_S),
             ("listening", self._listening, 0.0),
         ):
             loop = BackgroundLoop(
@@ -325,7 +325,7 @@ class SyncWorker:
         for loop in self._loops[:1]:
             loop.wake()
 
-    def _errands(self) -> None:
+    def _sending(self) -> None:
         with self._working:
             self._outcomes.settle()
             if not self._lock.take():
@@ -335,7 +335,7 @@ class SyncWorker:
             while self._send():
                 if self._opened is None:
                     self._listen(0.0)
-            self._keep_house()
+            self._maintain()
 
     def _listening(self) -> None:
         if not self._lock.held or self._known != self._store.state.stream.stream:
@@ -361,7 +361,7 @@ class SyncWorker:
             loop.join(10.0)
         if self.trouble is None:
             try:
-                self._hand_in(seal)
+                self._upload_rest(seal)
             except TROUBLE as problem:
                 log.warning("guardband: closed without uploading: %s", problem)
             except Exception:  # whatever it is: the rest must be let go of
@@ -371,7 +371,7 @@ class SyncWorker:
         for loop in self._loops[1:]:
             loop.join(2.0)
 
-    def _hand_in(self, seal: bool) -> None:
+    def _upload_rest(self, seal: bool) -> None:
         with self._working:
             self._outcomes.settle()
             if not self._lock.take():

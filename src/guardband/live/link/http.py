@@ -107,7 +107,7 @@ class HttpLink:
         try:
             known = answer.json()
         except ValueError:
-            return self._stranger(answer.status_code)
+            return self._not_a_coordinator(answer.status_code)
         known = dict(known) if isinstance(known, dict) else {}
         code, detail = str(known.pop("code", "error")), str(known.get("detail", ""))
         if answer.status_code in NOT_NOW or answer.status_code >= 500:
@@ -115,7 +115,7 @@ class HttpLink:
             return Unreachable(f"{self.url} answers {answer.status_code}: {detail}", wait)
         more = {k: v for k, v in known.items() if k not in ("type", "title", "status", "detail")}
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            detail = self._no_entry()
+            detail = self._token_advice()
         return Refused(code, answer.status_code, detail, **more)
 
     def _read(self, kind: type[Answer], content: bytes | None) -> Answer:
@@ -123,14 +123,14 @@ class HttpLink:
         try:
             return kind.model_validate_json(content or b"")
         except ValidationError:
-            raise self._stranger(200) from None
+            raise self._not_a_coordinator(200) from None
 
-    def _stranger(self, status: int) -> Unreachable:
+    def _not_a_coordinator(self, status: int) -> Unreachable:
         return Unreachable(
             f"{self.url} answers {status}, but not as a coordinator does: is it a coordinator?"
         )
 
-    def _no_entry(self) -> str:
+    def _token_advice(self) -> str:
         """Return what to do about a token; the server does not say which of these it is."""
         if self._token is None:
             return (

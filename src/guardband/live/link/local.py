@@ -50,7 +50,7 @@ class LocalLink:
     def hold(self) -> None:
         """Close the file until it is needed again: none may be open while the process forks."""
         self._lock.acquire()
-        self._put_away()
+        self._close_file()
 
     def let_go(self) -> None:
         """Go on, in the parent."""
@@ -131,9 +131,9 @@ class LocalLink:
         """Close the file."""
         self._closed.set()
         with self._lock:
-            self._put_away()
+            self._close_file()
 
-    def _put_away(self) -> None:
+    def _close_file(self) -> None:
         if self._coordinator is not None:
             self._coordinator.store.close()
             self._coordinator = None

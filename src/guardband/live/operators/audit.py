@@ -19,7 +19,7 @@ import numpy as np
 from guardband.errors import InvalidValueError
 from guardband.live.client.decision_id import DecisionId, parse_id, stamp
 from guardband.live.client.journal import Journal, JournalError
-from guardband.live.client.learner import Ruled
+from guardband.live.client.learner import Selection
 from guardband.live.client.windows import End
 from guardband.live.operators.explanation import Choice, weigh
 from guardband.live.operators.export import journals_under
@@ -201,13 +201,13 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
     alpha = beta = own = total = None
     try:
         rebuilt = rebuild(journal, seq)
-        ruled = rebuilt.again()
+        selection = rebuilt.again()
         alpha = rebuilt.space.alphas.get(about["task"], rebuilt.space.alpha)
         beta = rebuilt.learner.radius()
         entry, total = _epoch(journal, row)
         own = (entry + 1, row["n"])
-        choices = weigh(rebuilt, ruled.played)
-        differences += _compare(rebuilt, ruled, choices)
+        choices = weigh(rebuilt, selection.played)
+        differences += _compare(rebuilt, selection, choices)
     except LookupError as error:
         missing = str(error)
     return Finding(
@@ -266,14 +266,14 @@ def _outcome(journal: Journal, seq: int) -> dict[str, Any] | None:
     return {"ended": End(ended).name.lower(), "reward": reward, "at": at, "late": late}
 
 
-def _compare(rebuilt: Rebuilt, ruled: Ruled, choices: tuple[Choice, ...]) -> list[str]:
+def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]) -> list[str]:
     """Return what is not as it was written down."""
-    row, verdict = rebuilt.row, ruled.played
+    row, verdict = rebuilt.row, selection.played
     held_back = row["reason"] in HELD_BACK
     awaited = verdict.awaited
     exact = {name: getattr(verdict, name) for name in EXACT} | {
         "reason": verdict.reason,
-        "shadow_action": ruled.shadow_action,
+        "shadow_action": selection.shadow_action,
         "careful": int(awaited.conservative),
     }
     if verdict.reason in ("itself", "no-data") and (

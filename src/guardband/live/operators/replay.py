@@ -13,7 +13,7 @@ from guardband.kernels.state import new_statistic
 from guardband.kernels.sync import add_statistic
 from guardband.kernels.types import Statistic
 from guardband.live.client.journal import Journal
-from guardband.live.client.learner import Learner, Ruled
+from guardband.live.client.learner import Learner, Selection
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, empty_sums, sums_of
 from guardband.reasons import HELD_BACK
@@ -34,12 +34,12 @@ class Rebuilt(NamedTuple):
         """Make the decision again."""
         return self.again().played
 
-    def again(self) -> Ruled:
+    def again(self) -> Selection:
         """Make the decision again; also return what would have been played, in shadow mode."""
         row = self.row
         if row["reason"] in HELD_BACK:
-            return self.learner.stand_back(self.request, row["seq"], row["coin"], row["reason"])
-        return Ruled(self.learner.decide(self.request, row["seq"], row["coin"]), None, None)
+            return self.learner.play_baseline(self.request, row["seq"], row["coin"], row["reason"])
+        return Selection(self.learner.decide(self.request, row["seq"], row["coin"]), None, None)
 
 
 def rebuild(journal: Journal, seq: int) -> Rebuilt:

@@ -176,14 +176,14 @@ class PostgresTransaction(Transaction):
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows that answer a query, after all that was written."""
-        rows: list[tuple[Any, ...]] = self._send(_spelled(statement), values).fetchall()
+        rows: list[tuple[Any, ...]] = self._send(_with_psycopg_marks(statement), values).fetchall()
         return rows
 
     def write(self, kind: type[Row], statement: str, *values: Any) -> None:
         """Have a statement executed, at the latest with the commit; that may raise, then."""
         self._wrote = True
         self._durable |= kind not in FLEETING
-        self._unsent.append((_spelled(statement), values))
+        self._unsent.append((_with_psycopg_marks(statement), values))
 
     def put(self, row: Row) -> None:
         """Write a whole row, over the one with the same key."""
@@ -275,7 +275,7 @@ def _format_of(connection: Connection) -> int:
 
 
 @cache
-def _spelled(statement: str) -> str:
+def _with_psycopg_marks(statement: str) -> str:
     """Return a statement with values marked as psycopg marks them."""
     return statement.replace("?", "%s")
 
