@@ -103,10 +103,10 @@ class SyncWorker:
         """Release the lock, so that another process exchanges the messages."""
         self._lock.leave()
 
-    # When asked.
+    # On demand.
 
     def sync(self) -> bool:
-        """Do all that is to be done now; tell whether this process is the one to do it."""
+        """Do all that is due now; return whether this process exchanges the messages."""
         with self._working:
             self._outcomes.settle()
             if not self._lock.take():
@@ -304,7 +304,7 @@ class SyncWorker:
     # In the background.
 
     def start(self) -> None:
-        """Carry messages in the background from now on."""
+        """Exchange messages in background threads from now on."""
         for what, work, pause_s in (
             ("sending", self._sending, TICK_S),
             ("listening", self._listening, 0.0),
@@ -321,7 +321,7 @@ class SyncWorker:
             loop.start()
 
     def wake(self) -> None:
-        """Let the background look at once."""
+        """Make the sending thread run at once."""
         for loop in self._loops[:1]:
             loop.wake()
 
@@ -354,7 +354,7 @@ class SyncWorker:
         self._informed = False  # it may come back from a backup, with other switches
 
     def stop(self, *, seal: bool) -> None:
-        """Stop the background, hand in what was counted, and end the stream if asked to."""
+        """Stop the background, upload what was counted, and end the stream if asked to."""
         for loop in self._loops:
             loop.stop()
         for loop in self._loops[:1]:
@@ -364,7 +364,7 @@ class SyncWorker:
                 self._upload_rest(seal)
             except TROUBLE as problem:
                 log.warning("guardband: closed without uploading: %s", problem)
-            except Exception:  # whatever it is: the rest must be let go of
+            except Exception:  # whatever it is: lock and link must be closed
                 log.exception("guardband: closed without uploading")
         self._lock.leave()
         self._link.close()
