@@ -27,7 +27,7 @@ def write_atomically(path: str | os.PathLike[str], *, private: bool = False) -> 
 
     Yields
     ------
-    A binary file to write to; `file.name` is where it lies until then. If the block fails, it
+    A binary file to write to; `file.name` is its path until then. If the block fails, it
     is removed, and a file that was under `path` before stays as it was.
     """
     target = Path(path)

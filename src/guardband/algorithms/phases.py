@@ -22,7 +22,7 @@ __all__ = ["Phases", "Phasing", "require_contexts"]
 
 
 class Phases(ABC):
-    """The course of one run; agents follow the plan `phase` for `length` rounds, then comes `turn`.
+    """A run in phases: agents follow the plan `phase` for `length` rounds, then `turn` ends it.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def listed_panels(
 
 
 def finished(outcome: lab.PanelResult) -> str:
-    """Return the line that tells of a finished panel."""
+    """Return the line that reports a finished panel."""
     said = ", ".join(f"{words}: {count}" for words, count in outcome.verdicts().items() if count)
     return (
         f"{outcome.panel.name}: {said or 'no claims'} · {duration(outcome.seconds)} · "

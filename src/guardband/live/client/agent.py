@@ -40,7 +40,7 @@ class LiveAgent:
     Parameters
     ----------
     link
-        The way to the coordinator; the agent closes it in the end.
+        The connection to the coordinator; `close` closes it.
     state_dir
         Where the journal is kept.
     create
@@ -106,12 +106,12 @@ class LiveAgent:
         log.warning("guardband: %s", trouble)
 
     def __repr__(self) -> str:
-        fares = "closed"
+        state = "closed"
         if not self._closed:
-            fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
+            state = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
         space, setup = self._store.state.space, self._store.setup
         used = f"{len(setup.uses)} of {space.dim} features"
-        return f"<LiveAgent {self.name!r}: {space.algorithm}, {used}, {fares}>"
+        return f"<LiveAgent {self.name!r}: {space.algorithm}, {used}, {state}>"
 
     @property
     def name(self) -> str:

@@ -41,32 +41,32 @@ class AgentSetup(NamedTuple):
 class AgentState:
     """The state behind the next decision and the next message.
 
-    `AgentStore` reads it from the journal and writes what changes; nothing here does.
+    `AgentStore` reads it from the journal and writes changes back; nothing here touches files.
     """
 
-    # What moves with every reward: the journal's head, ...
+    # What changes with every reward, as in the journal's head:
     stream_id: int = 0  # which of the streams in the journal is in use
     settled: int = 0  # all decisions up to this one have ended
     n: int = -1  # observations that count
     round: int = 0  # the latest round that counts
     due: bool = False  # whether an epoch is due
-    heard: int = 0  # rewards that are here before their turn
+    heard: int = 0  # rewards that came while earlier decisions still wait for theirs
     tally: array[float] = field(default_factory=empty_tally)
-    revision: int = -1  # moves with everything below
-    # ... the newest decision, ...
+    revision: int = -1  # changes with everything below
+    # The newest decision:
     last: int = 0
     last_round: int = 0
-    # ... and what changes rarely.
+    # What changes rarely:
     version: int = -1  # of the configuration in use; 0: a guess, -1: none yet
     share: float | None = None  # the part of delta; None: the stream is not registered yet
-    excluded: int = 0  # tasks that were left out of the adopted epoch by choice
+    excluded: int = 0  # tasks that operators left out of the adopted epoch
     waiting: list[KeptEpoch] = field(default_factory=list)  # epochs that are not adopted yet
     paused: str | None = None
     leased_at: float | None = None
     leased_for: float | None = None
     shared: bool = False  # whether tasks share contexts
     shadow: bool = False
-    free: bool = False  # whether nothing can hold this agent back
+    free: bool = False  # whether neither a pause, a lease nor shadow mode can hold it back
     fresh: dict[int, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
     space: SpaceSettings = field(init=False)
     learner: Learner = field(init=False)
@@ -116,13 +116,13 @@ class AgentState:
             self.learner.set_level(self.share, sets, self.excluded)
 
     def take(self, head: Head) -> None:
-        """Take over what moves with every reward."""
+        """Take over the fields of a `Head`."""
         self.stream_id, self.settled, self.n = head.stream, head.settled, head.n
         self.round, self.due, self.heard = head.round, bool(head.due), head.heard
         self.tally, self.revision = array("d", head.tally), head.revision
 
     def head(self) -> tuple[Any, ...]:
-        """Return what moves with every reward, in the order of a `Head`."""
+        """Return the fields of a `Head`, in its order."""
         return (
             self.stream_id,
             self.settled,

@@ -96,11 +96,11 @@ class AgentStore:
     # What changes, within a transaction.
 
     def save(self) -> None:
-        """Write down what moves with every reward."""
+        """Write the head to the journal: what changes with every reward."""
         self.journal.save_head(self.state.head())
 
     def save_all(self) -> None:
-        """Write down what moves, and let other processes read everything again."""
+        """Write the head, and make other processes read everything again."""
         self.state.revision += 1
         self.save()
 

@@ -63,7 +63,7 @@ class JournalError(GuardbandError, OSError):
 
 
 class Head(NamedTuple):
-    """What moves with every reward."""
+    """What changes with every reward; the journal has one row of it."""
 
     stream: int  # which of the streams in this journal is in use
     settled: int  # all decisions up to this one have ended
@@ -71,10 +71,10 @@ class Head(NamedTuple):
     own: bytes  # sums since the last checkpoint, as `Sums.as_bytes` writes them
     round: int  # the latest round that counts
     due: int  # whether a pooling is due
-    heard: int  # rewards that are here before their turn
+    heard: int  # rewards that came while earlier decisions still wait for theirs
     tally: bytes  # counts and sums of what ended
-    revision: int  # moves with everything else in the journal that agents read, but ...
-    rest: str  # ... the stream's own line, as `rest_of` writes it
+    revision: int  # changes with everything else in the journal that agents read, except:
+    rest: str  # the stream's own line, as `rest_of` writes it
 
 
 class StoredDecision(NamedTuple):
@@ -120,7 +120,7 @@ class Journal:
         self._version = -1
         try:
             self._db = self._connect()
-            # One cursor for all: what it read last is let go when it executes the next statement.
+            # One cursor for all: executing a statement releases what the last one read.
             self._execute = self._db.cursor().execute
             self._migrate()
         except BaseException as error:
@@ -216,11 +216,11 @@ class Journal:
         self._execute(FIRST_END if first else END, (seq, ended, reward, at, *counted))
 
     def save_head(self, head: tuple[Any, ...]) -> None:
-        """Write down what moves with every reward: the fields of a `Head`."""
+        """Write the fields of a `Head`."""
         self._execute(SAVE_HEAD, head)
 
     def head(self) -> Head | None:
-        """Return what moves with every reward; None: the journal is new."""
+        """Return the head; None: the journal is new."""
         row = self._execute(
             "SELECT stream, settled, n, own, round, due, heard, tally, revision, chain "
             "FROM head JOIN stream ON stream.id = head.stream"

@@ -94,7 +94,7 @@ def waiting_epochs(journal: Journal, number: int) -> list[KeptEpoch]:
 
 
 def excluded_from(journal: Journal, number: int, epoch: int) -> int:
-    """Return how many tasks were left out of an epoch by choice."""
+    """Return how many tasks operators left out of an epoch."""
     row = journal.one("SELECT excluded FROM epoch WHERE epoch = ? AND stream = ?", (epoch, number))
     return 0 if row is None else int(row[0])
 

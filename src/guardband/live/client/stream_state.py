@@ -54,7 +54,7 @@ class KeptEpoch(NamedTuple):
     sums: Sums | None  # None: nothing that one can compute with
     own: Revision | None  # this stream's entry in it; None: it has none
     round: int  # the latest round that it contains, where tasks share contexts
-    excluded: int = 0  # tasks that were left out of it by choice
+    excluded: int = 0  # tasks that operators left out of it
 
 
 class Transition(NamedTuple):

@@ -1,4 +1,4 @@
-"""An agent's way to its coordinator: in the same process over a shared file, or over HTTP."""
+"""Links from agents to coordinators: in the same process over a shared file, or over HTTP."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class HttpLink:
         """Do nothing: there is no file to open."""
 
     def after_fork(self) -> None:
-        """Begin with connections of one's own."""
+        """Open new connections in this process."""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         self._http = httpx.Client(
             base_url=self.url,

@@ -137,7 +137,7 @@ def _mark_restored(file: Path) -> None:
 def _alone(store: Path) -> Iterator[None]:
     """Lock a store that no other process has open; refuse where one has.
 
-    Leaving WAL mode needs the file for oneself, and puts all of the log into it. A file that is
+    Leaving WAL mode needs exclusive access, and puts all of the log into the file. A file that is
     too damaged to be opened is in use by no process.
     """
     connection = apsw.Connection(str(store))

@@ -21,7 +21,7 @@ class Settings:
     header_s
         And its headers within so many.
     send_s
-        A client that takes nothing for so long is let go.
+        A client that reads nothing for so long is disconnected.
     poll_s
         The longest wait of a poll.
     polls, polls_per_token
