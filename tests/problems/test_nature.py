@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
-from guardband.kernels.loop import simulate as stretch
+from guardband.kernels.loop import simulate as play_chunk
 from guardband.problems import ForecastFormal2, NamedProblem, Round, SyntheticC, round_of
 from guardband.seeds import trial_seed
 from guardband.sim import draws as drawing
@@ -158,7 +158,7 @@ def test_algorithms_of_a_comparison_meet_the_same_rounds(made: NamedProblem) -> 
 def test_all_natures_share_one_compiled_loop() -> None:
     for made in PROBLEMS.values():
         gb.simulate(made, gb.DisLinUCB(**BOUNDS), rounds=10, progress=False)
-    assert len(getattr(stretch, "signatures", [None])) == 1
+    assert len(getattr(play_chunk, "signatures", [None])) == 1
 
 
 @pytest.mark.parametrize("name", ["fresh", "forecast"])

@@ -1,4 +1,4 @@
-"""The simulator: seeds, workers, books, files, errors."""
+"""The simulator: seeds, workers, metrics, files, errors."""
 
 from __future__ import annotations
 

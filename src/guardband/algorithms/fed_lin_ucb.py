@@ -74,8 +74,8 @@ class FedLinUCB(Confidence):
         """Return sqrt(ridge) S + (sqrt(1 + M a) + M sqrt(2 a)) beta_T, T / min(a, 1) rounds."""
         rounds = (facts.horizon or 1) / min(growth, 1.0)
         level = math.log(1.0 / self._sigma(facts)[1])
-        stretch = math.sqrt(1.0 + facts.agents * growth) + facts.agents * math.sqrt(2.0 * growth)
+        factor = math.sqrt(1.0 + facts.agents * growth) + facts.agents * math.sqrt(2.0 * growth)
         from guardband.kernels.ridge import horizon_radius  # noqa: PLC0415 - compiled
 
         alone = float(horizon_radius(terms, facts.dim, rounds, level))
-        return math.sqrt(self.ridge) * self.theta_bound + stretch * alone
+        return math.sqrt(self.ridge) * self.theta_bound + factor * alone

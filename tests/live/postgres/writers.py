@@ -1,7 +1,7 @@
 """Agents reduced to their stream states, whose numbers can be recomputed, and what must hold.
 
 Features, rewards and guesses are sixteenths, so that all sums are exact in float64, in any order:
-what is stored must equal the sum over the first n rows of a writer's own ledger, to the last bit.
+what is stored must equal the sum over the first n rows of a writer's own record, to the last bit.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Balancer:
 
 
 class Writer:
-    """An agent that counts rows of a ledger.
+    """An agent that counts rows of its own.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def reconnect(writers: Sequence[Writer], patience_s: float = 60.0) -> None:
 
 
 def sums(rows: Sequence[np.ndarray]) -> Sums:
-    """Return the exact total of some rows of a ledger."""
+    """Return the exact total of some rows."""
     table = np.array(rows, np.float64).reshape(len(rows), DIM + 2)
     z, y, guess = table[:, : DIM + 1], table[:, DIM], table[:, DIM + 1]
     gram = (z.T @ z)[np.triu_indices(DIM + 1)]

@@ -111,7 +111,7 @@ def test_a_number_that_one_client_knows_keeps_nobody_from_pooling(harness):
     assert harness.adopt(a).effect == Effect.ADOPTED
     assert harness.state(a).seen == 101
     assert harness.coordinator.epoch("home", 101).n == 3
-    # From here on, the wish of somebody who has not seen 101 is out of date again.
+    # From here on, a request of an agent that has not seen 101 is out of date again.
     harness.observe(b)
     assert harness.trigger(b).open is None
 

@@ -257,7 +257,7 @@ class Traffic(Model):
         self.enrol(self.players.index(player))
 
     def begin_with(self, player: Player, state: StreamState) -> None:
-        """Go on with a new stream; the ledger follows what it holds, whatever that is."""
+        """Go on with a new stream; the record follows what it holds, whatever that is."""
         held = tuple(self.book.read(state.total, what="I4"))
         assert set(held) <= set(player.journal.tags)
         player.keep(state, tags=held)

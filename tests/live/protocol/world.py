@@ -124,7 +124,7 @@ def _digits(value: float, what: str) -> list[int]:
 
 @dataclass(eq=False)
 class Disk:
-    """What an agent has written down; tags are the model's own ledger of the same."""
+    """What an agent has written down; tags are the model's own record of the same."""
 
     state: StreamState
     tags: tuple[Tag, ...] = ()  # counted in this stream, in order

@@ -246,7 +246,7 @@ def _of_data(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
             agent.task,
             share + (", not equally often for all kinds of decision" if uneven else ""),
             "find out why: if low rewards go missing more often than high ones, the estimates are "
-            "wrong and the promise is void; see that every reward is sent, also the bad ones",
+            "wrong and nothing is promised; make sure that every reward is sent, also low ones",
         )
     if agent.conflicts:
         yield Alert(
