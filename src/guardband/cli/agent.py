@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from guardband.cli.operator import plainly
+from guardband.cli.operator import readable_errors
 from guardband.errors import InvalidValueError
 
 __all__ = ["CURL", "EXAMPLE", "agent"]
@@ -58,7 +58,7 @@ def agent(
     POST /v1/decide answers with the action to play, POST /v1/reward takes its reward; see below.
     The API is described in /openapi.json; /healthz reports the agent's state.
     """
-    with plainly(), contextlib.ExitStack() as on_failure:
+    with readable_errors(), contextlib.ExitStack() as on_failure:
         from guardband.live import SpaceSettings, connect
         from guardband.live.server import bind, server_for, set_up
         from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar

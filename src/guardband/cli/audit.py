@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from guardband.cli.operator import Target, plainly
+from guardband.cli.operator import Target, readable_errors
 from guardband.errors import InvalidValueError
 from guardband.reasons import promise_shown
 
@@ -57,7 +57,7 @@ def audit(
 
     Exit status: 0 where it comes out again, 1 where it does not or cannot be made again.
     """
-    with plainly():
+    with readable_errors():
         from guardband.live.operators.audit import audit as examine
         from guardband.live.operators.audit import find_decision
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardband.cli.operator import plainly
+from guardband.cli.operator import readable_errors
 from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def backup(
     notices that its folder was restored and starts a new stream.
     """
     _only_sqlite()
-    with plainly():
+    with readable_errors():
         from guardband.live.operators.backup import back_up
         from guardband.live.server import DATABASE
 
@@ -51,7 +51,7 @@ def restore(
     nothing counts twice. Tokens and rules are those of the copy.
     """
     _only_sqlite()
-    with plainly():
+    with readable_errors():
         from guardband.live.operators.backup import restore as put_back
         from guardband.live.server import DATABASE
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from guardband.cli.operator import plainly
+from guardband.cli.operator import readable_errors
 from guardband.cli.serve import PORT
 
 __all__ = ["demo"]
@@ -35,7 +35,7 @@ def demo(
     Three parts of a film site recommend films to simulated users and learn together. The first
     line printed is the dashboard's address; Ctrl-C stops everything.
     """
-    with plainly():
+    with readable_errors():
         from guardband.demo import run_demo
 
         run_demo(port=port, minutes=minutes, rate=rate, browser=not no_browser, data=data)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from guardband.cli.audit import searched
-from guardband.cli.operator import plainly
+from guardband.cli.operator import readable_errors
 from guardband.errors import InvalidValueError
 
 __all__ = ["export"]
@@ -27,7 +27,7 @@ def export(
     One row per decision; every column is described in the file. What the rows can and cannot say
     about other policies is printed, and kept in the file as `valid_use`.
     """
-    with plainly():
+    with readable_errors():
         from guardband.live.operators.export import (
             VALID_USE,
             export_csv,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
     from guardband.live.store import Store
 
-__all__ = ["WHO", "Target", "existing", "open_store", "plainly", "print_table", "targeted"]
+__all__ = ["WHO", "Target", "existing", "open_store", "print_table", "readable_errors", "targeted"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Target:
         read: Callable[[Any], T],
     ) -> T:
         """Do something in the data folder, or ask the server for it; `read` takes its answer."""
-        with plainly():
+        with readable_errors():
             if self.url is not None:
                 return read(self._ask(self.url, method, path, body))
             from guardband.live.coordinator import Coordinator
@@ -100,7 +100,7 @@ def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., N
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
+def readable_errors() -> Iterator[None]:
     """Turn refusals, stores in trouble and missing packages into errors that say what to do."""
     try:
         yield

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardband.cli.operator import open_store, plainly
+from guardband.cli.operator import open_store, readable_errors
 from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def serve(
             raise FileNotFoundError(f"there is no file {file}.")
     _check_address(host, tls=tls_cert is not None, insecure=insecure)
     with contextlib.ExitStack() as held:
-        with plainly(), contextlib.ExitStack() as on_failure:
+        with readable_errors(), contextlib.ExitStack() as on_failure:
             from guardband.live.server import (
                 Settings,
                 bind,

@@ -67,7 +67,7 @@ class ExperimentConfig:
     notebook
         What the notebooks have in place of the above. Their baseline is an index after sorting,
         so that theirs is the next worse action; this is taken care of.
-    untold
+    notebook_only
         Names of settings that only the notebooks tell.
     chosen
         Sentences on what was chosen here because nothing about it is public.
@@ -86,7 +86,7 @@ class ExperimentConfig:
     actions: int | None = None
     rewards: RewardNoise | None = None
     notebook: Mapping[str, Any] = field(default_factory=dict)
-    untold: tuple[str, ...] = ()
+    notebook_only: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
 
     def column(self, options: RunOptions) -> ExperimentConfig:
@@ -141,7 +141,7 @@ MOVIELENS = ExperimentConfig(
     psi_std=0.1,
     rounds=800_000,
     trials=5,
-    untold=("ridge",),
+    notebook_only=("ridge",),
     chosen=("Five trials; the notebooks show one, which has no interval.",),
 )
 LASTFM = ExperimentConfig(
@@ -234,8 +234,8 @@ def remarks_of(config: ExperimentConfig, options: RunOptions) -> list[str]:
         *_bounds(experiment, options),
         *_differences(config, options),
     ]
-    if config.untold:
-        told = " and ".join(f"{what} = {getattr(config, what):g}" for what in config.untold)
+    if config.notebook_only:
+        told = " and ".join(f"{what} = {getattr(config, what):g}" for what in config.notebook_only)
         lines.append(f"The text does not tell {told}: this is the notebooks'.")
     if config.psi_std is not None and "rounds" not in config.notebook:
         lines.append(

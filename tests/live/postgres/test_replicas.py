@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import guardband.live.store
 from guardband.cli.app import app
-from guardband.cli.operator import open_store, plainly
+from guardband.cli.operator import open_store, readable_errors
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.http import HttpLink
 from guardband.live.server import Settings, make_app, service
@@ -175,5 +175,5 @@ def test_without_psycopg_it_is_said_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for name in ("postgres", "postgres_connections"):
         monkeypatch.delitem(sys.modules, f"guardband.live.store.{name}", raising=False)
-    with pytest.raises(ValueError, match=r"pip install 'guardband\[postgres\]'"), plainly():
+    with pytest.raises(ValueError, match=r"pip install 'guardband\[postgres\]'"), readable_errors():
         open_store(Path("gb"), "postgresql://nowhere/x")

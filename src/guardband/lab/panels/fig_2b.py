@@ -26,7 +26,7 @@ PANEL = Sweep(
         psi_std=1e-2,
         rounds=55_000,
         trials=25,
-        untold=("ridge",),
+        notebook_only=("ridge",),
         chosen=(
             "Below the picture the paper has M = 1 and α = 0.3, in its caption M = 3 and three α; "
             "used: M = 3.",

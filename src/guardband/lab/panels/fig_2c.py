@@ -26,6 +26,6 @@ PANEL = Sweep(
         psi_std=0.1,
         rounds=10_000,
         trials=25,
-        untold=("ridge",),
+        notebook_only=("ridge",),
     ),
 )

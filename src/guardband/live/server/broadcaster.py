@@ -90,14 +90,14 @@ class _Watcher:
 
     def __init__(self, sees: Callable[[str], bool]) -> None:
         self.sees, self.news = sees, asyncio.Event()
-        self.untold: dict[tuple[str, str], None] = {}
+        self.waiting: dict[tuple[str, str], None] = {}
 
     def tell(self, space: str, what: str) -> None:
         if self.sees(space):
-            self.untold[space, what] = None
+            self.waiting[space, what] = None
             self.news.set()
 
     def take(self) -> list[tuple[str, str]]:
-        told, self.untold = list(self.untold), {}
+        waiting, self.waiting = list(self.waiting), {}
         self.news.clear()
-        return told
+        return waiting
