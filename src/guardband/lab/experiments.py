@@ -68,7 +68,7 @@ class ExperimentConfig:
         What the notebooks have in place of the above. Their baseline is an index after sorting,
         so that theirs is the next worse action; this is taken care of.
     notebook_only
-        Names of settings that only the notebooks tell.
+        Names of settings that only the notebooks state.
     chosen
         Sentences on what was chosen here because nothing about it is public.
     """
@@ -236,7 +236,7 @@ def remarks_of(config: ExperimentConfig, options: RunOptions) -> list[str]:
     ]
     if config.notebook_only:
         told = " and ".join(f"{what} = {getattr(config, what):g}" for what in config.notebook_only)
-        lines.append(f"The text does not tell {told}: this is the notebooks'.")
+        lines.append(f"The text does not state {told}: this is the notebooks'.")
     if config.psi_std is not None and "rounds" not in config.notebook:
         lines.append(
             f"The text has no horizon; the notebooks have {config.rounds:,} rounds, as the scale "

@@ -69,7 +69,7 @@ PANEL = Panel3c(
         trials=100,
         notebook={"noise": 0.1},
         chosen=(
-            "The text tells M, α, the baseline's rank, the trials and the three models, "
+            "The text states M, α, the baseline's rank, the trials and the three models, "
             "standardised to variance 1. Chosen here: synthetic B with its λ, 20,000 rounds, "
             "Student's t with 3 degrees of freedom, γ = 0.5, and R = 1, the noise's standard "
             "deviation. The notebook is not public; its column has R = 0.1 and "

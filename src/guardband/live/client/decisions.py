@@ -21,7 +21,7 @@ FRESH = 512  # decisions that need not be read again for their reward
 
 
 class Decisions:
-    """Where decisions are made.
+    """Makes decisions and writes them to the journal.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Decisions:
             return [self._decide(state, request, number + i) for i, request in enumerate(requests)]
 
     def _enter_round(self, state: AgentState, number: int) -> None:
-        """Adopt what was earned before this round."""
+        """Adopt the newest epoch that holds no reward of this round or a later one."""
         if number <= state.last_round:
             raise InvalidValueError(
                 f"round {number} is not after round {state.last_round}, in which this task "

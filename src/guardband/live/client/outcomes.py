@@ -40,7 +40,7 @@ class _UndoError(Exception):
 
 
 class Outcomes:
-    """Where decisions are brought to their end, in the order in which they were made.
+    """Ends decisions, in the order in which they were made: takes in rewards and closes windows.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_place
 __all__ = ["KEPT_REVISIONS", "Effect", "KeptEpoch", "StreamState", "Transition"]
 
 KEPT_CHECKPOINTS = 64  # with their sums: epochs that contain one of them can be adopted
-KEPT_REVISIONS = 4096  # by name only: enough to heal a coordinator that was restored from a backup
+KEPT_REVISIONS = 4096  # by name only: to recognise what a restored coordinator holds
 
 
 class Effect(StrEnum):
@@ -217,9 +217,9 @@ class StreamState:
         """Return what follows from a refusal; `stream` is a fresh name, used where one is needed.
 
         Where the coordinator holds a checkpoint of this stream, it is behind (an old duplicate, or
-        it was restored): the cumulative totals heal it. Where it holds another's, this stream is a
-        copy or went back in time: what is not acknowledged may already be counted there, so it is
-        forgotten, and never sent again under another name.
+        it was restored): the next upload, a cumulative total, brings it up to date. Where it holds
+        another's, this stream is a copy or was rolled back: what is not acknowledged may already be
+        counted there, so it is forgotten, and never sent again under another name.
         """
         if problem.more.get("stream", self.stream) != self.stream:
             return Transition(self, Effect.KEEP)

@@ -119,7 +119,7 @@ class Coordinator(OperatorRequests):
             try:
                 row, revision = self._apply_upload(t, record, space, request, now=now)
             except Refused as problem:
-                refusal = problem  # raised when the note about it is safe
+                refusal = problem  # raised after the event about it is stored
                 self._note_refusal(t, record.stream, request, problem, now=now)
         if refusal is not None:
             raise refusal

@@ -140,7 +140,7 @@ def add_stream(
 
 
 def _check_number(t: Transaction, row: SpaceRow, space: SpaceSettings, task: str) -> None:
-    """Refuse one stream too many."""
+    """Refuse a stream beyond the limits per task."""
     open_, ever = t.count_streams(row.name, task)
     if open_ >= MOST_STREAMS or ever >= MOST_EVER:
         raise Refused(

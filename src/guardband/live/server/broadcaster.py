@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 __all__ = ["Broadcaster"]
 
-PAUSE_S = 0.25  # an event stream is told at most so often; what happens meanwhile is told once
+PAUSE_S = 0.25  # an event stream sends at most so often; changes in between are sent once
 
 
 class Broadcaster:
@@ -86,7 +86,7 @@ class Broadcaster:
 
 
 class _Watcher:
-    """What one event stream has not been told yet; a set, so that it cannot grow without end."""
+    """What one event stream has not sent yet, each change once: it cannot grow without end."""
 
     def __init__(self, sees: Callable[[str], bool]) -> None:
         self.sees, self.news = sees, asyncio.Event()

@@ -32,7 +32,7 @@ def read_token(data: Path, role: str = "admin") -> str | None:
 
 @contextmanager
 def only_server(data: Path) -> Iterator[None]:
-    """Be the one server of a data folder for the time of the block; refuse to be the second.
+    """Hold the lock of a data folder during the block, so that no second server runs on it.
 
     Two servers on one file would count nothing twice, but neither would wake the polls that wait
     at the other.

@@ -25,10 +25,10 @@ EPOCH_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.
 # Gauges that agents report, by the name under which they appear here.
 REPORTED = {
     "guardband_pending_decisions": ("pending", "Decisions that wait for their reward."),
-    "guardband_oldest_pending_seconds": ("oldest_pending_s", "How long the oldest has waited."),
+    "guardband_oldest_pending_seconds": ("oldest_pending_s", "Age of the oldest pending decision."),
     "guardband_safety_margin_min": ("margin_min", "The least margin of a learned action."),
     "guardband_gate_lambda_min": ("lambda_min", "The least eigenvalue of V."),
-    "guardband_gate_lambda_required": ("lambda_required", "What the gate asks of it."),
+    "guardband_gate_lambda_required": ("lambda_required", "What the gate requires of it."),
     "guardband_beta": ("beta", "The radius of the confidence set."),
     "guardband_logdet": ("logdet", "log det V over that of the ridge."),
     "guardband_residual_variance_ratio": (
@@ -47,9 +47,7 @@ class ServerMetrics:
         def counter(name: str, words: str, *labels: str) -> Counter:
             return Counter(name, words, labels, registry=registry)
 
-        self.uploads = counter(
-            "guardband_uploads_total", "Uploads, by what became of them.", *TASK, "result"
-        )
+        self.uploads = counter("guardband_uploads_total", "Uploads, by result.", *TASK, "result")
         self.upload_bytes = counter("guardband_upload_bytes_total", "Bytes from agents.", *TASK)
         self.download_bytes = counter("guardband_download_bytes_total", "Bytes to agents.", *TASK)
         self.invalid = counter(
@@ -124,7 +122,7 @@ def _of_spaces(snapshots: Sequence[Snapshot]) -> Iterator[Metric]:
 def _alerts(snapshots: Sequence[Snapshot]) -> Metric:
     family = GaugeMetricFamily(
         "guardband_alert",
-        "1: what the runbook has under this id is the case.",
+        "1: the alert with this id is active; see the runbook.",
         labels=(*TASK, "id", "severity"),
     )
     for snapshot in snapshots:
@@ -153,13 +151,17 @@ def _counters(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric
 
     yield of("guardband_decisions_total", "Decisions, by kind.", "kind", KINDS, "counters")
     yield of(
-        "guardband_observations_total", "What became of rewards.", "outcome", OUTCOMES, "counters"
+        "guardband_observations_total",
+        "Decisions, by outcome.",
+        "outcome",
+        OUTCOMES,
+        "counters",
     )
     yield of(
         "guardband_conservative_reason_total", "Why agents held back.", "reason", REASONS, "reasons"
     )
     conflicts = CounterMetricFamily(
-        "guardband_stream_conflicts_total", "State that was copied or rolled back.", labels=TASK
+        "guardband_stream_conflicts_total", "State folders copied or rolled back.", labels=TASK
     )
     for snapshot, each in tasks:
         conflicts.add_metric([snapshot.row.name, each.task], each.counters.get("conflicts", 0))

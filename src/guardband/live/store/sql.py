@@ -246,7 +246,7 @@ class Transaction:
 class Store:
     """The tables of a coordinator, in some database."""
 
-    workers = 1  # how many threads may use it at once with profit
+    workers = 1  # how many threads can use it at once
 
     def transaction(self, space: str) -> Transaction:
         """Begin work on one space: durable when the block ends, undone if it raises.
