@@ -33,7 +33,7 @@ NUMBER_BYTES = 26  # the longest float64 in JSON, and a comma
 BESIDE_BYTES = 32 * 1024  # what an upload has beside its matrix
 IDLE_S = 0.5  # between two looks at deadlines, while no epoch is open
 TOKENS_S = 2.0  # between two readings of the tokens: another process may have changed them
-MOST_NEWER = 100  # epochs looked at between two looks; numbers may jump after a restore
+MOST_NEWER = 100  # epochs counted at one look; numbers may jump after a restore
 SHOWN_S = 0.5  # how old a snapshot may be that is shown
 
 
@@ -75,10 +75,11 @@ class Service:
             settings.watchers, settings.watchers_per_token, "watchers", "event streams"
         )
         self.upload_bytes = settings.body_bytes
-        self._states: dict[str, SpaceState] = {}
-        self._live_s: dict[str, float] = {}
-        self._homes: dict[str, tuple[str, str]] = {}
+        self._states: dict[str, SpaceState] = {}  # by space, at the last look
+        self._live_s: dict[str, float] = {}  # by space: `sync.live_s`
+        self._homes: dict[str, tuple[str, str]] = {}  # by stream: its space and task
         self._snapshots: dict[str, Snapshot] = {}
+        # By space, and by the id and task of an alert: since when it has been known.
         self._since: dict[str, dict[tuple[str, str | None], float]] = {}
         self._checked = 0.0
         self._changed = asyncio.Event()
@@ -93,7 +94,7 @@ class Service:
         await self.read_tokens()
         await self.look()
         loop = asyncio.get_running_loop()
-        if hasattr(self.store, "listen"):  # other processes write to it, and it tells of that
+        if hasattr(self.store, "listen"):  # other processes write to it, and it announces that
             self._unlisten = self.store.listen(
                 lambda space: loop.call_soon_threadsafe(self._on_change, space)
             )
