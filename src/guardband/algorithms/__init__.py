@@ -21,7 +21,7 @@ from guardband.algorithms.oracle import Oracle
 from guardband.algorithms.guarded import Guarded
 
 # isort: on
-from guardband.algorithms.base import Careful, Confidence
+from guardband.algorithms.base import Confidence, Conservative
 from guardband.algorithms.design import Design, optimal_design
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Algorithm, Plan, Traffic, packed
@@ -37,8 +37,8 @@ __all__ = [
     "Algorithm",
     "AlgorithmEntry",
     "Baseline",
-    "Careful",
     "Confidence",
+    "Conservative",
     "Design",
     "DisLSB",
     "DisLinUCB",

@@ -27,8 +27,8 @@ __all__ = [
     "OWN_MIXES",
     "SIGHTS",
     "Assumptions",
-    "Careful",
     "Confidence",
+    "Conservative",
     "Constrained",
     "Floored",
     "idle_terms",
@@ -222,7 +222,7 @@ class Floored(Constrained):
 
 
 @dataclass(frozen=True)
-class Careful(Constrained):
+class Conservative(Constrained):
     """What algorithms with conservative rounds have in common.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from guardband.algorithms.base import MIXES, SIGHTS, Careful, Floored
+from guardband.algorithms.base import MIXES, SIGHTS, Conservative, Floored
 from guardband.algorithms.plan import Plan, pooling_traffic
 from guardband.algorithms.policy import Rate
 from guardband.algorithms.registry import register
@@ -26,7 +26,7 @@ __all__ = ["DiscUCBUnknown"]
     colour="#56B4E9",
 )
 @dataclass(frozen=True)
-class DiscUCBUnknown(Careful, Floored):
+class DiscUCBUnknown(Conservative, Floored):
     """DiSC-UCB-UB: the baseline's reward is not known; its upper bound takes its place.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from guardband.algorithms.base import Careful
+from guardband.algorithms.base import Conservative
 from guardband.checks import as_array, check_choice, check_not_negative
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
@@ -23,7 +23,7 @@ GATES = {"printed": Gate.PRINTED, "gap": Gate.GAP, "none": Gate.NONE}
 
 
 @dataclass(frozen=True)
-class Gated(Careful):
+class Gated(Conservative):
     """A gate, and what it is told.
 
     Parameters

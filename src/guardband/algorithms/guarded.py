@@ -42,7 +42,7 @@ class Guarded(Policy):
         `DisLinUCB`, `LinUCB` or `FedLinUCB`. Elimination methods test with the accuracy that
         their designs ensure; were other actions played, the tests would mean nothing.
     alpha, mix
-        The promise, and what conservative rounds play, see `Careful`.
+        The promise, and what conservative rounds play, see `Conservative`.
     """
 
     rival: DisLinUCB | LinUCB | FedLinUCB

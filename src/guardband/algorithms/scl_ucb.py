@@ -26,7 +26,7 @@ class SCLUCB(StageWiseLearner):
     Parameters
     ----------
     alpha, mix
-        See `Careful`; directions of "vector" lie in the task's own coordinates.
+        See `Conservative`; directions of "vector" lie in the task's own coordinates.
     ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
         The confidence set, see `Confidence`; by default it ignores the hidden context, as the
         authors' does.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from guardband.algorithms.base import OWN_MIXES, SIGHTS, Careful
+from guardband.algorithms.base import OWN_MIXES, SIGHTS, Conservative
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.algorithms.policy import Rate
 from guardband.algorithms.registry import register
@@ -26,13 +26,13 @@ __all__ = ["SEGE"]
     source="Khezeli and Bitar, AAAI 2020",
 )
 @dataclass(frozen=True)
-class SEGE(Careful):
+class SEGE(Conservative):
     """SEGE: safe exploration, then greed among the certified actions (Khezeli and Bitar, 2020).
 
     Parameters
     ----------
     alpha, mix
-        See `Careful`; directions of "vector" lie in the task's own coordinates.
+        See `Conservative`; directions of "vector" lie in the task's own coordinates.
     ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
         The confidence set, see `Confidence`; by default it ignores the hidden context, as the
         authors' does.

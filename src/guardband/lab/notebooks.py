@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guardband.algorithms import Algorithm, Careful
+from guardband.algorithms import Algorithm, Conservative
 from guardband.facts import Facts
 from guardband.kernels.types import Ints
 from guardband.problems import (
@@ -122,4 +122,4 @@ NOTEBOOKS: Mapping[str, Callable[..., NoisyFeatures]] = {
 
 def explores(algorithm: Algorithm) -> bool:
     """Return whether it plays (1 - rho) psi_b + rho zeta in conservative rounds."""
-    return isinstance(algorithm, Careful) and algorithm.mix != "action"
+    return isinstance(algorithm, Conservative) and algorithm.mix != "action"
