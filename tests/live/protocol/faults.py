@@ -1,4 +1,4 @@
-"""What goes wrong with agents and with the coordinator, and what people do to both."""
+"""Faults of agents and of the coordinator, and what operators do to both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents and a coordinator in step, by name: for tests that tell a story."""
+"""A coordinator and named agents without a network: for tests of one sequence of events."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Harness:
         return answer
 
     def refused(self, who: str) -> Effect:
-        """Send what will be refused, and do what the state says."""
+        """Send what will be refused, and follow the transition of the state."""
         state = self.states[who]
         try:
             self.coordinator.upload(state.stream, state.upload(), now=self.now)

@@ -34,7 +34,7 @@ class Machine(Faults, Invariants):
                         break
                 else:
                     raise AssertionError(f"an agent cannot get its checkpoint stored: {answer!r}")
-        # A sealed stream is no longer anybody's: what a restored coordinator lacks of it is lost.
+        # A sealed stream has no agent any more: what a restored coordinator lacks of it is lost.
         for stream in {player.state.stream for player in self.players if not player.tainted}:
             row = self.row(stream)
             held = frozenset() if row is None else self.made[row.version].tags

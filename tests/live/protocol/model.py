@@ -1,4 +1,4 @@
-"""The model's own view of agents and coordinator: what it knows, and what must be in an epoch."""
+"""The model of agents and coordinator: what it records, and what must be in an epoch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_PLAYERS = 5
 
 
 class Model(RuleBasedStateMachine):
-    """What is known of everybody, and what an epoch must hold."""
+    """What is known of all agents, and what an epoch must hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class Model(RuleBasedStateMachine):
         self.closed[row.epoch] = record.sha256
 
     def check_barrier(self, player: Player, round_: int) -> None:
-        """Nobody acts on a reward that was earned in the round it acts in, or later."""
+        """No agent acts on a reward that was earned in the round it acts in, or later."""
         pooled = player.state.pooled
         if pooled is not None and self.space.contexts == "shared":
             mine = set(player.journal.tags)

@@ -114,7 +114,7 @@ def test_no_sum_is_served_before_enough_tasks_are_in_it():
     harness.observe(b)
     harness.pool(b, a)
     assert harness.state(a).pooled is not None
-    # One is left out: an epoch says so at once, and nobody goes on with the sum.
+    # One is left out: an epoch says so at once, and no agent goes on with the sum.
     harness.coordinator.quarantine("home", "tv", "odd", who="me", now=harness.now)
     harness.answer(a)
     news = harness.news(a)

@@ -1,4 +1,4 @@
-"""A coordinator that was restored from a backup, and clients that say it was."""
+"""A coordinator that was restored from a backup, and clients whose requests show it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_wish_that_was_fulfilled_opens_nothing_after_a_restore(harness):
     harness.store.restore(backup)
     harness.coordinator = Coordinator(harness.store)
     harness.observe(a)
-    harness.pool(a, b)  # numbered 2: somebody has seen 1
+    harness.pool(a, b)  # numbered 2: an agent has seen 1
     assert harness.state(a).epoch == 2
     again = old.model_copy(
         update={"base": harness.state(a).base, "checkpoint": harness.state(a).newest}

@@ -235,7 +235,7 @@ class Traffic(Model):
     # ---- what agents make of answers
 
     def digest(self, player: Player, problem: Refused) -> None:
-        """Do what the state says about a refusal."""
+        """Follow the transition of the state after a refusal."""
         before = player.state
         step = before.refused(problem, stream=self.fresh("stream"))
         if step.effect == Effect.CONFLICT:

@@ -48,7 +48,7 @@ def make_space(
 
 
 class Tag(NamedTuple):
-    """One observation, for ever."""
+    """One observation, which a sum shows apart from all others."""
 
     feature: int
     depth: int
