@@ -67,6 +67,10 @@ class ProgressBar:
         """Set how much there is to do."""
         self._progress.update(self._task, total=total)
 
+    def reach(self, amount: float) -> None:
+        """Set how much is done."""
+        self.advance(amount - self._progress.tasks[0].completed)
+
     def advance(self, amount: float) -> None:
         """Add to what is done; may be called from any thread."""
         self._progress.advance(self._task, amount)

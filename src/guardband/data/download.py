@@ -8,16 +8,13 @@ checked does it appear in the cache.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 import zipfile
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
 
-import pooch
-import requests
+import httpx
 
 from guardband.data.cache import find, home, is_original, writing_to
 from guardband.data.catalogue import DataError, Dataset, dataset
@@ -30,6 +27,7 @@ TRIES = 5
 PAUSE = 0.5  # seconds before the second try; doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte
 CHUNK = 1 << 14
+BAD = 400  # this status and above: there is no content
 BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may differ if asked again
 
 
@@ -153,86 +151,67 @@ def _download(url: str, part: Path, bar: ProgressBar) -> None:
     if not url.startswith(("http://", "https://")):
         remedy = "For a file on this machine use `guardband data import`."
         raise DataError("address", repr(url), "one that begins with http:// or https://", remedy)
-    chunks = _Chunks(bar)
-    trouble: requests.RequestException
+    part.parent.mkdir(parents=True, exist_ok=True)
+    trouble = ""
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))
         try:
-            _stream(url, part, chunks)
+            status = _append(url, part, bar)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            trouble = str(error) or type(error).__name__
+            continue
+        if status < BAD:
             return
-        except requests.RequestException as error:
-            trouble, answer = error, error.response
-            if answer is None:
-                continue
-            if answer.status_code == requests.codes.requested_range_not_satisfiable:
-                if _total(answer) == _size(part):
-                    return
-                part.unlink()  # too long to be a piece of the archive
-            elif answer.status_code not in BUSY:
-                break
+        trouble = f"{status} {httpx.codes.get_reason_phrase(status)}"
+        if status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+            part.unlink()  # too long to be a piece of the archive
+        elif status not in BUSY:
+            break
     if not _size(part):
         part.unlink(missing_ok=True)
-    raise _unreachable(url, part, trouble) from trouble
+    raise _unreachable(url, part, trouble)
 
 
-def _stream(url: str, part: Path, chunks: _Chunks) -> None:
-    """Append what is missing of `url` to `part`, in one request."""
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("ab") as file, contextlib.ExitStack() as stack:
-        chunks.file, size = file, file.tell()
-
-        def begin(answer: requests.Response, **_: object) -> None:
-            stack.enter_context(answer)
-            if (total := _total(answer)) is not None:
-                chunks.bar.expect(total)
-            if answer.status_code == requests.codes.ok:  # the server ignores ranges: from the start
+def _append(url: str, part: Path, bar: ProgressBar) -> int:
+    """Append what is missing of `url` to `part`, in one request; return the answer's status."""
+    with part.open("ab") as file:
+        size = file.tell()
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={size}-"} if size else {})
+        with httpx.stream(
+            "GET", url, headers=headers, timeout=TIMEOUT, follow_redirects=True
+        ) as answer:
+            total = _total(answer)
+            if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE and total == size:
+                return httpx.codes.OK  # it is whole already
+            if answer.status_code >= BAD:
+                return answer.status_code
+            if answer.status_code == httpx.codes.OK:  # the server ignores ranges: from the start
                 file.truncate(0)
-
-        download = pooch.HTTPDownloader(
-            progressbar=chunks,
-            chunk_size=CHUNK,
-            timeout=TIMEOUT,
-            headers={"Range": f"bytes={size}-"} if size else {},
-            hooks={"response": begin},
-        )
-        download(url, file, None)
-
-
-class _Chunks:
-    """What pooch asks of a progress bar; it may count more than the file has grown by."""
-
-    total = 0
-
-    def __init__(self, bar: ProgressBar) -> None:
-        self.bar, self.seen = bar, 0
-        self.file: BinaryIO
-
-    def update(self, _: int) -> None:
-        self.bar.advance(self.file.tell() - self.seen)
-        self.seen = self.file.tell()
-
-    def reset(self) -> None: ...
-
-    def close(self) -> None: ...
+            if total is not None:
+                bar.expect(total)
+            for chunk in answer.iter_bytes(CHUNK):
+                file.write(chunk)
+                bar.reach(file.tell())
+            return answer.status_code
 
 
 def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
 
 
-def _total(answer: requests.Response) -> int | None:
+def _total(answer: httpx.Response) -> int | None:
     """Read the whole length out of `Content-Range: bytes 2-6/7` or `Content-Length: 7`."""
     told = answer.headers.get("Content-Range") or answer.headers.get("Content-Length", "")
     digits = told.rpartition("/")[2]
     return int(digits) if digits.isdecimal() else None
 
 
-def _unreachable(url: str, part: Path, error: Exception) -> DataError:
+def _unreachable(url: str, part: Path, trouble: str) -> DataError:
     kept = f"{_size(part):,} bytes are kept and the next call goes on from there. "
     return DataError(
         url,
-        str(error),
+        trouble,
         "the zip archive",
         (kept if _size(part) else "")
         + "Check the connection and try again, or download it with a browser and run "

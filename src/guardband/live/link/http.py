@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
+import httpx
 from pydantic import BaseModel, ValidationError
 
 from guardband.live.link.base import Unreachable
@@ -21,13 +22,6 @@ from guardband.live.protocol.messages import (
     Uploaded,
 )
 from guardband.live.protocol.space import SpaceSettings
-
-try:
-    import httpx
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError(
-        "a coordinator over HTTP needs httpx: pip install 'guardband[live]'"
-    ) from error
 
 __all__ = ["HttpLink"]
 
