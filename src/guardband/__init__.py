@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from guardband.errors import InputError as InputError
     from guardband.errors import InvalidTypeError as InvalidTypeError
     from guardband.errors import InvalidValueError as InvalidValueError
+    from guardband.errors import OtherVersionError as OtherVersionError
     from guardband.errors import UnknownDecisionError as UnknownDecisionError
+    from guardband.errors import UnknownSeriesError as UnknownSeriesError
     from guardband.errors import UnknownTaskError as UnknownTaskError
     from guardband.live import JournalError as JournalError
     from guardband.live import LiveAgent as LiveAgent
@@ -65,7 +67,9 @@ _HOMES = {
         "InputError",
         "InvalidTypeError",
         "InvalidValueError",
+        "OtherVersionError",
         "UnknownDecisionError",
+        "UnknownSeriesError",
         "UnknownTaskError",
     ),
     "guardband.live": (

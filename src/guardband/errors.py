@@ -7,7 +7,9 @@ __all__ = [
     "InputError",
     "InvalidTypeError",
     "InvalidValueError",
+    "OtherVersionError",
     "UnknownDecisionError",
+    "UnknownSeriesError",
     "UnknownTaskError",
 ]
 
@@ -36,3 +38,13 @@ class UnknownTaskError(InputError, KeyError):
     """A fleet has no task of this name."""
 
     __str__ = Exception.__str__  # KeyError shows its message in quotes
+
+
+class UnknownSeriesError(InputError, KeyError):
+    """A comparison has no series of this label."""
+
+    __str__ = Exception.__str__
+
+
+class OtherVersionError(GuardbandError, RuntimeError):
+    """A worker of a cluster has other software, or another processor, than the command."""

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.algorithms import ALGORITHMS, Policy
-from guardband.errors import InvalidValueError
+from guardband.errors import InvalidValueError, UnknownSeriesError
 from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem
@@ -165,7 +165,7 @@ class Results:
             if series.label == label:
                 return series
         known = ", ".join(repr(series.label) for series in self.series)
-        raise KeyError(f"no series {label!r}; there are {known}")
+        raise UnknownSeriesError(f"no series {label!r}; there are {known}")
 
     @property
     def trace(self) -> Trace:

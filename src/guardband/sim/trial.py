@@ -15,7 +15,7 @@ import numpy as np
 from guardband.algorithms import Traffic
 from guardband.checks import as_alpha
 from guardband.engines import Advance, CacheEntry
-from guardband.errors import InvalidValueError
+from guardband.errors import InvalidValueError, OtherVersionError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem, World
@@ -131,7 +131,7 @@ def make_trials(
 def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
     """Run one trial; `advance` is called with each share that is done, and may raise to stop it."""
     if trial.origin != origin():
-        raise RuntimeError(
+        raise OtherVersionError(
             "this worker runs another version of guardband, Python, numpy or numba than the "
             "command, or on another kind of processor: its numbers could differ in the last "
             "digits. Install the same versions on every node, and give the command from a machine "
