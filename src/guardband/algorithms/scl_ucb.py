@@ -25,17 +25,8 @@ class SCLUCB(StageWiseLearner):
 
     Parameters
     ----------
-    alpha, mix
-        See `Conservative`; directions of "vector" lie in the task's own coordinates.
-    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
-        The confidence set, see `Confidence`; by default it ignores the hidden context, as the
-        authors' does.
-    gate, gap
-        See `Gated`; an unknown baseline has 2 (2 - alpha) and r_l in the place of 2 and r_b.
-    known_baseline
-        False bounds the baseline's reward by the confidence set, too.
-    reward_floor
-        r_l, for the unknown baseline's gate; None takes the problem's own.
+    alpha, mix, ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
+        As in `SCLTS`, and so are gate, gap, known_baseline and reward_floor.
     """
 
     stem: ClassVar[str] = "scl-ucb"

@@ -146,23 +146,17 @@ def news_for(
 
 def _enter(stream: StreamRow, epoch: int) -> StreamRow:
     """Return the stream with its entry: its answer, its end where it was sealed, or its last."""
-    if stream.answer_epoch == epoch:
-        return stream._replace(
-            entry_epoch=epoch,
-            entry_n=stream.answer_n,
-            entry_version=stream.answer_version,
-            entry_round=stream.answer_round,
-            entry_total=stream.answer_total,
-        )
-    if stream.state == "sealed":
-        return stream._replace(
-            entry_epoch=epoch,
-            entry_n=stream.n,
-            entry_version=stream.version,
-            entry_round=stream.round,
-            entry_total=stream.total,
-        )
-    return stream._replace(entry_epoch=epoch)
+    answered = stream.answer_epoch == epoch
+    if not answered and stream.state != "sealed":
+        return stream._replace(entry_epoch=epoch)
+    given = stream if answered else answer(stream, epoch)
+    return stream._replace(
+        entry_epoch=epoch,
+        entry_n=given.answer_n,
+        entry_version=given.answer_version,
+        entry_round=given.answer_round,
+        entry_total=given.answer_total,
+    )
 
 
 def _logdet(space: SpaceSettings, total: Sums) -> float | None:
