@@ -180,7 +180,7 @@ def journal_forgets_its_entry(patch: Patch) -> None:
 
 
 @mutant
-def cuts_written_late(patch: Patch) -> None:
+def checkpoints_written_late(patch: Patch) -> None:
     """What a step changed is written with the next step."""
     right, last = stream_rows.save_stream, {}
 
