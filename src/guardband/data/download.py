@@ -1,7 +1,7 @@
 """Getting the original files: from their publisher, or from a copy the user has.
 
-A download grows in a `.part` file by whole chunks and resumes there after a cut, in this call or a
-later one.
+A download grows in a `.part` file by whole chunks and resumes there if the connection breaks, in this call
+or a later one.
 Only the one wanted file is taken out of the archive, and only after its SHA-256 has been
 checked does it appear in the cache.
 """
@@ -51,7 +51,7 @@ def fetch(name: str, *, url: str | None = None, progress: bool = True) -> Path:
     ------
     DataError
         If the archive cannot be had, or holds something else than the original file. What was
-        downloaded before a cut stays in a `.part` file and the next call goes on from there.
+        downloaded before a failure stays in a `.part` file and the next call goes on from there.
     """
     entry = dataset(name)
     there = find(name)
@@ -147,7 +147,7 @@ def _keep(content: bytes, entry: Dataset, where: str | Path) -> Path:
 
 
 def _download(url: str, part: Path, bar: ProgressBar) -> None:
-    """Bring `part` to the full length of what `url` serves, over as many cuts as allowed."""
+    """Bring `part` to the full length of what `url` serves, over as many requests as allowed."""
     if not url.startswith(("http://", "https://")):
         remedy = "For a file on this machine use `guardband data import`."
         raise DataError("address", repr(url), "one that begins with http:// or https://", remedy)
