@@ -1,9 +1,8 @@
 """Getting the original files: from their publisher, or from a copy the user has.
 
-A download grows in a `.part` file by whole chunks and resumes there if the connection breaks, in this call
-or a later one.
-Only the one wanted file is taken out of the archive, and only after its SHA-256 has been
-checked does it appear in the cache.
+A download grows in a `.part` file by whole chunks. If the connection breaks, it resumes there, in
+this call or a later one. Only the one wanted file is taken out of the archive, and it appears in
+the cache only after its SHA-256 has been checked.
 """
 
 from __future__ import annotations
