@@ -184,6 +184,19 @@ def test_ctrl_c_at_any_time_is_clean(after_s: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_clients_find_all_kernels_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "kernels"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    with demo(tmp_path, "--port", "0", "--rate", "40") as live:
+        live.wait(lambda: len(live.clients()) == len(CLIENTS))
+        before = {*cache.rglob("*.nbc")}
+        assert before
+        live.wait(lambda: live.counted("learned") > 0)
+        assert {*cache.rglob("*.nbc")} == before
+        assert live.stop() == 0
+
+
+@pytest.mark.slow
 def test_clients_do_not_outlive_a_killed_demo(tmp_path: Path) -> None:
     with demo(tmp_path, "--port", "0") as live:
         live.wait(lambda: len(live.clients()) == len(CLIENTS))
