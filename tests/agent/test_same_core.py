@@ -70,8 +70,9 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         seed=0,
     )
     fleet = fleet_of(group)
-    rho = group.engine.known[0, RHO]
-    group.engine.known[:, RHO] = group.engine.unknown[:, RHO] = rho
+    rho = group.engine.known[0][RHO]
+    for row in (*group.engine.known, *group.engine.unknown):
+        row[RHO] = rho
     results, runner = simulated(case, algorithm, rho)
     trace = results.trace
     known = case.algorithm == "disc-ucb"

@@ -12,7 +12,7 @@ from guardband.agent.decision import Decision
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.serve import CALL, learn, serve
+from guardband.kernels.serve import learn, serve
 from guardband.kernels.state import SCORES, new_group, view, view_of
 from guardband.kernels.sync import pool
 from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms
@@ -24,6 +24,7 @@ CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate
 PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy"}  # others: "play"
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE = Terms._fields.index("confidence")
+NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
 NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
 
@@ -129,7 +130,9 @@ class Engine:
         self.terms: Terms = known.terms
         self.reports: bool = getattr(algorithm, "reports", False)
         self.ridge, self.coords = known.terms.ridge, coords
-        self.known, self.unknown = known.settings, unknown.settings
+        # Rows of settings, one for each agent: with the baseline's reward known, and without.
+        self.known, self.unknown = list(known.settings), list(unknown.settings)
+        self._scratch = np.empty((SCORES, 0))
         self.numbers = new_group(len(coords), facts.dim, self.ridge)
         self.group = view(self.numbers, facts.dim)
         *self.states, shared = (view_of(self.group, m) for m in range(len(coords) + 1))
@@ -138,8 +141,9 @@ class Engine:
     def check(self, request: Request) -> None:
         """Refuse a request that lacks what the promise needs; before anything is changed."""
         realised = self.terms.realised
-        enough = request.weights.size or (request.covariance.size and realised != Realised.WORST)
-        if realised != Realised.NONE and not enough:
+        if realised == NOT_REALISED or request.weights.size:
+            return
+        if realised == Realised.WORST or not request.covariance.size:
             raise InvalidValueError(
                 "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
                 "features and their weights to decide, see gb.feature_support; or, for a chance, "
@@ -150,26 +154,31 @@ class Engine:
         """Decide for agent m in its `turn`-th round."""
         menu, baseline, reward, contexts, weights, covariance = request
         (dim, actions), n = menu.shape, weights.size
-        scratch, allowed = np.empty((SCORES, max(actions, n))), np.empty(actions, np.bool_)
-        call = np.empty(CALL + dim)
-        call[0], call[1], call[3], call[4], call[5] = m, baseline, epoch, turn, coin
-        call[2] = math.nan if reward is None else reward
-        settings = self.unknown[m] if reward is None else self.known[m]
-        ids = np.arange(n) if n else NO_IDS
-        given = (settings, self.coords[m], menu, contexts, ids, weights, covariance)
-        serve(self.numbers, *given, scratch, allowed, call)
-        action, conservative, reason, mean, width, floor, *rest = call[:CALL].tolist()
-        propensity, margin, code, certified, alarm, weight, guess = rest
-        chosen, certificate = int(action), CERTIFICATES[int(code)]
+        if self._scratch.shape[1] < max(actions, n):
+            self._scratch = np.empty((SCORES, max(actions, n)))
+        settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
+        given = (settings, self.coords[m], menu, contexts, np.arange(n) if n else NO_IDS, weights)
+        x, allowed = np.empty(dim), np.empty(actions, np.bool_)
+        action, conservative, reason, mean, width, floor, *rest = serve(
+            self.numbers,
+            *given,
+            covariance,
+            (m, baseline, told, epoch, turn, coin),
+            self._scratch,
+            allowed,
+            x,
+        )
+        propensity, margin, code, certified, alarm, weight, guess, data = rest
+        certificate = CERTIFICATES[code]
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
             promise = "play"  # as journals have it; see `promise_shown`
-        kind, why = "baseline" if chosen == baseline else "explored", REASON_CODES[int(reason)]
-        if certified and not (conservative and chosen == baseline):
-            known = math.isnan(floor) or self._has_data(m, noted=reward is not None)
-            kind, why = chosen_words(why, itself=chosen == baseline, known=known)
+        kind, why = "baseline" if action == baseline else "explored", REASON_CODES[reason]
+        if certified and not (conservative and action == baseline):
+            learned = math.isnan(floor) or data > 0.0
+            kind, why = chosen_words(why, itself=action == baseline, known=learned)
         return Verdict(
-            chosen,
+            action,
             kind,
             why + ("+alarm" if alarm else ""),
             mean,
@@ -180,18 +189,8 @@ class Engine:
             promise,
             certificate,
             allowed,
-            Awaited(call[CALL:], guess, weight, bool(conservative)),
+            Awaited(x, guess, weight, conservative),
         )
-
-    def _has_data(self, m: int, *, noted: bool) -> bool:
-        """Tell whether agent m, or those it pooled with, had data when it decided.
-
-        Data are observations and, for anchors, reported rewards; `noted`: one was just added.
-        """
-        if self.states[m].own.scalars[0] + self.pooled.scalars[0] > 0.0:
-            return True
-        reports = self.states[m].reports.scalars[0] + self.group.reports.scalars[-1, 0]
-        return bool(self.terms.anchors and reports > noted)
 
     def learn(
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int
@@ -209,11 +208,12 @@ class Engine:
     @property
     def confidence(self) -> float:
         """2 log(1 / delta) as it is used now."""
-        return float(self.known[0, CONFIDENCE])
+        return float(self.known[0][CONFIDENCE])
 
     def set_confidence(self, confidence: float) -> None:
         """Let `confidence` stand for 2 log(1 / delta) from now on, in what is called epoch 1."""
-        self.known[:, CONFIDENCE] = self.unknown[:, CONFIDENCE] = confidence
+        for row in (*self.known, *self.unknown):
+            row[CONFIDENCE] = confidence
 
     def arrays(self) -> dict[str, Floats]:
         """Return views of all numbers under the names that they have in files."""

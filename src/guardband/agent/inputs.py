@@ -51,7 +51,9 @@ def as_plain_array(features: Any) -> NDArray[Any]:
 
 def as_number(name: str, value: Any) -> float:
     """Return a number that was given as one, not as a text; a yes is 1, a no 0."""
-    if not isinstance(value, str | bytes | complex):
+    if type(value) is float:
+        return value
+    if not isinstance(value, (str, bytes, complex)):
         try:
             return float(value)
         except (TypeError, ValueError):

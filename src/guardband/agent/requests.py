@@ -19,6 +19,8 @@ from guardband.kernels.types import Floats
 
 __all__ = ["RequestReader"]
 
+FLOAT = np.dtype(np.float64)  # comparing with the class would look it up every time
+
 
 class RequestReader:
     """Checks what `decide` is given for one task; an error names what is wrong.
@@ -78,7 +80,7 @@ class RequestReader:
 
     def _table(self, features: Any) -> Floats:
         table = features if type(features) is np.ndarray else as_plain_array(features)
-        if table.dtype != np.float64 or not table.flags.c_contiguous:
+        if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise InvalidValueError(
                     f"features must be a table of numbers, one row per action, not {table.dtype}."

@@ -9,6 +9,7 @@ content of the whole room and by the flags that change the code.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import cgutils, types
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array, populate_array
 from platformdirs import user_cache_path
 
-__all__ = ["cache_folder", "kernel"]
+__all__ = ["cache_folder", "kernel", "views"]
 
 OPTIONS = {
     "cache": True,
@@ -78,3 +82,49 @@ def kernel(function: Callable[..., Any]) -> Any:
         return numba.njit(**OPTIONS)(function)
     finally:
         numba.config.CACHE_DIR = before
+
+
+def views(numbers, start, shapes):
+    """Return the parts of the contiguous vector `numbers` from `start` on, one for every shape.
+
+    The shapes, tuples of integers, must fit: kernels do not check it.
+    """
+    parts = []
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        parts.append(numbers[start:stop].reshape(shape))
+        start = stop
+    return tuple(parts)
+
+
+@overload(views)
+def _views(numbers, start, shapes):
+    def compute(numbers, start, shapes):
+        return _pointers(numbers, start, shapes)
+
+    return compute
+
+
+@intrinsic
+def _pointers(_, numbers, start, shapes):
+    """Compute `views` by pointer arithmetic; Numba's own slices and reshapes cost 30 ns each."""
+    kinds = [types.Array(numbers.dtype, len(shape), "C") for shape in shapes]
+
+    def build(context, builder, signature, given):
+        vector, first, shapes = given
+        data = builder.gep(make_array(numbers)(context, builder, vector).data, [first])
+        item = context.get_constant(types.intp, numbers.dtype.bitwidth // 8)
+        found = []
+        for kind, shape in zip(kinds, cgutils.unpack_tuple(builder, shapes), strict=True):
+            lengths = cgutils.unpack_tuple(builder, shape)
+            strides, size = [item], lengths[-1]
+            for length in reversed(lengths[:-1]):
+                strides.insert(0, builder.mul(size, item))
+                size = builder.mul(size, length)
+            view = make_array(kind)(context, builder)
+            populate_array(view, data, lengths, strides, item, meminfo=None)
+            found.append(view._getvalue())
+            data = builder.gep(data, [size])
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return types.Tuple(kinds)(numbers, types.intp, shapes), build

@@ -103,8 +103,8 @@ class Draws(NamedTuple):
     coin: Floats  # (n, M) uniform
     rho: Floats  # (n,) overrides every task's rho, or (0,)
     fresh: Floats  # FRESH: (n, K, d) standard normal; else (0, 0, 0)
-    support: Ints  # FORECAST: (n, S) the contexts that are possible; else (0, 0)
-    weights: Floats  # FORECAST: (n, S) their probabilities; else (0, 0)
+    support: Ints  # FORECAST: (n, S) the contexts that are possible; else (1, 0)
+    weights: Floats  # FORECAST: (n, S) their probabilities; else (1, 0)
     normal: Floats = np.zeros((0, 0, 0))  # (n, M, d) standard normal, for sampled parameters
     order: Ints = np.zeros((0, 0), np.int64)  # (n, M) in which order agents act
 

@@ -7,7 +7,7 @@ import math
 from guardband.kernels._jit import kernel
 from guardband.kernels.decide import copy_features, decide, note_report, update, weight_of
 from guardband.kernels.draw import draw_round
-from guardband.kernels.environment import Metric, Nature, Played, Sight
+from guardband.kernels.environment import Metric, Played, Sight
 from guardband.kernels.linalg import copy, dot
 from guardband.kernels.pruning import floor_of, in_pruned_set
 from guardband.kernels.ridge import prediction
@@ -31,7 +31,7 @@ ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
 BASELINE = int(Rule.BASELINE)
 LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
-HIDDEN, OBSERVED, FORECAST = int(Sight.HIDDEN), int(Sight.OBSERVED), int(Nature.FORECAST)
+HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
 VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
@@ -109,7 +109,7 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
         rho = draws.rho[s]
     elif terms.rule != UNKNOWN and terms.mix != ACTION and not told > 0.0:
         rho = 0.0  # a baseline that is worth nothing has no share to give away
-    count = draws.support.shape[1] if env.nature == FORECAST else 0
+    row = min(s, draws.support.shape[0] - 1)
     return RoundInput(
         menu,
         tasks.coords[m, : tasks.size[m]],
@@ -123,8 +123,8 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
         clock.ints[0],
         draws.coin[s, m],
         env.truth,
-        draws.support[min(s, draws.support.shape[0] - 1), :count],
-        draws.weights[min(s, draws.weights.shape[0] - 1), :count],
+        draws.support[row],
+        draws.weights[row],
         env.covariance[m],
     )
 

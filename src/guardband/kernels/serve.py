@@ -19,10 +19,9 @@ from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, t
 from guardband.kernels.sync import due
 from guardband.kernels.types import RoundInput
 
-__all__ = ["CALL", "FINE", "NOT_FINITE", "TOO_LONG", "learn", "load_menu", "serve"]
+__all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "learn", "load_menu", "serve"]
 
 FINE, NOT_FINITE, TOO_LONG = 0, 1, 2
-CALL = 13  # numbers of a call, before the vector that was played
 
 
 @kernel
@@ -59,31 +58,36 @@ def load_menu(features, index, bound, menu):
 
 @kernel
 def serve(
-    numbers, settings, coords, menu, contexts, ids, weights, covariance, scratch, allowed, call
+    numbers, settings, coords, menu, contexts, ids, weights, covariance, turn, scratch, allowed, x
 ):
-    """Decide, and describe the decision in `call`, and in `allowed`: which actions are certified.
+    """Decide, and describe the decision.
 
     `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
-    returns, `scratch` is (SCORES, at least K and n); for the others see `RoundInput`. On entry
-    `call` (CALL + d,) holds the agent, the baseline, its reward (NaN: not known), epoch, round and
-    coin. On return it holds what `Engine.decide` reads from it, and the vector that is played.
+    returns; `turn` is the agent, the baseline, its reward (NaN: not known), epoch, round and coin;
+    `scratch` is (SCORES, at least K and n); for the others see `RoundInput`. Writes which actions
+    are certified to `allowed` (K,), and the vector that is played to `x` (d,).
+
+    Returns the action, whether it is conservative, and the reason; the mean of its reward and the
+    half width of the interval; floor, propensity, margin, certificate, and whether the action
+    itself is certified; the anchors' alarm; the weight and the prediction of the reward to come;
+    and how many data the decision rests on.
     """
+    m, baseline, reward, epoch, number, coin = turn
     group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
-    state, shared = state_of(group, int(call[0])), state_of(group, group.work.shape[0] - 1)
+    state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
     scores = scores_of(scratch, menu.shape[1])
-    reward = call[2]
     given = RoundInput(
         menu,
         coords,
-        int(call[1]),
+        baseline,
         reward,
         terms.tolerance >= 0.0 and not math.isnan(reward),
         0.0,
         settings[ALPHA],
         settings[RHO],
-        int(call[3]),
-        int(call[4]),
-        call[5],
+        epoch,
+        number,
+        coin,
         contexts,
         ids,
         weights,
@@ -93,22 +97,31 @@ def serve(
     width, floor, propensity, margin, certificate, certified = describe(
         state, shared, terms, given, scores, outcome, allowed
     )
-    k, x = outcome.action, call[CALL:]
+    k = outcome.action
     copy_features(menu, k, coords, x)
-    call[0] = k
-    call[1] = outcome.conservative
-    call[2] = outcome.reason
-    call[3] = scores.mean[k]
-    call[4] = width
-    call[5] = floor
-    call[6] = propensity
-    call[7] = margin
-    call[8] = certificate
-    call[9] = certified
-    call[10] = state.anchored.scalars[0]
-    call[11] = weight_of(state, terms, given, outcome)
-    call[12] = prediction(x, state.estimate.theta)
+    weight = weight_of(state, terms, given, outcome)
+    guess = prediction(x, state.estimate.theta)
+    data = state.own.scalars[0] + shared.own.scalars[0]
+    if terms.anchors:  # reports are data, too
+        data += state.reports.scalars[0] + shared.reports.scalars[0]
+    alarm = state.anchored.scalars[0] > 0.0
     note_report(state, terms, given)
+    return (
+        k,
+        outcome.conservative,
+        outcome.reason,
+        scores.mean[k],
+        width,
+        floor,
+        propensity,
+        margin,
+        certificate,
+        certified,
+        alarm,
+        weight,
+        guess,
+        data,
+    )
 
 
 @kernel

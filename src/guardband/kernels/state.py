@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from guardband.kernels._jit import kernel
+from guardband.kernels._jit import kernel, views
 from guardband.kernels.types import Estimate, Floats, Scores, State, Statistic, Terms
 
 __all__ = [
@@ -51,22 +51,13 @@ def entry_size(d):
 def group_of(numbers, d):
     """Return named views of a group's array, each with a leading axis for the M + 1 entries."""
     n = numbers.size // entry_size(d)
-    q, v = n * d * d, n * (d * d + d)
-    size = v + 4 * n
-    own, estimate = numbers[:size], numbers[size : 2 * size]
-    reports, anchored = numbers[2 * size : 3 * size], numbers[3 * size : 4 * size]
+    sums, size = ((n, d, d), (n, d), (n, 4)), n * (d * d + d + 4)
     return State(
-        Statistic(own[:q].reshape(n, d, d), own[q:v].reshape(n, d), own[v:].reshape(n, 4)),
-        Estimate(
-            estimate[:q].reshape(n, d, d), estimate[q:v].reshape(n, d), estimate[v:].reshape(n, 4)
-        ),
-        Statistic(
-            reports[:q].reshape(n, d, d), reports[q:v].reshape(n, d), reports[v:].reshape(n, 4)
-        ),
-        Estimate(
-            anchored[:q].reshape(n, d, d), anchored[q:v].reshape(n, d), anchored[v:].reshape(n, 4)
-        ),
-        numbers[4 * size :].reshape(n, 2 * d + 12, d),
+        Statistic(*views(numbers, 0, sums)),
+        Estimate(*views(numbers, size, sums)),
+        Statistic(*views(numbers, 2 * size, sums)),
+        Estimate(*views(numbers, 3 * size, sums)),
+        views(numbers, 4 * size, ((n, 2 * d + 12, d),))[0],
     )
 
 
