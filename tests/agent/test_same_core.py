@@ -10,9 +10,8 @@ from numpy.testing import assert_array_equal
 import guardband as gb
 from guardband.agent.fleet import fleet_of
 from guardband.agent.group import AgentGroup
+from guardband.kernels import loop
 from guardband.kernels import serve as serving
-from guardband.kernels.decide import decide
-from guardband.kernels.loop import simulate as stretch
 from guardband.kernels.state import RHO, view
 from guardband.reasons import REASONS
 from guardband.sim.draws import TrialDraws
@@ -119,5 +118,6 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
 
 def test_every_kernel_is_compiled_once() -> None:
     """A second specialisation would stall a live agent for seconds, and could differ."""
-    for kernel in (decide, stretch, serving.serve, serving.learn, serving.load_menu):
+    agents = (*serving.GUARDED, *serving.UNGUARDED)
+    for kernel in (*agents, serving.load_menu, loop.GUARDED, loop.UNGUARDED):
         assert len(kernel.signatures) <= 1, kernel

@@ -75,11 +75,12 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
             given = given_of(menus[c], baseline, reward, 0.0, 0.5, coin)
             played = []
             for eager in (False, True):
-                state, pooled = view_of(groups[eager], m), view_of(groups[eager], agents).own
+                state, shared = view_of(groups[eager], m), view_of(groups[eager], agents)
+                pooled = shared.own
                 if eager:
                     exact_eigenvalue(state, pooled, terms.ridge)
                 before = state.estimate.scalars[3]
-                outcome = choose(state, pooled, terms, given, scores)
+                outcome = choose(state, shared, terms, given, scores)
                 lazy_work += (not eager) and state.estimate.scalars[3] != before
                 low, high = eigenvalue_bounds(state.estimate)
                 V = terms.ridge * np.eye(d) + pooled.gram + state.own.gram

@@ -12,7 +12,7 @@ from guardband.agent.decision import Decision
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.serve import learn, serve
+from guardband.kernels.serve import kernels_of
 from guardband.kernels.state import SCORES, new_group, view, view_of
 from guardband.kernels.sync import pool
 from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms
@@ -128,6 +128,7 @@ class Engine:
         rules = algorithm.agent_rules() if isinstance(algorithm, Policy) else (algorithm, algorithm)
         known, unknown = (rule.plan(facts) for rule in rules)
         self.terms: Terms = known.terms
+        self._serve, self._learn = kernels_of(known.terms)
         self.reports: bool = getattr(algorithm, "reports", False)
         self.ridge, self.coords = known.terms.ridge, coords
         # Rows of settings, one for each agent: with the baseline's reward known, and without.
@@ -159,7 +160,7 @@ class Engine:
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
         given = (settings, self.coords[m], menu, contexts, np.arange(n) if n else NO_IDS, weights)
         x, allowed = np.empty(dim), np.empty(actions, np.bool_)
-        action, conservative, reason, mean, width, floor, *rest = serve(
+        action, conservative, reason, mean, width, floor, *rest = self._serve(
             self.numbers,
             *given,
             covariance,
@@ -198,7 +199,7 @@ class Engine:
         """Learn from a reward; tell whether a pooling is due."""
         x, guess, weight, conservative = awaited
         own = (x, y, weight, guess, conservative)
-        due: bool = learn(self.numbers, self.known[m], m, *own, logdet, since, now)
+        due: bool = self._learn(self.numbers, self.known[m], m, *own, logdet, since, now)
         return due
 
     def pool(self) -> float:

@@ -127,4 +127,4 @@ def _pointers(_, numbers, start, shapes):
             data = builder.gep(data, [size])
         return context.make_tuple(builder, signature.return_type, found)
 
-    return types.Tuple(kinds)(numbers, types.intp, shapes), build
+    return types.Tuple(kinds)(numbers, types.intp, shapes), build  # type: ignore[attr-defined]

@@ -1,59 +1,12 @@
-"""Deciding and learning of one agent: the one place that knows which rule has which kernels."""
+"""What a round of an agent needs under every rule: features to learn from, reports to note."""
 
 from __future__ import annotations
 
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.certify import observation_weight
-from guardband.kernels.disc_ucb import choose as choose_disc
-from guardband.kernels.disc_ucb import describe as describe_disc
-from guardband.kernels.guard_ucb import choose as choose_guard
-from guardband.kernels.guard_ucb import describe as describe_guard
-from guardband.kernels.ridge import absorb, absorb_tidily
-from guardband.kernels.types import Rule
 
-__all__ = ["copy_features", "decide", "describe", "note_report", "update", "weight_of"]
-
-GUARD = int(Rule.GUARD)
-
-
-@kernel
-def decide(state, shared, terms, given, scores):
-    """Choose for one agent and one round; `shared` is the state of what all agents pooled."""
-    if terms.rule == GUARD:
-        return choose_guard(state, shared, terms, given, scores)
-    return choose_disc(state, shared.own, terms, given, scores)
-
-
-@kernel
-def describe(state, shared, terms, given, scores, outcome, allowed):
-    """Set `allowed` (K,): which actions are certified; return what a decision means.
-
-    That is the width of the played action's confidence interval, the floor, the probability with
-    which it was played, its margin over the floor, the certificate of what is promised (a code of
-    `Certificate`), and whether the action itself is certified.
-    """
-    if terms.rule == GUARD:
-        return describe_guard(state, shared, terms, given, scores, outcome, allowed)
-    return describe_disc(state, shared.own, terms, given, scores, outcome, allowed)
-
-
-@kernel
-def weight_of(state, terms, given, outcome):
-    """Return the weight w of the reward to come."""
-    if terms.rule == GUARD:
-        return observation_weight(state.estimate, outcome.plain, terms, given, outcome.action)
-    return 1.0
-
-
-@kernel
-def update(state, shared, terms, x, y, weight, guess):
-    """Learn from reward y of the vector x; `guess` is x'theta-hat when the agent decided."""
-    if terms.rule == GUARD:
-        absorb_tidily(state, shared.own, x, y, weight, guess, terms.ridge)
-    else:
-        absorb(state, x, y, weight, guess)
+__all__ = ["copy_features", "note_report"]
 
 
 @kernel

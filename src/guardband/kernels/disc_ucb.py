@@ -36,12 +36,13 @@ def plays(k, conservative, reason, beta, scanned):
 
 
 @kernel
-def choose(state, pooled, terms, given, scores):
+def choose(state, shared, terms, given, scores):
     """Choose for one agent and one round (Algorithm 1, lines 6 to 17).
 
-    `pooled` is the statistic that all agents share. Changes nothing but the scratch `scores` and
+    `shared` is the state of what all agents pooled. Changes nothing but the scratch `scores` and
     what is remembered of lambda_min(V).
     """
+    pooled = shared.own
     if terms.rule == BASELINE:
         return plays(given.baseline, True, R_ALWAYS, 0.0, False)
     beta = radius(state.estimate, terms)
@@ -104,7 +105,7 @@ def argmax(values):
 
 
 @kernel
-def describe(state, pooled, terms, given, scores, outcome, allowed):
+def describe(state, shared, terms, given, scores, outcome, allowed):
     """Say what a decision means; sets `allowed` (K,) to the pruned set.
 
     Returns the width of the played action's confidence interval, the floor (NaN: there is none),
@@ -121,7 +122,7 @@ def describe(state, pooled, terms, given, scores, outcome, allowed):
         certificate = NO_CERTIFICATE if terms.rule == FREE else BY_DEFINITION
         return width, math.nan, 1.0, math.nan, certificate, terms.rule == FREE
     floor = floor_of(terms, given, scores.upper)
-    mark_pruned(state, pooled, terms, outcome.beta, floor, scores, allowed)
+    mark_pruned(state, shared.own, terms, outcome.beta, floor, scores, allowed)
     propensity = 1.0
     if outcome.conservative and terms.mix == ACTION and argmax(scores.upper) != b:
         propensity = given.rho if k != b else 1.0 - given.rho

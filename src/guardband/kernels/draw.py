@@ -1,4 +1,4 @@
-"""Nature's move: the slot of the env that belongs to this round."""
+"""Writes the features of one round: which slot of the environment belongs to it."""
 
 from __future__ import annotations
 

@@ -1,19 +1,32 @@
-"""Rounds of the simulator: nature draws, every agent decides and learns, and then they may pool."""
+"""Rounds of the simulator: features are drawn, every agent decides and learns, they may pool."""
 
 from __future__ import annotations
 
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.decide import copy_features, decide, note_report, update, weight_of
+from guardband.kernels.certify import observation_weight
+from guardband.kernels.decide import copy_features, note_report
+from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.draw import draw_round
-from guardband.kernels.environment import Metric, Played, Sight
+from guardband.kernels.environment import (
+    Draws,
+    EnvironmentArrays,
+    Metric,
+    Metrics,
+    Played,
+    PoolingClock,
+    Sight,
+    TaskTable,
+    Trace,
+)
+from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.linalg import copy, dot
 from guardband.kernels.pruning import floor_of, in_pruned_set
-from guardband.kernels.ridge import prediction
+from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due, pool
-from guardband.kernels.types import Mix, Reason, RoundInput, Rule
+from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule
 
 __all__ = [
     "TOLERANCE",
@@ -29,7 +42,7 @@ __all__ = [
 
 ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
-BASELINE = int(Rule.BASELINE)
+BASELINE, GUARD = int(Rule.BASELINE), int(Rule.GUARD)
 LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
 HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
@@ -45,45 +58,84 @@ OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
 TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
 
-@kernel
-def simulate(numbers, settings, tasks, env, draws, clock, metrics, trace):
+def simulate(
+    numbers: Floats,
+    settings: Floats,
+    tasks: TaskTable,
+    env: EnvironmentArrays,
+    draws: Draws,
+    clock: PoolingClock,
+    metrics: Metrics,
+    trace: Trace,
+) -> None:
     """Play a chunk of rounds; changes the group's array, the clock, the metrics and the trace.
 
     `numbers` is the group's array, see `state`, and `settings` (M, TERMS + 2), see `pack`.
     """
-    agents = tasks.size.size
-    group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
-    shared = state_of(group, agents)
-    scores = scores_of(env.scratch, env.menu.shape[2])
-    for s in range(draws.contexts.size):
-        slot = draw_round(env, draws, s)
-        t = clock.ints[0] + 1
-        clock.ints[0] = t
-        call = False
-        for m in range(agents):
-            state = state_of(group, m)
-            given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
-            outcome = decide(state, shared, terms, given, scores)
-            learns = terms.rule != BASELINE
-            if learns:
-                _count_decision(state, shared, terms, given, scores, outcome, env, metrics, slot, m)
-            played = act(outcome, terms, given, env, draws, slot, s, m, state.work)
-            if learns:
-                weight, x = weight_of(state, terms, given, outcome), state.work[0]
-                guess = prediction(x, state.estimate.theta)
-                y = observed_reward(env, draws, s, m, played)
-                update(state, shared, terms, x, y, weight, guess)
-                note_report(state, terms, given)
-                call = call or _is_due(state, terms, clock, outcome.conservative)
-            count_round(env, tasks, metrics, trace, slot, t, m, played)
-            count_coin(env, tasks, metrics, slot, m, outcome, played)
-        if call:
-            clock.logdet[0] = pool(group, terms.ridge)
-            clock.ints[1] = t
-            clock.ints[2] += 1
-            if trace.synced.size > 0:
-                trace.synced[t - 1] = True
-        save_checkpoint(clock, metrics)
+    rounds = GUARDED if settings[0, 0] == GUARD else UNGUARDED
+    rounds(numbers, settings, tasks, env, draws, clock, metrics, trace)
+
+
+def _rounds(guard):
+    """Return `simulate` for Guard-UCB or for the other rules, without the code that only one needs.
+
+    Numba drops a branch whose condition is known before it compiles: one loop for all rules would
+    take twice as long to compile, and a third longer to run.
+    """
+
+    @kernel
+    def rounds(numbers, settings, tasks, env, draws, clock, metrics, trace):
+        agents = tasks.size.size
+        group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
+        shared = state_of(group, agents)
+        scores = scores_of(env.scratch, env.menu.shape[2])
+        choose = choose_guard if guard else choose_disc
+        for s in range(draws.contexts.size):
+            slot = draw_round(env, draws, s)
+            t = clock.ints[0] + 1
+            clock.ints[0] = t
+            call = False
+            for m in range(agents):
+                state = state_of(group, m)
+                given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
+                outcome = choose(state, shared, terms, given, scores)
+                learns = terms.rule != BASELINE
+                if learns:
+                    totals, theta = metrics.totals[m], env.theta
+                    totals[OUTSIDE] += outside(state, shared.own, terms.ridge, theta, outcome.plain)
+                    if guard:
+                        totals[STUCK] += outcome.reason == IS_STUCK
+                    elif terms.rule in (KNOWN, UNKNOWN):
+                        best = env.best[slot, env.group[m]]
+                        totals[OPTIMUM_PRUNED] += _pruned(
+                            state, shared.own, terms, given, scores, outcome, best
+                        )
+                played = act(outcome, terms, given, env, draws, slot, s, m, state.work)
+                if learns:
+                    x, y = state.work[0], played.reward + draws.noise[s, m]
+                    guess = prediction(x, state.estimate.theta)
+                    if guard:
+                        plain, k = outcome.plain, outcome.action
+                        weight = observation_weight(state.estimate, plain, terms, given, k)
+                        absorb_tidily(state, shared.own, x, y, weight, guess, terms.ridge)
+                        note_report(state, terms, given)
+                    else:
+                        absorb(state, x, y, 1.0, guess)
+                    call = call or _is_due(state, terms, clock, outcome.conservative)
+                count_round(env, tasks, metrics, trace, slot, t, m, played)
+                count_coin(env, tasks, metrics, slot, m, outcome, played)
+            if call:
+                clock.logdet[0] = pool(group, terms.ridge)
+                clock.ints[1] = t
+                clock.ints[2] += 1
+                if trace.synced.size > 0:
+                    trace.synced[t - 1] = True
+            save_checkpoint(clock, metrics)
+
+    return rounds
+
+
+GUARDED, UNGUARDED = _rounds(guard=True), _rounds(guard=False)
 
 
 @kernel
@@ -127,17 +179,6 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
         draws.weights[row],
         env.covariance[m],
     )
-
-
-@kernel
-def _count_decision(state, shared, terms, given, scores, outcome, env, metrics, slot, m):
-    """Count what agents cannot see: theta outside the confidence set, the best action pruned."""
-    totals, pooled = metrics.totals[m], shared.own
-    totals[OUTSIDE] += outside(state, pooled, terms.ridge, env.theta, outcome.plain)
-    totals[STUCK] += outcome.reason == IS_STUCK
-    if terms.rule in (KNOWN, UNKNOWN):
-        best = env.best[slot, env.group[m]]
-        totals[OPTIMUM_PRUNED] += _pruned(state, pooled, terms, given, scores, outcome, best)
 
 
 @kernel

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.decide import (
-    copy_features,
-    decide,
-    describe,
-    note_report,
-    update,
-    weight_of,
-)
-from guardband.kernels.ridge import prediction
+from guardband.kernels.certify import observation_weight
+from guardband.kernels.decide import copy_features, note_report
+from guardband.kernels.disc_ucb import choose as choose_disc
+from guardband.kernels.disc_ucb import describe as describe_disc
+from guardband.kernels.guard_ucb import choose as choose_guard
+from guardband.kernels.guard_ucb import describe as describe_guard
+from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
 from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due
-from guardband.kernels.types import RoundInput
+from guardband.kernels.types import RoundInput, Rule, Terms
 
-__all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "learn", "load_menu", "serve"]
+__all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "kernels_of", "load_menu"]
 
+GUARD = int(Rule.GUARD)
 FINE, NOT_FINITE, TOO_LONG = 0, 1, 2
 
 
@@ -56,83 +57,119 @@ def load_menu(features, index, bound, menu):
     return FINE, 0
 
 
-@kernel
-def serve(
-    numbers, settings, coords, menu, contexts, ids, weights, covariance, turn, scratch, allowed, x
-):
-    """Decide, and describe the decision.
+class AgentKernels(NamedTuple):
+    """What an agent's engine calls."""
 
-    `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
-    returns; `turn` is the agent, the baseline, its reward (NaN: not known), epoch, round and coin;
-    `scratch` is (SCORES, at least K and n); for the others see `RoundInput`. Writes which actions
-    are certified to `allowed` (K,), and the vector that is played to `x` (d,).
+    serve: Callable[..., Any]
+    learn: Callable[..., Any]
 
-    Returns the action, whether it is conservative, and the reason; the mean of its reward and the
-    half width of the interval; floor, propensity, margin, certificate, and whether the action
-    itself is certified; the anchors' alarm; the weight and the prediction of the reward to come;
-    and how many data the decision rests on.
-    """
-    m, baseline, reward, epoch, number, coin = turn
-    group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
-    state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
-    scores = scores_of(scratch, menu.shape[1])
-    given = RoundInput(
-        menu,
+
+def _compiled(guard):
+    """Return the kernels of Guard-UCB or of the other rules; see `loop` for why they are two."""
+
+    @kernel
+    def serve(
+        numbers,
+        settings,
         coords,
-        baseline,
-        reward,
-        terms.tolerance >= 0.0 and not math.isnan(reward),
-        0.0,
-        settings[ALPHA],
-        settings[RHO],
-        epoch,
-        number,
-        coin,
+        menu,
         contexts,
         ids,
         weights,
         covariance,
-    )
-    outcome = decide(state, shared, terms, given, scores)
-    width, floor, propensity, margin, certificate, certified = describe(
-        state, shared, terms, given, scores, outcome, allowed
-    )
-    k = outcome.action
-    copy_features(menu, k, coords, x)
-    weight = weight_of(state, terms, given, outcome)
-    guess = prediction(x, state.estimate.theta)
-    data = state.own.scalars[0] + shared.own.scalars[0]
-    if terms.anchors:  # reports are data, too
-        data += state.reports.scalars[0] + shared.reports.scalars[0]
-    alarm = state.anchored.scalars[0] > 0.0
-    note_report(state, terms, given)
-    return (
-        k,
-        outcome.conservative,
-        outcome.reason,
-        scores.mean[k],
-        width,
-        floor,
-        propensity,
-        margin,
-        certificate,
-        certified,
-        alarm,
-        weight,
-        guess,
-        data,
-    )
+        turn,
+        scratch,
+        allowed,
+        x,
+    ):
+        """Decide, and describe the decision.
+
+        `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
+        returns; `turn` is the agent, the baseline, its reward (NaN: not known), epoch, round and
+        coin; `scratch` is (SCORES, at least K and n); for the others see `RoundInput`. Writes
+        which actions are certified to `allowed` (K,), and the vector that is played to `x` (d,).
+
+        Returns the action, whether it is conservative, and the reason; the mean of its reward and
+        the half width of the interval; floor, propensity, margin, certificate, and whether the
+        action itself is certified; the anchors' alarm; the weight and the prediction of the reward
+        to come; and how many data the decision rests on.
+        """
+        m, baseline, reward, epoch, number, coin = turn
+        group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
+        state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
+        scores = scores_of(scratch, menu.shape[1])
+        given = RoundInput(
+            menu,
+            coords,
+            baseline,
+            reward,
+            terms.tolerance >= 0.0 and not math.isnan(reward),
+            0.0,
+            settings[ALPHA],
+            settings[RHO],
+            epoch,
+            number,
+            coin,
+            contexts,
+            ids,
+            weights,
+            covariance,
+        )
+        choose = choose_guard if guard else choose_disc
+        describe = describe_guard if guard else describe_disc
+        outcome = choose(state, shared, terms, given, scores)
+        width, floor, propensity, margin, certificate, certified = describe(
+            state, shared, terms, given, scores, outcome, allowed
+        )
+        k, weight = outcome.action, 1.0
+        copy_features(menu, k, coords, x)
+        if guard:
+            weight = observation_weight(state.estimate, outcome.plain, terms, given, k)
+        guess = prediction(x, state.estimate.theta)
+        data = state.own.scalars[0] + shared.own.scalars[0]
+        if terms.anchors:  # reports are data, too
+            data += state.reports.scalars[0] + shared.reports.scalars[0]
+        alarm = state.anchored.scalars[0] > 0.0
+        note_report(state, terms, given)
+        return (
+            k,
+            outcome.conservative,
+            outcome.reason,
+            scores.mean[k],
+            width,
+            floor,
+            propensity,
+            margin,
+            certificate,
+            certified,
+            alarm,
+            weight,
+            guess,
+            data,
+        )
+
+    @kernel
+    def learn(numbers, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now):
+        """Let agent m learn from reward y of the vector x; tell whether a pooling is due.
+
+        `weight`, `guess` and `conservative` are as `serve` returned them; `rounds` have passed
+        since the last pooling, after which log det(V / ridge) was `last_logdet`, and `now` in all.
+        """
+        group, terms = group_of(numbers, x.size), terms_of(settings)
+        state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
+        if guard:
+            absorb_tidily(state, shared.own, x, y, weight, guess, terms.ridge)
+        else:
+            absorb(state, x, y, weight, guess)
+        logdet = state.estimate.scalars[0]
+        return due(terms, logdet, last_logdet, rounds, now, conservative, x.size)
+
+    return AgentKernels(serve, learn)
 
 
-@kernel
-def learn(numbers, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now):
-    """Let agent m learn from reward y of the vector x; tell whether a pooling is due.
+GUARDED, UNGUARDED = _compiled(guard=True), _compiled(guard=False)
 
-    `weight`, `guess` and `conservative` are as `serve` returned them; `rounds` have passed since
-    the last pooling, after which log det(V / ridge) was `last_logdet`, and `now` in all.
-    """
-    group, terms = group_of(numbers, x.size), terms_of(settings)
-    state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
-    update(state, shared, terms, x, y, weight, guess)
-    logdet = state.estimate.scalars[0]
-    return due(terms, logdet, last_logdet, rounds, now, conservative, x.size)
+
+def kernels_of(terms: Terms) -> AgentKernels:
+    """Return the kernels that serve agents with these settings."""
+    return GUARDED if terms.rule == GUARD else UNGUARDED
