@@ -129,9 +129,9 @@ class Agent:
 
     def __repr__(self) -> str:
         group = self._group
-        fares = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
+        state = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
         used = f"{group.coords[self._number].size} of {group.dim} features"
-        return f"<Agent {self.name!r}: {group.algorithm.name}, {used}, {fares}>"
+        return f"<Agent {self.name!r}: {group.algorithm.name}, {used}, {state}>"
 
     @property
     def name(self) -> str:

@@ -26,8 +26,8 @@ class AgentGroup:
     A pooling that fell due in an agent's n-th round is carried out when an agent that has n rounds
     behind it decides again. Agents that take turns, one decision each per round, thus pool between
     rounds and never within one: no decision uses a reward that was earned under the same hidden
-    context. Agents whose counts differ are not in step, and no count can tell their rounds apart:
-    let them have contexts of their own (shared_context=False).
+    context. Agents whose counts differ are not in step, and their rounds cannot be matched by
+    counting: let them have contexts of their own (shared_context=False).
 
     With `size` these are some of so many agents, whose data come from elsewhere: `adopt`
     and `hand_in` take the place of `settle`.

@@ -1,9 +1,9 @@
 """The one decorator that compiles a kernel, and where its machine code is kept.
 
 Numba keys a cached function by the content of its own file alone: after an edit, or an upgrade,
-of another file of this room it would go on using machine code that inlined the old version. A
+of another file of this package it would go on using machine code that inlined the old version. A
 guard could then be off while its source says it is on. So the cache folder is named by the
-content of the whole room and by the flags that change the code.
+content of the whole package and by the flags that change the code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""FedLinUCB: an agent talks to the server when it has learned enough itself, and to nobody else.
+"""FedLinUCB: an agent exchanges data with the server alone, when it has learned enough itself.
 
 Between two downloads an agent decides by what it downloaded; what it learned since is counted
-towards the next upload and used by nobody.
+towards the next upload and not used until then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DiSC-UCB and its kin: one decision of one agent, and its description."""
+"""DiSC-UCB and related rules: one decision of one agent, and its description."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
     if draws.rho.size > 0:
         rho = draws.rho[s]
     elif terms.rule != UNKNOWN and terms.mix != ACTION and not told > 0.0:
-        rho = 0.0  # a baseline that is worth nothing has no share to give away
+        rho = 0.0  # of a reward of zero nothing may be lost
     row = min(s, draws.support.shape[0] - 1)
     return RoundInput(
         menu,

@@ -73,8 +73,8 @@ def absorb_tidily(state, pooled, x, y, weight, guess, ridge):
 
     Heavy weights and long runs without a pooling would otherwise wear the inverse down until a
     step shrinks det V, which no observation can. And a term that is added to a large sum again and
-    again is rounded the same way every time: W would in the end claim to know directions that were
-    never played.
+    again is rounded the same way every time: W would in the end show information about
+    directions that were never played.
     """
     own, work = state.own, state.work
     d = x.size
@@ -128,7 +128,7 @@ def _learn(state, x, y, weight):
 def prediction(x, theta):
     """Return x'theta-hat, which H is summed from; 0 where that is no number.
 
-    Any prediction is as right as another. One that is no number would stay in H for good.
+    Any finite prediction is valid; one that is NaN would stay in H.
     """
     guess = dot(x, theta)
     return guess if math.isfinite(guess) else 0.0

@@ -1,4 +1,4 @@
-"""What the kernels of single-task, asynchronous and phased methods are told; nothing compiled."""
+"""Settings and state of single-task, asynchronous and phased methods; nothing compiled."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def new_budget(dim: int) -> ConservativeBudget:
 
 @kernel
 def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, metrics, trace):
-    """Play a chunk of rounds of one agent; it pools nothing, and learns from nobody.
+    """Play a chunk of rounds of one agent; it pools nothing and uses no other agent's data.
 
     `numbers` is the array of a group of one, see `state`.
     """
