@@ -19,7 +19,7 @@ from guardband.facts import Facts
 from guardband.kernels.pruning import best_clear, mark_pruned
 from guardband.kernels.ridge import absorb, radius
 from guardband.kernels.scan import scan
-from guardband.kernels.state import SCORES, new_state, new_statistic, scores_of
+from guardband.kernels.state import new_scratch, new_state, new_statistic, scores_of
 from guardband.problems import Fresh, GaussianNoise, SyntheticA, SyntheticB, World
 from guardband.seeds import trial_seed
 from guardband.sim.draws import TrialDraws
@@ -76,7 +76,7 @@ def test_the_ellipsoid_certifies_all_that_disc_ucb_keeps(seed: int) -> None:
     facts = Facts((tuple(range(d)),), d)
     terms = gb.DiscUCB(0.1, noise=0.05, context_noise=0.0, ridge=ridge).plan(facts).terms
     beta, floor = radius(state.estimate, terms), float(rng.uniform(0.1, 0.6))
-    scores = scores_of.py_func(np.zeros((SCORES, 30)), 30)
+    scores = scores_of.py_func(new_scratch(30), 30)
     kept = np.zeros(30, bool)
     scan(state.estimate, beta, np.arange(d), menu, scores)
     count = mark_pruned(state, new_statistic(d), terms, beta, floor, scores, kept)
@@ -97,7 +97,7 @@ def test_longer_features_than_stated_break_that() -> None:
     facts = Facts(((0, 1),), 2)
     terms = gb.DiscUCB(0.1, noise=0.1, context_noise=0.0).plan(facts).terms
     beta = radius(state.estimate, terms)
-    scores = scores_of.py_func(np.zeros((SCORES, 2)), 2)
+    scores = scores_of.py_func(new_scratch(2), 2)
     kept = np.zeros(2, bool)
     scan(state.estimate, beta, np.arange(2), menu, scores)
     least = 1.0 + 50 * 0.04

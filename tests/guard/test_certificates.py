@@ -17,8 +17,8 @@ from guardband.kernels.guard_ucb import choose, write_image
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan_forms
 from guardband.kernels.state import (
-    SCORES,
     new_group,
+    new_scratch,
     new_state,
     new_statistic,
     scores_of,
@@ -62,7 +62,7 @@ def given_of(
 
 def new_scores(given: RoundInput) -> Scores:
     actions = given.menu.shape[1]
-    return scores_of.py_func(np.zeros((SCORES, max(actions, given.weights.size))), actions)
+    return scores_of.py_func(new_scratch(actions, given.weights.size), actions)
 
 
 def scanned(state: State, given: RoundInput) -> Scores:

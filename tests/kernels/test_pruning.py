@@ -13,8 +13,8 @@ from guardband.kernels.pruning import eigenvalue_bounds, gate_need, mark_pruned
 from guardband.kernels.ridge import absorb, exact_eigenvalue, radius
 from guardband.kernels.scan import scan
 from guardband.kernels.state import (
-    SCORES,
     new_group,
+    new_scratch,
     new_state,
     new_statistic,
     scores_of,
@@ -48,7 +48,7 @@ def given_of(
 
 
 def new_scores(actions: int) -> Scores:
-    return scores_of.py_func(np.empty((SCORES, actions)), actions)
+    return scores_of.py_func(new_scratch(actions), actions)
 
 
 @pytest.mark.parametrize("rule", [Rule.KNOWN, Rule.UNKNOWN])

@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan
-from guardband.kernels.state import SCORES, new_state, scores_of
+from guardband.kernels.state import new_scratch, new_state, scores_of
 from guardband.kernels.types import Scores, State
 
 
 def new_scores(actions: int) -> Scores:
-    return scores_of.py_func(np.empty((SCORES, actions)), actions)
+    return scores_of.py_func(new_scratch(actions), actions)
 
 
 def experienced(seed: int, d: int, ridge: float) -> State:

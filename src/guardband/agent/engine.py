@@ -13,7 +13,7 @@ from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.serve import kernels_of
-from guardband.kernels.state import SCORES, new_group, view, view_of
+from guardband.kernels.state import new_group, new_scratch, view, view_of
 from guardband.kernels.sync import pool
 from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms
 from guardband.reasons import promise_shown, sentence
@@ -133,7 +133,7 @@ class Engine:
         self.ridge, self.coords = known.terms.ridge, coords
         # Rows of settings, one for each agent: with the baseline's reward known, and without.
         self.known, self.unknown = list(known.settings), list(unknown.settings)
-        self._scratch = np.empty((SCORES, 0))
+        self._scratch = new_scratch(0)
         self.numbers = new_group(len(coords), facts.dim, self.ridge)
         self.group = view(self.numbers, facts.dim)
         *self.states, shared = (view_of(self.group, m) for m in range(len(coords) + 1))
@@ -156,7 +156,7 @@ class Engine:
         menu, baseline, reward, contexts, weights, covariance = request
         (dim, actions), n = menu.shape, weights.size
         if self._scratch.shape[1] < max(actions, n):
-            self._scratch = np.empty((SCORES, max(actions, n)))
+            self._scratch = new_scratch(actions, n)
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
         given = (settings, self.coords[m], menu, contexts, np.arange(n) if n else NO_IDS, weights)
         x, allowed = np.empty(dim), np.empty(actions, np.bool_)

@@ -95,6 +95,11 @@ class GuardUCB(Policy):
         lambda; None: 1 / theta_bound^2.
     share
         False keeps the agents apart.
+    on_refuted
+        Certificates use that every expected reward lies in [0, 1]. Where no parameter in the
+        confidence set fits that, the assumptions are refuted: "baseline" plays the baseline in
+        such a round. "ellipsoid" certifies by the confidence set alone, in all rounds, for
+        problems that are known to be outside the model.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -112,6 +117,7 @@ class GuardUCB(Policy):
     radius: str = field(default="best", kw_only=True)
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
+    on_refuted: str = field(default="ellipsoid", kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -139,6 +145,7 @@ class GuardUCB(Policy):
         set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
         check_choice("mode", self.mode, ("strict", "policy"))
         check_choice("radius", self.radius, tuple(RADII))
+        check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
         set_(self, "optimism", check_not_negative("optimism", self.optimism))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
         for name in ("baseline_tolerance", "context_noise"):
@@ -217,6 +224,7 @@ class GuardUCB(Policy):
             planned_weight=1.0 / (self.noise**2 + sharing * planned**2),
             optimism=self.optimism,
             bias=self.bias_bound,
+            bounded=self.on_refuted == "baseline",
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
             agents=float(agents),

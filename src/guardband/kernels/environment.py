@@ -41,6 +41,7 @@ class Metric(IntEnum):
     OPTIMUM_PRUNED = 10  # the gate was open, but the pruned set lacked the best action by psi
     VIOLATIONS_CONSERVATIVE = 11  # as realised, in conservative rounds
     VIOLATIONS_CONSERVATIVE_EXPECTED = 12  # by expectation, in conservative rounds
+    REFUTED = 13  # no parameter fits both the observations and the range of rewards
 
 
 class TaskTable(NamedTuple):
@@ -89,7 +90,7 @@ class EnvironmentArrays(NamedTuple):
     high: float  # FORECAST: the largest baseline reward, for the gap
     context_std: float  # FRESH: the standard deviation of phi - psi
     covariance: Floats  # (M, 1, d, d) of phi(k) - (1 - alpha) phi(b), k not b; zeros: not FRESH
-    scratch: Floats  # (SCORES, at least K and S) for the scores of a menu
+    scratch: Floats  # for the scores of a menu, see `state.new_scratch`
     sight: int = 0  # what these agents see
     binary: bool = False  # rewards are 0 or 1
 

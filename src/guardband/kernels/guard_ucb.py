@@ -5,17 +5,32 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.bounded import (
+    EMPTY,
+    HOLDS,
+    UNSURE,
+    find_point,
+    knowledge_of,
+    least,
+    mixture_line,
+)
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import scan_forms
-from guardband.kernels.types import Certificate, Outcome, Reason, RoundInput
+from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
 __all__ = ["choose", "describe", "write_image"]
 
 HALVINGS = 60
+OTHERS = 8  # actions that are tried, where the most promising one is not certified
+MIXTURES = 6  # mixtures that are tried
+CLOSE = 0.01  # of the chance of the target
+NONE = int(Realised.NONE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
+REFUTED = int(Reason.REFUTED)
 BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
+BY_BOUNDS, NO_CERTIFICATE = int(Certificate.BOUNDED), int(Certificate.NONE)
 
 
 @kernel
@@ -52,10 +67,98 @@ def choose(state, shared, terms, given, scores):
     if slack >= 0.0 or target == b:
         reason = CERTIFIED if slack >= 0.0 else ITSELF
         return Outcome(target, False, reason, beta, plain, True, target, target, 1.0, 1.0, slack)
+    known, found = knowledge_of(estimate, beta, terms, given), UNSURE
+    if terms.bounded and given.alpha < 1.0 and terms.realised == NONE:
+        found = find_point(known, scores, state.work)
+    if found == EMPTY:
+        return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0)
+    if found == HOLDS:
+        slack = _bounded_slack(known, given, scores, state.work, target)
+        if slack >= 0.0:
+            return Outcome(
+                target, False, CERTIFIED, beta, plain, True, target, target, 1.0, 1.0, slack
+            )
     slacks(estimate, beta, terms, given, scores, image)
     if terms.strict:
+        if found == HOLDS:
+            _certify_others(known, given, scores, state.work, target)
         return _strict(estimate, beta, plain, terms, given, scores, state.work[2], target)
-    return _policy(estimate, beta, plain, terms, given, scores, image, state.work[3], target)
+    outcome = _policy(estimate, beta, plain, terms, given, scores, image, state.work[2], target)
+    return _raised(known, given, scores, state.work, outcome) if found == HOLDS else outcome
+
+
+@kernel
+def _bounded_slack(known, given, scores, work, k):
+    """Return a lower bound of (psi_k - (1 - alpha) psi_b)'theta over all that is known."""
+    for p in range(given.coords.size):
+        i = given.coords[p]
+        work[4][i] = given.menu[i, k] - (1.0 - given.alpha) * given.menu[i, given.baseline]
+    return least(known, scores, work, 0.0)
+
+
+@kernel
+def _certify_others(known, given, scores, work, target):
+    """Look for the most promising action that is certified by all that is known.
+
+    At most OTHERS are tried, from the most promising on, down to what is certified without.
+    """
+    upper, slack = scores.upper, scores.slack
+    floor = upper[given.baseline]
+    for k in range(upper.size):
+        if slack[k] >= 0.0:
+            floor = max(floor, upper[k])
+    last = target
+    for _ in range(OTHERS):
+        best = -1
+        for k in range(upper.size):
+            after = upper[k] < upper[last] or (upper[k] == upper[last] and k > last)
+            if after and upper[k] > floor and (best < 0 or upper[k] > upper[best]):
+                best = k
+        if best < 0:
+            return
+        slack[best] = max(slack[best], _bounded_slack(known, given, scores, work, best))
+        if slack[best] >= 0.0:
+            return
+        last = best
+
+
+@kernel
+def _raised(known, given, scores, work, outcome):
+    """Return the outcome with the largest chance of the target that was found to be certified.
+
+    Multipliers that are good for one mixture certify an interval of mixtures.
+    """
+    target, partner, keep = outcome.target, outcome.partner, 1.0 - given.alpha
+    chance, margin, high = outcome.chance, outcome.margin, 1.0
+    for _ in range(MIXTURES):
+        if high - chance <= CLOSE:
+            break
+        r = 0.5 * (chance + high)
+        for p in range(given.coords.size):
+            i = given.coords[p]
+            mixed = (1.0 - r) * given.menu[i, partner] + r * given.menu[i, target]
+            work[4][i] = mixed - keep * given.menu[i, given.baseline]
+        if not least(known, scores, work, 0.0) >= 0.0:
+            high, r = r, chance
+        line = mixture_line(known, scores, work, keep, partner, target)
+        if _along(line, known.beta, r) >= 0.0:
+            chance = _largest(line, known.beta, r)
+            margin = _along(line, known.beta, chance)
+    action = target if given.coin < chance else partner
+    propensity = chance if given.coin < chance else 1.0 - chance
+    return Outcome(
+        action,
+        True,
+        CAREFUL,
+        known.beta,
+        outcome.plain,
+        True,
+        target,
+        partner,
+        chance,
+        propensity,
+        margin,
+    )
 
 
 @kernel
@@ -217,16 +320,19 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         scan_forms(used, given.coords, given.menu, mean, form, scores.part)
     write_image(used, given.menu, b, given.coords, image)
     given = believed(state, given)
-    slacks(used, beta, terms, given, scores, image)
+    refuted = outcome.reason == REFUTED
+    if refuted or not (outcome.conservative and outcome.scanned):  # else `choose` has done it
+        slacks(used, beta, terms, given, scores, image)
     for j in range(allowed.size):
-        allowed[j] = scores.slack[j] >= 0.0
+        allowed[j] = j == b if refuted else scores.slack[j] >= 0.0
     certificate = certificate_of(used, beta, terms, given, scores, image, k)
     certified = allowed[k]
-    if outcome.conservative and not terms.strict:
-        if outcome.propensity < 1.0 or k == b:
-            certificate = BY_MIXTURE
-        elif not certified:  # played for certain: it is sure to be worth the baseline or more
-            certificate, certified = BY_LEAD, True
+    if outcome.conservative and not terms.strict and (outcome.propensity < 1.0 or k == b):
+        certificate = BY_MIXTURE
+    elif outcome.conservative and not terms.strict and outcome.partner == outcome.target:
+        certificate, certified = BY_LEAD, True  # it is sure to be worth the baseline or more
+    elif certificate == NO_CERTIFICATE and outcome.reason in (CERTIFIED, CAREFUL, STUCK):
+        certificate, certified, allowed[k] = BY_BOUNDS, True, True
     reward = given.baseline_reward
     if math.isnan(reward):
         reward = mean[b] + beta * math.sqrt(form[b])

@@ -44,6 +44,7 @@ ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
 BASELINE, GUARD = int(Rule.BASELINE), int(Rule.GUARD)
 LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
+IS_REFUTED = int(Reason.REFUTED)
 HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
@@ -53,6 +54,7 @@ VIOLATIONS_CONSERVATIVE = int(Metric.VIOLATIONS_CONSERVATIVE)
 VIOLATIONS_CONSERVATIVE_EXPECTED = int(Metric.VIOLATIONS_CONSERVATIVE_EXPECTED)
 CONSERVATIVE, REWARD = int(Metric.CONSERVATIVE), int(Metric.REWARD)
 BASELINE_REWARD, STUCK = int(Metric.BASELINE_REWARD), int(Metric.STUCK)
+REFUTED = int(Metric.REFUTED)
 OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
 
 TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
@@ -105,6 +107,7 @@ def _rounds(guard):
                     totals[OUTSIDE] += outside(state, shared.own, terms.ridge, theta, outcome.plain)
                     if guard:
                         totals[STUCK] += outcome.reason == IS_STUCK
+                        totals[REFUTED] += outcome.reason == IS_REFUTED
                     elif terms.rule in (KNOWN, UNKNOWN):
                         best = env.best[slot, env.group[m]]
                         totals[OPTIMUM_PRUNED] += _pruned(

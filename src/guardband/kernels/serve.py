@@ -86,7 +86,7 @@ def _compiled(guard):
 
         `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
         returns; `turn` is the agent, the baseline, its reward (NaN: not known), epoch, round and
-        coin; `scratch` is (SCORES, at least K and n); for the others see `RoundInput`. Writes
+        coin; `scratch` is from `new_scratch`; for the others see `RoundInput`. Writes
         which actions are certified to `allowed` (K,), and the vector that is played to `x` (d,).
 
         Returns the action, whether it is conservative, and the reason; the mean of its reward and

@@ -13,14 +13,15 @@ import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from guardband.kernels._jit import kernel, views
+from guardband.kernels.bounded import CUTS, ROWS
 from guardband.kernels.types import Estimate, Floats, Scores, State, Statistic, Terms
 
 __all__ = [
     "ALPHA",
     "RHO",
-    "SCORES",
     "group_of",
     "new_group",
+    "new_scratch",
     "new_state",
     "new_statistic",
     "scores_of",
@@ -76,7 +77,7 @@ def state_of(group, m):
 
 @kernel
 def scores_of(scratch, actions):
-    """Return named views of scratch (SCORES, at least the number of actions and of contexts)."""
+    """Return named views of the scratch that `new_scratch` returns."""
     return Scores(
         scratch[0, :actions],
         scratch[1, :actions],
@@ -84,6 +85,8 @@ def scores_of(scratch, actions):
         scratch[3, :actions],
         scratch[4, :actions],
         scratch[5],
+        scratch[6, :actions],
+        views(scratch[7], 0, ((ROWS, CUTS),))[0],
     )
 
 
@@ -112,6 +115,11 @@ def new_group(agents: int, dim: int, ridge: float) -> Floats:
     estimate.inverse[:agents, range(dim), range(dim)] = 1.0 / ridge
     estimate.scalars[:agents, 1:] = (ridge * dim, ridge, ridge * dim)
     return numbers
+
+
+def new_scratch(actions: int, contexts: int = 0) -> Floats:
+    """Return scratch for the scores of so many actions in so many possible contexts."""
+    return np.empty((SCORES, max(actions, contexts, ROWS * CUTS)))
 
 
 def new_state(dim: int, ridge: float) -> State:

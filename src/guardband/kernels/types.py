@@ -19,6 +19,7 @@ __all__ = [
     "Floats",
     "Gate",
     "Ints",
+    "Knowledge",
     "Mix",
     "Outcome",
     "Radius",
@@ -89,6 +90,7 @@ class Reason(IntEnum):
     ITSELF = 8  # Guard-UCB: the most promising action of all is the baseline
     CAREFUL = 9  # Guard-UCB: it is not certified yet
     STUCK = 10  # Guard-UCB: nor does a certified action teach enough about it
+    REFUTED = 11  # Guard-UCB: no parameter fits both the observations and the range of rewards
 
 
 class Radius(IntEnum):
@@ -119,6 +121,7 @@ class Certificate(IntEnum):
     CONTEXT = 5  # the difference, and a promise about the context that was drawn
     PRUNED_SET = 6  # it is in the paper's pruned set
     MIXTURE = 7  # not the action itself: the mixture it was drawn from
+    BOUNDED = 8  # the difference, for parameters that give every action a possible reward
 
 
 class Statistic(NamedTuple):
@@ -178,6 +181,9 @@ class Terms(NamedTuple):
     planned_weight: float = 1.0  # of an observation, where exploration is planned
     optimism: float = 1.0  # gamma
     bias: float = 0.0
+    bounded: float = False  # certificates also use that expected rewards lie in [low, high]
+    low: float = 0.0
+    high: float = 1.0
 
 
 class RoundInput(NamedTuple):
@@ -200,6 +206,20 @@ class RoundInput(NamedTuple):
     covariance: Floats  # (K or 1, d, d) of phi(k, c) - (1 - alpha) phi(b, c); none: not known
 
 
+class Knowledge(NamedTuple):
+    """All that an agent knows about theta in a round; see `bounded`."""
+
+    estimate: Estimate
+    beta: float  # ||theta - theta-hat||_V is not larger
+    menu: Floats  # (d, K) psi
+    coords: Ints  # the features that the agent's task uses
+    low: float  # psi'theta is between low and high for every action ...
+    high: float
+    baseline: int  # ... and for this one between bottom and top
+    bottom: float
+    top: float
+
+
 class Scores(NamedTuple):
     """What a decision computes of every action; scratch."""
 
@@ -209,6 +229,8 @@ class Scores(NamedTuple):
     form: Floats  # (K,) psi'V^-1 psi
     slack: Floats  # (K,) certified lead over the floor
     values: Floats  # (n or more,) of one action in every possible context
+    point: Floats  # (K,) psi'x of a point x of the set, see `bounded`
+    cuts: Floats  # (ROWS, CUTS) the bounds on rewards that are in use, see `bounded`
 
 
 class Outcome(NamedTuple):

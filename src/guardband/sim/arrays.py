@@ -10,7 +10,7 @@ import numpy as np
 from guardband.algorithms import Plan
 from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws, EnvironmentArrays, Nature, Sight, TaskTable
-from guardband.kernels.state import SCORES
+from guardband.kernels.state import new_scratch
 from guardband.kernels.types import Floats, Ints, Realised
 from guardband.problems import Forecast, Fresh, World
 
@@ -66,7 +66,7 @@ def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
         high=float(high or 0.0),
         context_std=std,
         covariance=scale[:, None, None, None] * np.eye(world.dim)[None, None],
-        scratch=np.zeros((SCORES, max(world.psi.shape[1], support))),
+        scratch=new_scratch(world.psi.shape[1], support),
         sight=plan.sight,
         binary=world.binary,
     )
