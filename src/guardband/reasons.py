@@ -31,6 +31,10 @@ CONSERVATIVE = {
         "teaches enough about it in this round: playing it safe; if that lasts, only others' data, "
         "new actions or mode='policy' help"
     ),
+    "refuted": (
+        "no parameter explains the observations and gives every action on the menu an expected "
+        "reward in its range: an assumption is wrong, so the baseline is played"
+    ),
     "gate": (
         "too little is known yet: lambda_min(V) has not reached what the gate asks for; "
         "it opens as rewards come in (gate='none' does without it)"
@@ -60,6 +64,7 @@ REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED
 REMEDIES = {
     "careful": "Nothing to do: it becomes rarer as rewards come in.",
     "stuck": "Where it lasts, only other agents' data, new actions or mode='policy' help.",
+    "refuted": "Check features, noise and theta_bound, and that expected rewards are in [0, 1].",
     "gate": "Nothing to do: it opens as rewards come in.",
     "empty": "Nothing to do: it becomes rarer as rewards come in.",
     "no-baseline-reward": "Give decide() a baseline that earns something.",

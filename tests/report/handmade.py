@@ -31,6 +31,7 @@ def series(
         "baseline_reward": 50.0,
         "violations_policy": expected if policy is None else policy,
         "stuck": 0.0,
+        "refuted": 0.0,
     }
     totals = {
         name: np.tile(np.broadcast_to(np.asarray(value, float), trials)[:, None], (1, 2))

@@ -67,24 +67,34 @@ def choose(state, shared, terms, given, scores):
     if slack >= 0.0 or target == b:
         reason = CERTIFIED if slack >= 0.0 else ITSELF
         return Outcome(target, False, reason, beta, plain, True, target, target, 1.0, 1.0, slack)
-    known, found = knowledge_of(estimate, beta, terms, given), UNSURE
-    if terms.bounded and given.alpha < 1.0 and terms.realised == NONE:
-        found = find_point(known, scores, state.work)
+    return _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target)
+
+
+@kernel
+def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target):
+    """Choose where the confidence set alone does not certify the target.
+
+    With the range of rewards, it may; else another action is played, or a mixture.
+    """
+    b, work, found = given.baseline, state.work, UNSURE
+    known = knowledge_of(estimate, beta, terms, given)
+    if terms.bounded and terms.realised == NONE:
+        found = find_point(known, scores, work)
     if found == EMPTY:
         return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0)
     if found == HOLDS:
-        slack = _bounded_slack(known, given, scores, state.work, target)
+        slack = _bounded_slack(known, given, scores, work, target)
         if slack >= 0.0:
             return Outcome(
                 target, False, CERTIFIED, beta, plain, True, target, target, 1.0, 1.0, slack
             )
-    slacks(estimate, beta, terms, given, scores, image)
+    slacks(estimate, beta, terms, given, scores, work[1])
     if terms.strict:
         if found == HOLDS:
-            _certify_others(known, given, scores, state.work, target)
-        return _strict(estimate, beta, plain, terms, given, scores, state.work[2], target)
-    outcome = _policy(estimate, beta, plain, terms, given, scores, image, state.work[2], target)
-    return _raised(known, given, scores, state.work, outcome) if found == HOLDS else outcome
+            _certify_others(known, given, scores, work, target)
+        return _strict(estimate, beta, plain, terms, given, scores, work[2], target)
+    outcome = _policy(estimate, beta, plain, terms, given, scores, work[1], work[2], target)
+    return _raised(known, given, scores, work, outcome) if found == HOLDS else outcome
 
 
 @kernel

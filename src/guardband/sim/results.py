@@ -196,6 +196,7 @@ class Results:
                 "violations_policy": float(s.totals["violations_policy"].mean()),
                 "conservative_share": float(s.conservative.mean()) / rounds,
                 "stuck_share": float(s.totals["stuck"].mean()) / rounds,
+                "refuted_share": float(s.totals["refuted"].mean()) / rounds,
                 "sync_rounds": float(s.sync_rounds.mean()),
                 "messages_sent": float(s.messages_sent.mean()),
                 "numbers_sent": float(s.numbers_sent.mean()),
