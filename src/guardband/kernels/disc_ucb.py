@@ -14,10 +14,10 @@ from guardband.kernels.pruning import (
     mark_pruned,
 )
 from guardband.kernels.ridge import radius
-from guardband.kernels.scan import scan
+from guardband.kernels.scan import argmax, scan
 from guardband.kernels.types import Certificate, Gate, Mix, Outcome, Reason, Rule
 
-__all__ = ["argmax", "choose", "conserve", "describe", "optimism", "plays"]
+__all__ = ["choose", "conserve", "describe", "optimism", "plays"]
 
 UNKNOWN, FREE = int(Rule.UNKNOWN), int(Rule.FREE)
 BASELINE, CLEAR = int(Rule.BASELINE), int(Rule.CLEAR)
@@ -92,16 +92,6 @@ def conserve(estimate, beta, terms, given, scores, reason):
         k = argmax(scores.upper)
         return Outcome(k, True, reason, beta, beta, True, k, b, given.rho, given.rho, 0.0)
     return plays(b, True, reason, beta, reason == R_EMPTY)
-
-
-@kernel
-def argmax(values):
-    """Return the lowest index of the largest value."""
-    best, top = 0, values[0]
-    for k in range(1, values.size):
-        if values[k] > top:
-            best, top = k, values[k]
-    return best
 
 
 @kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.disc_ucb import argmax
 from guardband.kernels.environment import Nature
 from guardband.kernels.linalg import dot
+from guardband.kernels.scan import argmax
 
 __all__ = ["draw_round"]
 

@@ -11,7 +11,7 @@ import math
 
 from guardband.kernels._jit import kernel
 
-__all__ = ["scan", "scan_forms"]
+__all__ = ["argmax", "scan", "scan_forms"]
 
 BLOCK = 512  # actions at a time: what they need of menu and scores stays in the nearest cache
 
@@ -74,3 +74,13 @@ def _scan_block(estimate, coords, menu, means, forms, parts, start, stop):
     for k in range(n):
         # Rounding may leave -1e-20 where the form is zero; a NaN must stay one.
         form[k] = 0.0 if form[k] < 0.0 else form[k]
+
+
+@kernel
+def argmax(values):
+    """Return the lowest index of the largest value."""
+    best, top = 0, values[0]
+    for k in range(1, values.size):
+        if values[k] > top:
+            best, top = k, values[k]
+    return best

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.disc_ucb import argmax, conserve, plays
+from guardband.kernels.disc_ucb import conserve, plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import cholesky, copy, dot, quadratic
 from guardband.kernels.loop import (
@@ -27,7 +27,7 @@ from guardband.kernels.loop import (
 from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
 from guardband.kernels.ridge import absorb, horizon_radius
 from guardband.kernels.rivals import Method
-from guardband.kernels.scan import scan
+from guardband.kernels.scan import argmax, scan
 from guardband.kernels.state import group_of, scores_of, state_of, terms_of
 from guardband.kernels.types import Floats, Gate, Reason, Rule
 
