@@ -16,7 +16,7 @@ from guardband.kernels.bounded import (
 )
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
-from guardband.kernels.scan import scan_forms
+from guardband.kernels.scan import argmax, scan_forms
 from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
 __all__ = ["choose", "describe", "write_image"]
@@ -54,11 +54,9 @@ def choose(state, shared, terms, given, scores):
     given = believed(state, given)
     mean, upper, form = scores.mean, scores.upper, scores.form
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
-    target = 0
     for k in range(given.menu.shape[1]):
         upper[k] = mean[k] + terms.optimism * beta * math.sqrt(form[k])
-        if upper[k] > upper[target]:
-            target = k
+    target = argmax(upper)
     if terms.free:
         return Outcome(target, False, FREE, beta, plain, True, target, target, 1.0, 1.0, math.nan)
     image = state.work[1]
