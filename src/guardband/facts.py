@@ -39,6 +39,8 @@ class Facts:
     context_noise
         The true standard deviation of (phi - psi)'theta, or half its range where it is bounded;
         knowledge about the problem, for constant="tight" only.
+    bounded
+        Whether every reward is known to lie in [0, 1].
     size
         How many agents there are, where `tasks` has only those of this process; None: no others.
     """
@@ -53,6 +55,7 @@ class Facts:
     contexts: int | None = None
     frozen: bool = False
     context_noise: float | None = None
+    bounded: bool = False
     size: int | None = None
 
     @property

@@ -15,6 +15,7 @@ SETTINGS = {
     "algorithm": None,
     "mode": None,
     "noise": None,
+    "reward_ceiling": None,
     "context_noise": None,
     "theta_bound": None,
     "feature_bound": None,

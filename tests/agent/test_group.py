@@ -43,7 +43,7 @@ def sums(count: int, seed: int) -> Statistic:
     ):
         total.gram[...] += w * np.outer(x, x)
         total.moment[...] += w * y * x
-        total.scalars[...] += (1.0, w * y * y, w * (g * g - 2.0 * y * g), w)
+        total.scalars[:4] += (1.0, w * y * y, w * (g * g - 2.0 * y * g), w)
     return total
 
 

@@ -209,6 +209,22 @@ CASES: dict[str, tuple[dict, dict[str, Any]]] = {
             **TENTH,
         },
     ),
+    "policy, no noise stated": (
+        forecast(11, **D3),
+        {"rank": 4, "mode": "policy", "alpha": 0.2, "sigma": None},
+    ),
+    "strict, no noise stated, a ceiling": (
+        forecast(21, **D5),
+        {"rank": 10, "mode": "strict", "alpha": 0.4, "f": 1, "sigma": None, "ceiling": 0.6},
+    ),
+    "biased, no noise stated": (
+        table(16),
+        {"mode": "strict", "alpha": AL, "eps": 0.01, "tau": 0.05, "sigma": None, "f": 1},
+    ),
+    "nothing hidden, no noise stated": (
+        table(17, T=150),
+        {"mode": "policy", "alpha": AL, "context_noise": 0.0, "sigma": None},
+    ),
 }
 
 
@@ -228,6 +244,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         radius=settings.get("radius", "best"),
         ridge=settings.get("ridge"),
         share=settings.get("share", True),
+        reward_ceiling=settings.get("ceiling"),
     )
 
 
@@ -305,6 +322,9 @@ def test_the_cases_take_every_branch() -> None:
     assert traces["one agent, empirical"].empirical.all()
     assert traces["wrong reports"].alarm.any()
     assert not traces["biased, anchored"].alarm.any()
+    unstated = [trace for name, trace in traces.items() if "no noise" in name]
+    assert all(trace.empirical.all() for trace in unstated)
+    assert [bool(trace.weights.max() > 4.2) for trace in unstated] == [False, True, True, True]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import guardband as gb
 from guardband.facts import Facts
-from guardband.kernels.certify import guard_radius, observation_weight, slack_of
+from guardband.kernels.certify import guard_radius, slack_of, weigh
 from guardband.kernels.guard_ucb import choose, write_image
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan_forms
@@ -244,7 +244,7 @@ def test_the_paper_s_radius_is_the_paper_s() -> None:
     x = rng.normal(size=(40, dim)) / 2
     given = given_of(x.T.copy(), 0)
     for i in range(40):
-        weight = observation_weight(state.estimate, 1.0, terms, given, i)
+        weight = weigh(state.estimate, 1.0, terms, given, i, 0.0)[0]
         assert weight == pytest.approx(1 / scale)
         absorb(state, x[i], 0.3, weight, 0.0)
     V = ridge * np.eye(dim) + x.T @ x
@@ -273,14 +273,12 @@ def test_weights_follow_the_spread() -> None:
             seen = (min(1, (mean + width).max()) - max(0, (mean - width).min())) / 2
             far = max(np.linalg.norm(a - b) for a in phi for b in phi)
             s = max(0.0, min(0.5, 1.2 / 2 * far, seen))
-            got = observation_weight(state.estimate, beta, terms, given, k)
+            got = weigh(state.estimate, beta, terms, given, k, 0.0)[0]
             assert got == pytest.approx(1 / (0.01 + 5 * s**2))
     bare = given_of(menu, 0)
-    assert observation_weight(state.estimate, 1.0, terms, bare, 0) == pytest.approx(
-        1 / (0.01 + 5 / 4)
-    )
+    assert weigh(state.estimate, 1.0, terms, bare, 0, 0.0)[0] == pytest.approx(1 / (0.01 + 5 / 4))
     told = terms_of(5, dim, noise=0.1, context_noise=0.2, shared_context=False)
-    assert observation_weight(state.estimate, 1.0, told, given, 0) == pytest.approx(1 / 0.05)
+    assert weigh(state.estimate, 1.0, told, given, 0, 0.0)[0] == pytest.approx(1 / 0.05)
 
 
 def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
@@ -292,7 +290,7 @@ def test_many_support_points_use_a_bound_that_is_never_smaller() -> None:
     given = given_of(pages.mean(axis=0), 0, support=support)
     phi = pages[:, :, 0]
     exact = max(np.linalg.norm(a - b) for a in phi for b in phi) / 2
-    got = observation_weight(state.estimate, 99.0, terms, given, 0)
+    got = weigh(state.estimate, 99.0, terms, given, 0, 0.0)[0]
     s = math.sqrt(1 / got - 0.01)
     assert exact <= s <= 2 * exact
 

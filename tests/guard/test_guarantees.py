@@ -173,7 +173,7 @@ def test_bad_settings(settings: dict, message: str) -> None:
 
 
 def test_realised_promises_need_the_possible_contexts(problem: gb.Tabular) -> None:
-    worst = gb.GuardUCB(0.2, realised="worst")
+    worst = gb.GuardUCB(0.2, noise=1.0, realised="worst")
     with pytest.raises(ValueError, match="forecast"):
         gb.simulate(problem, worst, rounds=10)
     agent = gb.Agent(dim=2, algorithm=worst)

@@ -34,7 +34,7 @@ def test_absorb_keeps_what_the_definition_gives(
     assert_allclose(state.estimate.scalars[1], np.trace(V), rtol=1e-12)
     assert_allclose(state.own.gram, V - ridge * np.eye(d), rtol=1e-11, atol=1e-11)
     assert_allclose(state.own.moment, (w * y) @ x, rtol=1e-10, atol=1e-11)
-    sums = [n, w @ y**2, w @ (guess**2 - 2 * y * guess), w.sum()]
+    sums = [n, w @ y**2, w @ (guess**2 - 2 * y * guess), w.sum(), 0]
     assert_allclose(state.own.scalars, sums, rtol=1e-11, atol=1e-11)
     got = radius(state.estimate, terms(ridge))
     log = np.log(np.sqrt(np.linalg.det(V)) * ridge ** (-d / 2) / (0.05 / 2))
@@ -84,31 +84,32 @@ def test_equal_terms_do_not_add_up_to_knowledge_that_is_not_there() -> None:
     x, y, w, n = np.array([0.3137, 0.7193]), 0.5173, 1.0 / 0.0123**2, 400_000
     across = np.array([x[1], -x[0]]) / np.linalg.norm(x)
     state, pooled = new_state(2, 1.0), new_statistic(2)
+    by_variance = terms(1.0)._replace(by_variance=True)
     for _ in range(n):
-        absorb_tidily(state, pooled, x, y, w, y, 1.0)
+        absorb_tidily(state, pooled, by_variance, x, y, w, y)
     plain = np.cumsum(np.broadcast_to(w * np.outer(x, x), (n, 2, 2)), axis=0)[-1]
     assert abs(across @ plain @ across) > 1e-4  # one by one
     assert abs(across @ state.own.gram @ across) < 1e-6
     assert_allclose(state.own.gram, n * w * np.outer(x, x), rtol=1e-13)
     assert_allclose(state.own.moment, n * w * y * x, rtol=1e-13)
-    assert_allclose(state.own.scalars, [n, n * w * y * y, -n * w * y * y, n * w], rtol=1e-13)
+    assert_allclose(state.own.scalars, [n, n * w * y * y, -n * w * y * y, n * w, n], rtol=1e-13)
 
 
 def test_a_block_begins_again_where_the_sums_were_replaced() -> None:
     """Sums that come from elsewhere, with the same count even, are not mixed with an old block."""
     rng = np.random.default_rng(0)
-    state, pooled = new_state(3, 1.0), new_statistic(3)
+    state, pooled, plain = new_state(3, 1.0), new_statistic(3), terms(1.0)
     for _ in range(1000):
-        absorb_tidily(state, pooled, rng.random(3), rng.random(), 1.0, 0.1, 1.0)
+        absorb_tidily(state, pooled, plain, rng.random(3), rng.random(), 1.0, 0.1)
     other = new_state(3, 1.0)
-    terms = [(rng.random(3), rng.random()) for _ in range(1100)]
-    for x, y in terms[:1000]:
+    data = [(rng.random(3), rng.random()) for _ in range(1100)]
+    for x, y in data[:1000]:
         absorb(other, x, y, 2.0, 0.3)
     for mine, theirs in zip(state.own, other.own, strict=True):
         mine[...] = theirs
     refresh(state, pooled, 1.0)
-    for x, y in terms[1000:]:
-        absorb_tidily(state, pooled, x, y, 2.0, 0.3, 1.0)
-    xs, ys = np.array([x for x, _ in terms]), np.array([y for _, y in terms])
+    for x, y in data[1000:]:
+        absorb_tidily(state, pooled, plain, x, y, 2.0, 0.3)
+    xs, ys = np.array([x for x, _ in data]), np.array([y for _, y in data])
     assert_allclose(state.own.gram, 2.0 * xs.T @ xs, rtol=1e-12)
     assert_allclose(state.own.moment, 2.0 * xs.T @ ys, rtol=1e-12)

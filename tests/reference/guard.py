@@ -16,6 +16,7 @@ TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
 PLANNED_CONTEXT_NOISE = 0.2  # of the informative action, if no context noise is stated
 EAGER_GROWTH = 0.7  # of log det, at which a conservative agent of strict mode asks for a sync
 TAU_FLOOR = 1e-4  # of the tolerance of the anchors
+LEAST_RATE = 1e-3  # ranges of rewards reach at least this far from 0, and from 1
 
 
 class Trace(NamedTuple):
@@ -135,6 +136,18 @@ def half_range_of(points: np.ndarray, S: float, plain: Belief) -> tuple[float, b
     return max(0.0, float(min(s, by_set))), bool(by_set < s)
 
 
+def by_variance(psi: np.ndarray, plain: Belief, S, ceiling, f, eps) -> tuple[float, float]:
+    """Return the weight of Lemma V, 1/(f v), and the prediction it allows, for features psi."""
+    mean, low = psi @ plain.th, max(0.0, certificate(psi, *plain))
+    high = min(1.0, ceiling, S * np.linalg.norm(psi), -certificate(-psi, *plain))
+    if low > high:
+        low, high = 0.0, 1.0
+    low, high = min(low, 1.0 - LEAST_RATE), max(high, LEAST_RATE)
+    possible = np.clip([low - eps, 0.5, high + eps], low - eps, high + eps)
+    v = np.max(possible * (1.0 - possible))
+    return float(1.0 / (f * v)), float(np.clip(mean, low, high))
+
+
 def slack_of(offer: Offer, belief: Belief) -> np.ndarray:
     """Return a lower bound of r_x - (1-alpha) r_b for all actions, (K,) (2.4)."""
     F, b, alpha, told, tau = offer
@@ -245,7 +258,7 @@ def simulate(
     phi, theta, tasks, contexts, coin, reward_noise, *, psi=None, baseline=None, r_hat=None,
     support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
     f=None, gamma=1.0, eps=0.0, tau=None, context_noise=None, radius="best", ridge=None, share=True,
-    realised=None, anchors=False,
+    realised=None, anchors=False, ceiling=1.0,
 ) -> Trace:  # fmt: skip
     """Run one trial on given draws; inputs are not checked for their range.
 
@@ -264,7 +277,10 @@ def simulate(
         "policy" or "strict"; one number or one per agent; None, "worst" or ("chance", e).
     sigma, delta, S, f, eps, context_noise
         Noise, failure probability, bound on norm(theta), agents that share a context (M if
-        omitted), bias bound, declared half range of the rewards over the hidden context.
+        omitted), bias bound, declared half range of the rewards over the hidden context. Noise
+        None: rewards lie in [0, 1], and weights follow Lemma V where they are larger.
+    ceiling
+        The largest expected reward.
     gamma, radius, ridge, share
         Optimism; "best", "logdet" or "empirical"; 1/S^2 if omitted; False: M separate learners.
     tau, anchors
@@ -280,6 +296,9 @@ def simulate(
     alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (M,))
     ridge, f = (1.0 / S**2 if ridge is None else ridge), (M if f is None else f)
     planned = PLANNED_CONTEXT_NOISE if context_noise is None else context_noise
+    f = 1 if context_noise == 0.0 else f  # a context that adds nothing connects nobody
+    stated, sigma = sigma is not None, 0.5 if sigma is None else sigma
+    radius = radius if stated or radius == "logdet" else "empirical"
     w0 = 1.0 / (sigma**2 + f * planned**2)
     log = [np.zeros((T, M, d) if part in {0, 4} else (T, M)) for part in range(6)]
     kinds = dict.fromkeys(("actions", "partner", "targets"), int)
@@ -326,7 +345,11 @@ def simulate(
         if forecast and context_noise is None:
             s, tightened = half_range_of(points[:, played], S, plain)
         w, reward = 1.0 / (sigma**2 + f * s**2), masked(phi[c, played], task) @ theta
-        news = (F[played], reward + reward_noise[t, m], w, F[played] @ plain.th, F[b], told)
+        guess = F[played] @ plain.th
+        if not stated and radius == "empirical":
+            larger, guess = by_variance(F[played], plain, S, ceiling, f, eps)
+            w = max(w, larger)
+        news = (F[played], reward + reward_noise[t, m], w, guess, F[b], told)
         for part, new in zip(log, news, strict=True):
             part[t, m] = new
         facts |= {"betas": beta, "weights": w, "rewards": reward, "policy_mean": mean @ theta}

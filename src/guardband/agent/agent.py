@@ -45,8 +45,10 @@ class Agent:
         What Guard-UCB promises: "strict" (every play clears the floor) or "policy" (the
         randomised choice does).
     noise
-        A bound on the reward noise: rewards are sub-Gaussian around their mean with this
-        parameter. It decides how soon an agent learns.
+        None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
+        around their mean with this parameter, and may leave [0, 1].
+    reward_ceiling
+        No expected reward is larger, such as 0.1 for click rates. Agents learn sooner.
     context_noise
         The same for what the hidden context adds to the reward.
     theta_bound
@@ -83,6 +85,7 @@ class Agent:
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
         noise: float | None = None,
+        reward_ceiling: float | None = None,
         context_noise: float | None = None,
         theta_bound: float | None = None,
         feature_bound: float | None = None,
@@ -97,6 +100,7 @@ class Agent:
             alpha=alpha,
             mode=mode,
             noise=noise,
+            reward_ceiling=reward_ceiling,
             context_noise=context_noise,
             theta_bound=theta_bound,
             feature_bound=feature_bound,

@@ -31,7 +31,7 @@ class Fleet(Mapping[str, Agent]):
     alpha
         The share of the baseline's reward that may be lost, in (0, 1]: one number, one per task,
         or a mapping from the tasks' names.
-    algorithm, mode, noise, context_noise, theta_bound, feature_bound, ridge, delta
+    algorithm, mode, noise, reward_ceiling, context_noise, theta_bound, feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
         As for `gb.Agent`. Time is counted in each agent's own rounds; without a horizon they pool
@@ -54,6 +54,7 @@ class Fleet(Mapping[str, Agent]):
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
         noise: float | None = None,
+        reward_ceiling: float | None = None,
         context_noise: float | None = None,
         theta_bound: float | None = None,
         feature_bound: float | None = None,
@@ -79,6 +80,7 @@ class Fleet(Mapping[str, Agent]):
             alpha=alpha,
             mode=mode,
             noise=noise,
+            reward_ceiling=reward_ceiling,
             context_noise=context_noise,
             theta_bound=theta_bound,
             feature_bound=feature_bound,

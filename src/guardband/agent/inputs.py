@@ -62,8 +62,12 @@ def as_number(name: str, value: Any) -> float:
 
 
 def reward_range(algorithm: Any) -> tuple[float, float]:
-    """Return the rewards that agents take: up to 6 times the stated noise outside [0, 1]."""
-    reach = 6.0 * getattr(algorithm, "noise", math.inf) * SLACK
+    """Return the rewards that agents take: up to 6 times the stated noise outside [0, 1].
+
+    Without a stated noise they take none outside [0, 1].
+    """
+    noise = getattr(algorithm, "noise", math.inf)
+    reach = 0.0 if noise is None else 6.0 * noise * SLACK
     return -reach, 1.0 + reach
 
 
@@ -72,6 +76,12 @@ def as_reward(value: float, allowed: tuple[float, float]) -> float:
     reward, (low, high) = as_number("reward", value), allowed
     if not math.isfinite(reward):
         raise InvalidValueError(f"reward must be finite, not {reward}.")
+    if not low <= reward <= high and high == 1.0:
+        raise InvalidValueError(
+            f"reward {reward:g} is not in [0, 1], as every reward must be where no noise is "
+            "stated: scale rewards to [0, 1] by (reward - least) / (greatest - least), or state "
+            "noise=..., the sub-Gaussian constant of the reward noise."
+        )
     if not low <= reward <= high:
         raise InvalidValueError(
             f"reward {reward:g} is farther outside [0, 1] than 6 times the stated noise: with "

@@ -19,7 +19,7 @@ from guardband.files import write_atomically
 __all__ = ["load_group", "save_group"]
 
 FORMAT = "guardband fleet"
-VERSION = 1
+VERSION = 2  # format 1 had no count of weights by variance
 KINDS: dict[str, Any] = {
     entry.kind.__name__: entry.kind for entry in ALGORITHMS.values() if "agent" in entry.kind.runs
 }
@@ -119,6 +119,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     )
     for name, array in group.engine.arrays().items():
         saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
+        if about["version"] == 1 and saved.shape[-1:] == (4,) != array.shape[-1:]:
+            saved = np.concatenate([saved, np.zeros_like(saved[..., :1])], axis=-1)
         if saved.shape != array.shape or not np.isfinite(saved).all():
             raise InvalidValueError(f"{name} does not fit")
         array[...] = saved

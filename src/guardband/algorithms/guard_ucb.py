@@ -20,7 +20,7 @@ from guardband.checks import (
 )
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.types import Mix, Radius, Realised, Rule, Terms, Trigger
+from guardband.kernels.types import LEAST_RATE, Mix, Radius, Realised, Rule, Terms, Trigger
 
 __all__ = ["GuardUCB"]
 
@@ -62,7 +62,9 @@ class GuardUCB(Policy):
     alpha
         The share of the baseline's reward that may be lost, in (0, 1]; one number, or one per task.
     noise
-        sigma: the reward noise is sigma-sub-Gaussian; above 0.
+        None: every reward lies in [0, 1], and nothing else is known of it; agents refuse others.
+        Observations count by the largest variance that the confidence set allows. A number sigma
+        above 0: the reward noise is sigma-sub-Gaussian, and rewards may leave [0, 1].
     delta
         The probability with which the promise may fail.
     theta_bound
@@ -72,6 +74,9 @@ class GuardUCB(Policy):
     shared_context
         Whether agents act under one hidden context in a round, as in the paper; then their data
         carry less information, and the set accounts for it (f = M, else f = 1).
+    reward_ceiling
+        No expected reward is larger, such as 0.1 for click rates; None: 1. With noise=None it
+        makes the first observations count more.
     optimism
         gamma: how much of the confidence width counts for the target. Safety does not depend on
         it; below 1 it usually learns faster, without the regret guarantee.
@@ -103,11 +108,12 @@ class GuardUCB(Policy):
     """
 
     alpha: float | tuple[float, ...] = 0.1
-    noise: float = 1.0
+    noise: float | None = None
     delta: float = 1e-3
     theta_bound: float = 1.0
     mode: str = field(default="strict", kw_only=True)
     shared_context: bool = field(default=True, kw_only=True)
+    reward_ceiling: float | None = field(default=None, kw_only=True)
     optimism: float = field(default=1.0, kw_only=True)
     bias_bound: float = field(default=0.0, kw_only=True)
     baseline_tolerance: float | None = field(default=None, kw_only=True)
@@ -139,8 +145,11 @@ class GuardUCB(Policy):
         numbers = as_alpha(self.alpha)
         set_ = object.__setattr__
         set_(self, "alpha", numbers[0] if np.ndim(self.alpha) == 0 else numbers)
-        why = "A noise of zero gives infinite weights; state a small one."
-        set_(self, "noise", check_positive("noise", self.noise, why))
+        if self.noise is not None:
+            why = "A noise of zero gives infinite weights; state a small one."
+            set_(self, "noise", check_positive("noise", self.noise, why))
+        if self.reward_ceiling is not None:
+            set_(self, "reward_ceiling", _as_ceiling(self.reward_ceiling))
         set_(self, "delta", check_fraction("delta", self.delta))
         set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
         check_choice("mode", self.mode, ("strict", "policy"))
@@ -173,8 +182,9 @@ class GuardUCB(Policy):
 
     @property
     def max_weight(self) -> float:
-        """The largest weight that an observation can have, 1 / noise^2."""
-        return 1.0 / self.noise**2
+        """The largest weight that an observation can have: 1 / noise^2, or 1 / variance."""
+        least = LEAST_RATE * (1.0 - LEAST_RATE) if self.noise is None else self.noise**2
+        return 1.0 / least
 
     @property
     def randomised(self) -> bool:
@@ -183,22 +193,32 @@ class GuardUCB(Policy):
 
     def confidence(self, delta: float) -> float:
         """Return 2 log(1 / level) as the kernels use it; two radii halve the level."""
-        return 2.0 * math.log((2.0 if self.radius in ("best", "paper") else 1.0) / delta)
+        two = self.radius == "paper" or (self.radius == "best" and self.noise is not None)
+        return 2.0 * math.log((2.0 if two else 1.0) / delta)
 
-    def beta(self, logdet: float, delta: float) -> float:
-        """Return sqrt(log det(V / lambda) + 2 log(1 / delta) + lambda S^2): weights carry noise."""
-        return math.sqrt(logdet + 2.0 * math.log(1.0 / delta) + self.penalty * self.theta_bound**2)
+    def beta(self, growth: float, delta: float) -> float:
+        """Return sqrt(growth + 2 log(1 / delta) + lambda S^2); growth is log det(V / lambda) or G.
+
+        Weights carry the noise.
+        """
+        return math.sqrt(growth + 2.0 * math.log(1.0 / delta) + self.penalty * self.theta_bound**2)
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         agents, paper = facts.agents, self.radius == "paper"
-        radii = 2 if self.radius == "best" else 1
+        bounded = self.noise is None or facts.bounded
+        by_variance = bounded and self.radius in ("best", "empirical")
+        # What lies in [0, 1] is 1/2-sub-Gaussian.
+        stated = math.inf if self.noise is None else self.noise**2
+        variance = min(stated, 0.25) if bounded else stated
+        radii = 2 if self.radius == "best" and not by_variance else 1
         # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
         share = 6.0 * self.delta / (math.pi**2 * agents * radii)
-        # Agents that keep their data to themselves never hold two rewards of one context.
-        shared = self.shared_context and self.share and not paper
-        sharing = float(agents) if shared else 1.0
         context_noise = PAPER_CONTEXT_NOISE if paper else self.context_noise
+        # Agents that keep their data to themselves never hold two rewards of one context; and a
+        # context that adds nothing to rewards does not connect them.
+        shared = self.shared_context and self.share and not paper and context_noise != 0.0
+        sharing = float(agents) if shared else 1.0
         planned = PLANNED_CONTEXT_NOISE if context_noise is None else context_noise
         kind, chance = Realised.NONE, 0.0
         if self.realised == "worst":
@@ -218,10 +238,12 @@ class GuardUCB(Policy):
             anchors=bool(self.anchors),
             tolerance=-1.0 if self.baseline_tolerance is None else self.baseline_tolerance,
             ridge=self.penalty,
-            variance=self.noise**2,
+            variance=variance,
+            by_variance=by_variance,
+            ceiling=1.0 if self.reward_ceiling is None else self.reward_ceiling,
             sharing=sharing,
             context_noise=math.nan if context_noise is None else float(context_noise),
-            planned_weight=1.0 / (self.noise**2 + sharing * planned**2),
+            planned_weight=1.0 / (variance + sharing * planned**2),
             optimism=self.optimism,
             bias=self.bias_bound,
             bounded=self.on_refuted == "baseline",
@@ -234,6 +256,15 @@ class GuardUCB(Policy):
         numbers = (2 if self.anchors else 1) * (packed(facts.dim) + 2)
         traffic = Traffic(2 * agents, 2 * agents * numbers)
         return Plan(terms, alpha, np.zeros(agents), traffic=traffic)
+
+
+def _as_ceiling(value: Any) -> float:
+    ceiling = check_positive("reward_ceiling", value)
+    if ceiling > 1.0:
+        raise InvalidValueError(
+            f"reward_ceiling must be at most 1, not {ceiling:g}: expected rewards lie in [0, 1]."
+        )
+    return ceiling
 
 
 def _as_realised(value: Any) -> Any:

@@ -31,16 +31,19 @@ class GuardUCBFree(Policy):
 
     Parameters
     ----------
-    noise, delta, theta_bound, shared_context, optimism, bias_bound, context_noise, radius, ridge
+    noise, delta, theta_bound, shared_context, reward_ceiling, optimism, bias_bound
+        As for `GuardUCB`.
+    context_noise, radius, ridge
         As for `GuardUCB`.
     share
         False keeps the agents apart.
     """
 
-    noise: float = 1.0
+    noise: float | None = None
     delta: float = 1e-3
     theta_bound: float = 1.0
     shared_context: bool = True
+    reward_ceiling: float | None = None
     optimism: float = 1.0
     bias_bound: float = 0.0
     context_noise: float | None = None

@@ -10,9 +10,10 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.linalg import copy, dot, invert, root
-from guardband.kernels.types import Certificate, Radius, Realised
+from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
-__all__ = ["anchor", "certificate_of", "guard_radius", "observation_weight", "slack_of", "slacks"]
+__all__ = ["anchor", "certificate_of", "guard_radius", "reward_range", "slack_of"]
+__all__ += ["slacks", "weigh"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
 NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
@@ -35,6 +36,7 @@ def guard_radius(state, pooled, terms, epoch):
                H = sum w (yhat^2 - 2 y yhat); with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
 
     A G so negative that no theta is left cannot be: some H is wrong, and log det decides alone.
+    For weights by variance log det is no radius: nothing is certified then.
     """
     own, estimate = state.own, state.estimate
     prior = terms.ridge * terms.theta_bound * terms.theta_bound
@@ -43,8 +45,10 @@ def guard_radius(state, pooled, terms, epoch):
         return math.sqrt(growth + terms.confidence) + math.sqrt(prior)
     level = terms.confidence + 4.0 * math.log(epoch)  # 2 log(1 / delta_p)
     by_volume = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
+    if terms.by_variance or own.scalars[4] + pooled.scalars[4] > 0.0:
+        by_volume = math.inf
     beta = math.inf if terms.radius == EMPIRICAL else by_volume
-    if terms.radius != LOGDET:
+    if terms.radius != LOGDET or by_volume == math.inf:
         fit = own.scalars[2] + pooled.scalars[2]
         # U'V^-1 U as 2 U'theta - theta'V theta: an error of theta counts only squared.
         theta = estimate.theta
@@ -189,11 +193,16 @@ def _context_std(estimate, beta, given, k):
 
 
 @kernel
-def observation_weight(estimate, beta, terms, given, k):
-    """Return w = 1 / (sigma^2 + f s^2), s half the range of phi(k, c)'theta over the support.
+def weigh(estimate, beta, terms, given, k, guess):
+    """Return the weight of action k's reward, and the prediction as its sums may use it.
 
-    s is declared, or 1/2 where nothing is known, or the least of 1/2, (S/2) times the diameter of
-    the support's features, and half the range that the confidence set allows.
+    w = 1 / (sigma^2 + f s^2), s half the range of phi(k, c)'theta over the support; s is declared,
+    or 1/2 where nothing is known, or the least of 1/2, (S/2) times the diameter of the support's
+    features, and half the range that the confidence set allows.
+
+    If rewards outside [0, 1] are refused, w = 1 / (f v) where that is larger: v is the largest
+    x (1 - x) over the range [l, u] of psi'theta in the confidence set, within [0, 1], S ||psi||
+    and the ceiling, and widened by the bias; the prediction is cut to [l, u].
     """
     if not math.isnan(terms.context_noise):
         half = terms.context_noise
@@ -201,7 +210,36 @@ def observation_weight(estimate, beta, terms, given, k):
         half = 0.5
     else:
         half = _half_range(estimate, beta, terms, given, k)
-    return 1.0 / (terms.variance + terms.sharing * half * half)
+    weight = 1.0 / (terms.variance + terms.sharing * half * half)
+    if not terms.by_variance:
+        return weight, guess
+    low, high = reward_range(estimate, beta, terms, given, k, guess)
+    guess = min(max(guess, low), high)
+    middle = min(max(0.5, low - terms.bias), high + terms.bias)  # where x (1 - x) is largest
+    return max(weight, 1.0 / (terms.sharing * middle * (1.0 - middle))), guess
+
+
+@kernel
+def reward_range(estimate, beta, terms, given, k, mean):
+    """Return [l, u], the range of psi_k'theta in the set and within [0, 1], S ||psi||, the ceiling.
+
+    `mean` is psi_k'theta-hat. Both ends keep LEAST_RATE from the far end of [0, 1].
+    """
+    square, length = 0.0, 0.0
+    for p in range(given.coords.size):
+        i = given.coords[p]
+        row = 0.0
+        for q in range(given.coords.size):
+            row += estimate.inverse[i, given.coords[q]] * given.menu[given.coords[q], k]
+        square += row * given.menu[i, k]
+        length += given.menu[i, k] * given.menu[i, k]
+    low, high = 0.0, min(1.0, terms.ceiling, terms.theta_bound * math.sqrt(length))
+    width = beta * root(square)
+    if not math.isnan(width):
+        low, high = max(low, mean - width), min(high, mean + width)
+    if not low <= high:  # no parameter of the set is possible: only the range of rewards is sure
+        return 0.0, 1.0
+    return min(low, 1.0 - LEAST_RATE), max(high, LEAST_RATE)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.certify import observation_weight
+from guardband.kernels.certify import weigh
 from guardband.kernels.decide import copy_features, note_report
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.draw import draw_round
@@ -115,12 +115,12 @@ def _rounds(guard):
                         )
                 played = act(outcome, terms, given, env, draws, slot, s, m, state.work)
                 if learns:
-                    x, y = state.work[0], played.reward + draws.noise[s, m]
+                    x, y = state.work[0], observed_reward(env, draws, s, m, played)
                     guess = prediction(x, state.estimate.theta)
                     if guard:
                         plain, k = outcome.plain, outcome.action
-                        weight = observation_weight(state.estimate, plain, terms, given, k)
-                        absorb_tidily(state, shared.own, x, y, weight, guess, terms.ridge)
+                        weight, guess = weigh(state.estimate, plain, terms, given, k, guess)
+                        absorb_tidily(state, shared.own, terms, x, y, weight, guess)
                         note_report(state, terms, given)
                     else:
                         absorb(state, x, y, 1.0, guess)

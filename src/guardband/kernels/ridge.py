@@ -68,7 +68,7 @@ def absorb(state, x, y, weight, guess):
 
 
 @kernel
-def absorb_tidily(state, pooled, x, y, weight, guess, ridge):
+def absorb_tidily(state, pooled, terms, x, y, weight, guess):
     """Absorb with compensated sums, and now and then rebuild the estimate from them.
 
     Heavy weights and long runs without a pooling would otherwise wear the inverse down until a
@@ -95,10 +95,11 @@ def absorb_tidily(state, pooled, x, y, weight, guess, ridge):
     own.scalars[1], rest[d + 1, 0] = _plus(own.scalars[1], rest[d + 1, 0], square)
     own.scalars[2], rest[d + 2, 0] = _plus(own.scalars[2], rest[d + 2, 0], fit)
     own.scalars[3], rest[d + 3, 0] = _plus(own.scalars[3], rest[d + 3, 0], weight)
+    own.scalars[4] += terms.by_variance
     for k in range(4):
         rest[d + 4 + k, 0] = own.scalars[k]
     if not gain >= 1.0 or own.scalars[0] % TIDY == 0.0:
-        refresh(state, pooled, ridge)
+        refresh(state, pooled, terms.ridge)
 
 
 @kernel

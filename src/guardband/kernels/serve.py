@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.certify import observation_weight
+from guardband.kernels.certify import weigh
 from guardband.kernels.decide import copy_features, note_report
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.disc_ucb import describe as describe_disc
@@ -123,9 +123,9 @@ def _compiled(guard):
         )
         k, weight = outcome.action, 1.0
         copy_features(menu, k, coords, x)
-        if guard:
-            weight = observation_weight(state.estimate, outcome.plain, terms, given, k)
         guess = prediction(x, state.estimate.theta)
+        if guard:
+            weight, guess = weigh(state.estimate, outcome.plain, terms, given, k, guess)
         data = state.own.scalars[0] + shared.own.scalars[0]
         if terms.anchors:  # reports are data, too
             data += state.reports.scalars[0] + shared.reports.scalars[0]
@@ -158,7 +158,7 @@ def _compiled(guard):
         group, terms = group_of(numbers, x.size), terms_of(settings)
         state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
         if guard:
-            absorb_tidily(state, shared.own, x, y, weight, guess, terms.ridge)
+            absorb_tidily(state, shared.own, terms, x, y, weight, guess)
         else:
             absorb(state, x, y, weight, guess)
         logdet = state.estimate.scalars[0]

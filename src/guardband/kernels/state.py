@@ -45,20 +45,21 @@ def entry_size(d):
     rows, and seven numbers, one in a row: the same of the last three sums, and the four as they
     were left.
     """
-    return 4 * (d * d + d + 4) + (2 * d + 12) * d
+    return 2 * (d * d + d + 5) + 2 * (d * d + d + 4) + (2 * d + 12) * d
 
 
 @kernel
 def group_of(numbers, d):
     """Return named views of a group's array, each with a leading axis for the M + 1 entries."""
     n = numbers.size // entry_size(d)
-    sums, size = ((n, d, d), (n, d), (n, 4)), n * (d * d + d + 4)
+    sums, found = ((n, d, d), (n, d), (n, 5)), ((n, d, d), (n, d), (n, 4))
+    size, rest = n * (d * d + d + 5), n * (d * d + d + 4)
     return State(
         Statistic(*views(numbers, 0, sums)),
-        Estimate(*views(numbers, size, sums)),
-        Statistic(*views(numbers, 2 * size, sums)),
-        Estimate(*views(numbers, 3 * size, sums)),
-        views(numbers, 4 * size, ((n, 2 * d + 12, d),))[0],
+        Estimate(*views(numbers, 2 * size, found)),
+        Statistic(*views(numbers, size, sums)),
+        Estimate(*views(numbers, 2 * size + rest, found)),
+        views(numbers, 2 * (size + rest), ((n, 2 * d + 12, d),))[0],
     )
 
 
@@ -129,4 +130,4 @@ def new_state(dim: int, ridge: float) -> State:
 
 def new_statistic(dim: int) -> Statistic:
     """Return an empty statistic."""
-    return Statistic(np.zeros((dim, dim)), np.zeros(dim), np.zeros(4))
+    return Statistic(np.zeros((dim, dim)), np.zeros(dim), np.zeros(5))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "LEAST_RATE",
     "Certificate",
     "Estimate",
     "Floats",
@@ -37,6 +38,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+LEAST_RATE = 1e-3  # ranges of rewards reach this far from 0 and 1: no weight exceeds 1,002
 
 
 class Rule(IntEnum):
@@ -129,7 +132,8 @@ class Statistic(NamedTuple):
 
     gram: Floats  # (d, d) W: sum of w x x'
     moment: Floats  # (d,) U: sum of w y x
-    scalars: Floats  # (4,) how many; sums of w y^2, of w (yhat^2 - 2 y yhat), and of w
+    scalars: Floats  # (5,) how many; sums of w y^2, of w (yhat^2 - 2 y yhat), and of w; and how
+    # many have weights by variance, for which log det is no radius
 
 
 class Estimate(NamedTuple):
@@ -176,6 +180,8 @@ class Terms(NamedTuple):
     anchors: float = False  # learn from reported baseline rewards, too
     tolerance: float = -1.0  # tau: how far a reported baseline reward may be off; < 0: not used
     variance: float = 1.0  # sigma^2, of the reward noise
+    by_variance: float = False  # rewards outside [0, 1] are refused: weights may be 1 / variance
+    ceiling: float = 1.0  # no expected reward is larger
     sharing: float = 1.0  # f: how many agents may share a context
     context_noise: float = np.nan  # stated half range of what the hidden context adds; NaN: not
     planned_weight: float = 1.0  # of an observation, where exploration is planned

@@ -62,6 +62,11 @@ class Clicks(NamedProblem):
         """Contexts, actions and features: C, K, d."""
         return self.segments, self.ads, self.dim
 
+    @property
+    def context_noise(self) -> float | None:
+        """No context is hidden."""
+        return 0.0
+
     def _world(self, seed: int) -> World:
         rng = stream(seed, "features")
         segments = np.abs(rng.standard_normal((self.segments, 1, self.dim)))

@@ -184,6 +184,7 @@ class World:
             contexts=None if isinstance(self.nature, Forecast) else len(self.phi),
             frozen=self.nature is None,
             context_noise=self.context_noise,
+            bounded=self.binary,
         )
 
     @property

@@ -237,6 +237,12 @@ def _outside_bounds(world: World, algorithms: Sequence[Competitor]) -> list[list
                 f"to {_signed(high)}"
             )
             own.append((text, f"rewards reach {_signed(beyond)}"))
+        if not world.binary and getattr(algorithm, "noise", 0.0) is None:
+            text = (
+                f"{algorithm.name} assumes that every reward lies in [0, 1], but this problem adds "
+                "noise to them: state noise=..."
+            )
+            own.append((text, "no noise is stated"))
         found.append(own)
     return found
 

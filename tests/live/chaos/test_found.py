@@ -42,7 +42,7 @@ def test_a_reward_after_its_window_leaves_what_was_counted(tmp_path: Path) -> No
 def test_an_agent_starts_again_before_anybody_ever_answered(tmp_path: Path, said: bool) -> None:
     """Found in seed 2: killed before it was registered, it did not start without a coordinator."""
     given: dict[str, Any] = {"task": "a", "background": False, "state_dir": tmp_path}
-    settings = gb.SpaceSettings(name="default", features=names(DIM), agents=3)
+    settings = gb.SpaceSettings(name="default", features=names(DIM), agents=3, noise=1.0)
     with gb.connect(NOWHERE, settings=settings, **given) as one:
         first = one.decide(MENU, 1)
     with gb.connect(NOWHERE, settings=settings if said else None, **given) as one:

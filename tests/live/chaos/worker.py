@@ -66,7 +66,7 @@ class Life:
             token=given["token"],
             task=given["task"],
             uses=self.uses,
-            settings=gb.SpaceSettings(name=SPACE, features=FEATURES, agents=len(TASKS)),
+            settings=gb.SpaceSettings(name=SPACE, features=FEATURES, agents=len(TASKS), noise=1.0),
             state_dir=given["folder"],
         )
 
@@ -145,7 +145,7 @@ def _child(given: dict[str, Any]) -> None:
 def main() -> None:
     """Fork a child for every line of JSON on stdin; answer with its process id."""
     with tempfile.TemporaryDirectory() as folder:  # loads the kernels, once for all children
-        settings = gb.SpaceSettings(name="warm", features=FEATURES, agents=1)
+        settings = gb.SpaceSettings(name="warm", features=FEATURES, agents=1, noise=1.0)
         warm: Any = gb.connect(f"local:{folder}", task="warm", settings=settings, background=False)
         menu = menu_of(np.random.default_rng(0), TASKS["movies"])
         warm.observe(warm.decide(menu, 0, 0.3).id, 0.5)

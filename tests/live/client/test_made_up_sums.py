@@ -9,7 +9,7 @@ from guardband.live.client.learner import Learner
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, empty_sums
 
-SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=2)
+SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=2, noise=1.0)
 
 
 def radius(pooled: Sums | None) -> float:

@@ -235,12 +235,12 @@ def check_journal(journal: Journal) -> None:
     if moved is not None and moved[0] is None and len(open_) == head.n - cut:
         dim = len(np.frombuffer(rows[0][2])) if rows else DIM
         numbers = np.concatenate([part.ravel() for part in unpack(head.own, dim)])
-        gram, moment, sums = np.zeros((dim, dim)), np.zeros(dim), np.zeros(4)
+        gram, moment, sums = np.zeros((dim, dim)), np.zeros(dim), np.zeros(5)
         for _, _, x, w, g, _, y, _, _ in open_:
             psi = np.frombuffer(x)
             gram += w * np.outer(psi, psi)
             moment += w * y * psi
-            sums += (1.0, w * y * y, w * (g * g - 2.0 * y * g), w)
+            sums[:4] += (1.0, w * y * y, w * (g * g - 2.0 * y * g), w)
         whole = np.concatenate([gram.ravel(), moment, sums])
         assert np.abs(numbers - whole).max() <= 1e-9 * max(1.0, np.abs(whole).max()), "I4"
 

@@ -23,7 +23,7 @@ from guardband.live.server.run import running
 from guardband.live.server.service import Service
 from guardband.live.store.sqlite import SqliteStore
 
-SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=4)
+SPACE = SpaceSettings(name="home", features=("a", "b", "c"), agents=4, noise=1.0)
 NEXT = "/v1/spaces/home/epochs/next"
 numbers = itertools.count(1)
 

@@ -19,7 +19,7 @@ from guardband.live.server.alerts import (
     most_residual,
 )
 
-SPACE = SpaceSettings(name="home", features=("a", "b"), agents=2, lease_s=1000.0)
+SPACE = SpaceSettings(name="home", features=("a", "b"), agents=2, noise=1.0, lease_s=1000.0)
 
 
 def ids(space: SpaceSettings = SPACE, **agent) -> list[tuple[str, str]]:

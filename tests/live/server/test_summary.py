@@ -62,7 +62,7 @@ def test_sums_may_come_less_often_than_counters() -> None:
 
 
 def test_delta_is_spent_by_tasks_and_epochs() -> None:
-    space = SpaceSettings(name="home", features=("a",), agents=4, delta=0.01)
+    space = SpaceSettings(name="home", features=("a",), agents=4, noise=1.0, delta=0.01)
     # The sum over tasks i and epochs p = 1 .. e + 1 of delta / (i (i + 1) p (p + 1)).
     by_hand = sum(0.01 / (i * (i + 1) * p * (p + 1)) for i in range(1, 4) for p in range(1, 9))
     assert delta_spent(space, 3, 7) == pytest.approx(by_hand)

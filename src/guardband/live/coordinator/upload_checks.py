@@ -28,10 +28,14 @@ LOOSE = 64.0  # roundings granted to the eigenvalues, and ...
 GRANTED, GRANTED_IN_ALL = 2**20, 2**30
 
 
-def read_sums(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> Sums:
+def read_sums(
+    dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any, by_variance: Any = 0
+) -> Sums:
     """Return a total from numbers as they came; anything but exact types and lengths is refused."""
     if type(n) is not int or not 0 <= n <= MOST:
         _refuse("type", f"n must be a whole number from 0 to 2^53, not {_short(n)}.")
+    if type(by_variance) is not int or not 0 <= by_variance <= n:
+        _refuse("type", f"by_variance must be at most n = {n}, not {_short(by_variance)}.")
     for name, value in (("surprise", surprise), ("weight", weight)):
         if not _is_number(value):
             _refuse("type", f"{name} must be a finite number, not {_short(value)}.")
@@ -42,11 +46,11 @@ def read_sums(dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any) -> Sum
     if isinstance(gram, np.ndarray):
         if gram.dtype != np.float64 or gram.shape != (size,) or not np.isfinite(gram).all():
             _refuse("type", "gram must be a flat array of finite float64 numbers.")
-        return Sums(n, gram.copy(), float(surprise), float(weight))
+        return Sums(n, gram.copy(), float(surprise), float(weight), by_variance)
     for k, value in enumerate(gram):
         if not _is_number(value):
             _refuse("type", f"gram[{k}] must be a finite number, not {_short(value)}.")
-    return Sums(n, np.array(gram, np.float64), float(surprise), float(weight))
+    return Sums(n, np.array(gram, np.float64), float(surprise), float(weight), by_variance)
 
 
 def check_increment(
@@ -74,7 +78,13 @@ def check_increment(
     away a part of the ridge that matters.
     """
     limits = _limits_of(space)
-    read_sums(limits.dim, n=later.n, gram=later.gram, surprise=later.surprise, weight=later.weight)
+    read_sums(limits.dim, **later._asdict())
+    if later.by_variance != (later.n if space.by_variance else 0):
+        _refuse(
+            "by_variance",
+            f"{later.by_variance} of {later.n} observations have weights by variance, which does "
+            "not fit to the noise that the space states.",
+        )
     matrix = matrix_of(later)
     _check_uses(space, uses, matrix)
     largest = float(np.abs(later.gram).max())

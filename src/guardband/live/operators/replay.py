@@ -118,7 +118,7 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
         psi = np.frombuffer(x)
         total.gram[...] += weight * np.multiply.outer(psi, psi)
         total.moment[...] += weight * y * psi
-        total.scalars[...] += (
+        total.scalars[:4] += (
             1.0,
             weight * y * y,
             weight * (guess * guess - 2.0 * y * guess),

@@ -158,8 +158,8 @@ class SpaceSettings(SettingsModel):
         "per-request": every request has a context of its own (f = 1).
     alpha, delta
         The promise; `alphas` has those of single tasks.
-    noise, theta_bound, feature_bound, context_noise, ridge
-        Bounds, as for `gb.GuardUCB`.
+    noise, reward_ceiling, theta_bound, feature_bound, context_noise, ridge
+        Bounds, as for `gb.GuardUCB`. Without a noise all rewards lie in [0, 1].
     reward_floor
         What the baseline's reward never falls below, as for `gb.Agent`; None: not known.
     mode
@@ -189,7 +189,8 @@ class SpaceSettings(SettingsModel):
         default_factory=dict
     )
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-3
-    noise: Positive = 1.0
+    noise: Positive | None = None
+    reward_ceiling: Annotated[float, Field(gt=0, le=1)] | None = None
     theta_bound: Positive = 1.0
     feature_bound: Positive = 1.0
     context_noise: Annotated[float, Field(ge=0, lt=1e100)] | None = None
@@ -233,6 +234,12 @@ class SpaceSettings(SettingsModel):
     def _fits(self) -> SpaceSettings:
         if len(set(self.features)) < len(self.features):
             raise _invalid("the features' names must differ from each other.")
+        if self.by_variance and not 0.0 <= self.rewards.low < self.rewards.high <= 1.0:
+            raise _invalid(
+                "without a stated noise every reward lies in [0, 1], but rewards.low="
+                f"{self.rewards.low:g} and rewards.high={self.rewards.high:g}: scale rewards, or "
+                "state noise."
+            )
         try:
             _ = self._policy  # whatever else the algorithm has against it
         except (ValueError, TypeError, ArithmeticError) as error:
@@ -248,6 +255,11 @@ class SpaceSettings(SettingsModel):
     def max_weight(self) -> float:
         """The largest weight that an observation can have."""
         return self._policy.max_weight
+
+    @property
+    def by_variance(self) -> bool:
+        """Whether observations have weights by variance: no noise is stated to Guard-UCB."""
+        return self.noise is None and POLICIES[self.algorithm].weighted
 
     @property
     def reward_bound(self) -> float:
@@ -267,6 +279,8 @@ class SpaceSettings(SettingsModel):
         algorithm = FORMAT_1.get(self.algorithm, self.algorithm)
         parts |= {"spread": self.context_noise, "algorithm": algorithm}
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
+        if self.reward_ceiling is not None:
+            parts["reward_ceiling"] = self.reward_ceiling
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -276,6 +290,7 @@ class SpaceSettings(SettingsModel):
             "alpha": self.alphas.get(task or "", self.alpha),
             "delta": self.delta if delta is None else delta,
             "noise": self.noise,
+            "reward_ceiling": self.reward_ceiling,
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
             "context_noise": self.context_noise,

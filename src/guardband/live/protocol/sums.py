@@ -33,7 +33,10 @@ __all__ = [
 
 # Stored sums begin with a magic word, whose last byte is the format, and the CRC-32 of the rest.
 # Format 1 had neither: its first bytes are the low ones of n as a float64, zero below 2^20.
-MAGIC = b"GBS\x02"
+# Format 3 has one more number, `by_variance`; sums without such weights are written in format 2,
+# so that equal sums have equal bytes, whichever version wrote them.
+MAGIC = b"GBS"
+FORMATS = {MAGIC + b"\x02": 3, MAGIC + b"\x03": 4}  # how many numbers come before the matrix
 HEAD = struct.Struct("<4sI")
 
 
@@ -53,30 +56,34 @@ class Sums(NamedTuple):
     gram: Triangle  # ((d + 1)(d + 2) / 2,) upper triangle, by rows, of sum w z z', z = [psi; y]
     surprise: float  # H = sum w (yhat^2 - 2 y yhat), yhat = psi'theta-hat before the reward
     weight: float  # sum w
+    by_variance: Whole = 0  # how many have weights by variance, for which log det is no radius
 
     def as_bytes(self) -> bytes:
         """Return the bytes that journals and stores keep: magic, CRC-32, and numbers.
 
-        The numbers are n, H, the sum of weights and the matrix, as little-endian float64.
+        The numbers are n, H, the sum of weights, `by_variance` if it is not 0, and the matrix, as
+        little-endian float64.
         """
-        head = np.array([self.n, self.surprise, self.weight], "<f8")
-        numbers = head.tobytes() + self.gram.astype("<f8").tobytes()
-        return HEAD.pack(MAGIC, zlib.crc32(numbers)) + numbers
+        magic = MAGIC + (b"\x03" if self.by_variance else b"\x02")
+        head = np.array([self.n, self.surprise, self.weight, self.by_variance], "<f8")
+        numbers = head[: FORMATS[magic]].tobytes() + self.gram.astype("<f8").tobytes()
+        return HEAD.pack(magic, zlib.crc32(numbers)) + numbers
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Sums:
         """Return what `as_bytes` wrote, now or in format 1; DamagedSumsError elsewhere."""
-        body = raw
-        if raw[:4] == MAGIC:
+        body, first = raw, FORMATS.get(raw[:4], 3)
+        if raw[:4] in FORMATS:
             body = raw[HEAD.size :]
             if len(raw) < HEAD.size or HEAD.unpack_from(raw)[1] != zlib.crc32(body):
                 raise DamagedSumsError(
                     f"{len(raw)} bytes of sums are damaged: their checksum differs."
                 )
-        if len(body) % 8 or _dim_of(len(body) // 8 - 3) is None:
+        if len(body) % 8 or _dim_of(len(body) // 8 - first) is None:
             raise DamagedSumsError(f"{len(raw)} bytes are not sums.")
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
-        return cls(int(numbers[0]), numbers[3:].copy(), float(numbers[1]), float(numbers[2]))
+        n, surprise, weight, *rest = numbers[:first].tolist()
+        return cls(int(n), numbers[first:].copy(), surprise, weight, *map(int, rest))
 
     @property
     def sha256(self) -> str:
@@ -131,24 +138,31 @@ def sums_of(statistic: Statistic) -> Sums:
         statistic.moment,
         statistic.scalars[1],
     )
-    n, _, surprise, weight = statistic.scalars.tolist()
-    return Sums(int(n), matrix[upper_places(d)], surprise, weight)
+    n, _, surprise, weight, by_variance = statistic.scalars.tolist()
+    return Sums(int(n), matrix[upper_places(d)], surprise, weight, int(by_variance))
 
 
 def statistic_of(sums: Sums) -> Statistic:
     """Return the kernels' statistic with the same sums."""
     matrix, d = matrix_of(sums), sums.dim
-    scalars = np.array([float(sums.n), matrix[d, d], sums.surprise, sums.weight])
+    scalars = np.array(
+        [float(sums.n), matrix[d, d], sums.surprise, sums.weight, float(sums.by_variance)]
+    )
     return Statistic(matrix[:d, :d].copy(), matrix[:d, d].copy(), scalars)
 
 
 def add_sums(dim: int, parts: Iterable[Sums]) -> Sums:
     """Return the sum, added up in the order given: the same order gives the same bytes."""
-    n, gram, surprise, weight = 0, np.zeros(packed_size(dim)), 0.0, 0.0
+    total = empty_sums(dim)
     for each in parts:
-        n, gram = n + each.n, gram + each.gram
-        surprise, weight = surprise + each.surprise, weight + each.weight
-    return Sums(n, gram, surprise, weight)
+        total = Sums(
+            total.n + each.n,
+            total.gram + each.gram,
+            total.surprise + each.surprise,
+            total.weight + each.weight,
+            total.by_variance + each.by_variance,
+        )
+    return total
 
 
 def difference(later: Sums, earlier: Sums) -> Sums:
@@ -158,6 +172,7 @@ def difference(later: Sums, earlier: Sums) -> Sums:
         later.gram - earlier.gram,
         later.surprise - earlier.surprise,
         later.weight - earlier.weight,
+        later.by_variance - earlier.by_variance,
     )
 
 

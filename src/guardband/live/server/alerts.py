@@ -215,7 +215,8 @@ def _of_promise(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
             "residual-variance",
             "ticket",
             agent.task,
-            f"rewards vary {ratio:.2f} times as much as the declared noise ({space.noise:g})",
+            f"rewards vary {ratio:.2f} times as much as "
+            + ("[0, 1] allows" if space.noise is None else f"the declared noise ({space.noise:g})"),
             "declare a larger noise in a new space (guardband space revise); the promise rests on "
             "it",
         )

@@ -43,8 +43,11 @@ def estimate_of(space: SpaceSettings, total: Sums, delta: float | None = None) -
     values = ridge + np.maximum(values, 0.0)
     inverse = (vectors / values) @ vectors.T
     logdet = float(np.log(values / ridge).sum())
-    beta = space.learner().beta(logdet, level)
-    return ThetaEstimate(inverse @ matrix[:d, d], inverse, logdet, beta)
+    theta = inverse @ matrix[:d, d]
+    growth = logdet
+    if total.by_variance:  # G = H + U'V^-1 U in place of log det
+        growth = max(0.0, total.surprise + float(theta @ matrix[:d, d]))
+    return ThetaEstimate(theta, inverse, logdet, space.learner().beta(growth, level))
 
 
 def heterogeneity(space: SpaceSettings, by_task: Mapping[str, Sums]) -> dict[str, float]:
