@@ -9,21 +9,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from guardband.algorithms import ALGORITHMS, Policy
-from guardband.checks import nearest
 from guardband.errors import InvalidValueError
+from guardband.live.protocol.space_rules import (
+    RewardSettings,
+    SettingsModel,
+    SyncSettings,
+    explain,
+    invalid,
+)
 from guardband.live.protocol.types import (
     CLOSED,
     LARGEST_DIM,
-    TINY,
     UNIQUE,
     WHOLE,
-    Count,
     FeatureName,
-    Message,
-    Modest,
     Name,
     Positive,
     Seconds,
@@ -31,7 +32,7 @@ from guardband.live.protocol.types import (
     Text,
 )
 
-__all__ = ["POLICIES", "RewardSettings", "SpaceSettings", "SyncSettings", "explain"]
+__all__ = ["POLICIES", "RewardSettings", "SpaceSettings", "SyncSettings"]
 
 # What live agents can run, by the name on the command line; variants are settings here.
 POLICIES = {
@@ -51,94 +52,6 @@ PROFILES: dict[str, dict[str, Any]] = {
     "platform": {},
     "hospital": {"lease_s": 86_400.0, "sync": {"min_batch": 20, "min_streams": 3}},
 }
-
-
-class SettingsModel(Message):
-    """Settings that say which ones there are where an unknown one is given."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, given: Any) -> Any:
-        known = list(cls.model_fields)
-        for name in given if isinstance(given, Mapping) else ():
-            if name not in known:
-                raise PydanticCustomError(
-                    "unknown_setting",
-                    "unknown setting {name}; there are {known}.{hint}",
-                    {"name": name, "known": ", ".join(known), "hint": nearest(name, known)},
-                )
-        return given
-
-
-class SyncSettings(SettingsModel):
-    """When agents pool their sums, and under which rules.
-
-    Attributes
-    ----------
-    trigger
-        "anytime": log(det V / det V_last) (n - n_last) >= n log(Mn + 1) / (dM), on own counts;
-        "paper": the same product against `budget`; "ratio": det V >= (1 + growth) det V_last;
-        "interval": every `interval_s` seconds.
-    deadline_s
-        How long an open epoch waits for its live streams.
-    min_interval_s
-        No epoch opens sooner after the last.
-    min_batch
-        An upload holds at least so many new observations: fewer would reveal single ones.
-    min_streams
-        No sum is served before so many tasks are in it.
-    live_s
-        A stream not heard of for so long is not waited for.
-    """
-
-    trigger: Literal["anytime", "paper", "ratio", "interval"] = "anytime"
-    budget: Positive = 10.0
-    growth: Positive = 1.0
-    interval_s: Positive = 60.0
-    deadline_s: Seconds = 2.0
-    min_interval_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0
-    min_batch: Count = 1
-    min_streams: Annotated[int, Field(ge=1, le=100_000), WHOLE] = 1
-    live_s: Seconds = 75.0
-
-
-class RewardSettings(SettingsModel):
-    """Which rewards are possible, and when they count.
-
-    Attributes
-    ----------
-    low, high
-        Every reward lies between them.
-    window_s
-        A decision waits so long for its reward.
-    default
-        What counts where none came in time.
-    order
-        "window": every decision counts when its window ends, so that what counts, and when, does
-        not depend on the reward; "prompt": as soon as all earlier decisions have their reward,
-        for rewards whose delay and loss do not depend on their value.
-    silence
-        What it means that no reward came: "missing" (one was earned and got lost, which is worth
-        an alert), or "default" (nothing happened, such as no click, and `default` is the reward).
-        Nothing is computed differently.
-    """
-
-    low: Modest = 0.0
-    high: Modest = 1.0
-    window_s: Seconds = 600.0
-    default: Modest = 0.0
-    order: Literal["window", "prompt"] = "window"
-    silence: Literal["missing", "default"] = "missing"
-
-    @model_validator(mode="after")
-    def _fits(self) -> RewardSettings:
-        if not self.low < self.high:
-            raise _invalid(f"rewards.low={self.low:g} must be below high={self.high:g}.")
-        if not self.low <= self.default <= self.high:
-            raise _invalid(
-                f"rewards.default={self.default:g} is not between {self.low:g} and {self.high:g}."
-            )
-        return self
 
 
 class SpaceSettings(SettingsModel):
@@ -233,9 +146,9 @@ class SpaceSettings(SettingsModel):
     @model_validator(mode="after")
     def _fits(self) -> SpaceSettings:
         if len(set(self.features)) < len(self.features):
-            raise _invalid("the features' names must differ from each other.")
+            raise invalid("the features' names must differ from each other.")
         if self.by_variance and not 0.0 <= self.rewards.low < self.rewards.high <= 1.0:
-            raise _invalid(
+            raise invalid(
                 "without a stated noise every reward lies in [0, 1], but rewards.low="
                 f"{self.rewards.low:g} and rewards.high={self.rewards.high:g}: scale rewards, or "
                 "state noise."
@@ -243,7 +156,7 @@ class SpaceSettings(SettingsModel):
         try:
             _ = self._policy  # whatever else the algorithm has against it
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise _invalid(str(error)) from None
+            raise invalid(str(error)) from None
         return self
 
     @property
@@ -325,23 +238,3 @@ class SpaceSettings(SettingsModel):
     def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""
         return type(self)(**{**dict(self), **settings})
-
-
-def explain(error: ValidationError) -> str:
-    """Return in one line which settings cannot be, and why."""
-    found = []
-    for each in error.errors():
-        where = ".".join(map(str, each["loc"]))
-        if each["type"] in ("invalid_space", "unknown_setting"):
-            found.append(each["msg"])
-        elif each["type"] == "missing":
-            found.append(f"{where} must be given.")
-        elif each.get("ctx", {}).get("gt") == TINY:
-            found.append(f"{where} must be a positive number, not {each['input']!r}.")
-        else:
-            found.append(f"{where}: {each['msg']}, not {each['input']!r}.")
-    return " ".join(found)
-
-
-def _invalid(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError("invalid_space", "{sentence}", {"sentence": sentence})
