@@ -60,10 +60,11 @@ class Agent:
     delta
         The probability with which the promise may fail.
     horizon
-        The number of rounds, if it is known; it sets when agents pool what they learned.
+        The number of rounds, if it is known; it sets when the agents of the paper's algorithms
+        pool what they learned. Guard-UCB needs none.
     reward_floor
         A positive number that the baseline's reward never falls below, for rounds in which its
-        reward is not given.
+        reward is not given; for DiSC-UCB.
     seed
         For the coins of conservative rounds.
 
@@ -106,6 +107,8 @@ class Agent:
             feature_bound=feature_bound,
             ridge=ridge,
             delta=delta,
+            horizon=horizon,
+            reward_floor=reward_floor,
         )
         group = AgentGroup(
             {"agent": range(check_whole("dim", dim))},

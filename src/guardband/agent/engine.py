@@ -15,7 +15,7 @@ from guardband.facts import Facts
 from guardband.kernels.serve import kernels_of
 from guardband.kernels.state import new_group, new_scratch, view, view_of
 from guardband.kernels.sync import pool
-from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms
+from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms, Trigger
 from guardband.reasons import promise_shown, sentence
 
 __all__ = ["Awaited", "Engine", "Request", "Verdict"]
@@ -24,6 +24,7 @@ CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate
 PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy"}  # others: "play"
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE = Terms._fields.index("confidence")
+TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
 NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
@@ -215,6 +216,11 @@ class Engine:
         """Let `confidence` stand for 2 log(1 / delta) from now on, in what is called epoch 1."""
         for row in (*self.known, *self.unknown):
             row[CONFIDENCE] = confidence
+
+    def set_trigger(self, trigger: Trigger, budget: float, agents: int) -> None:
+        """Let `learn` call for a pooling by this trigger, among so many agents."""
+        for row in self.known:
+            row[TRIGGER] = trigger, budget, agents
 
     def arrays(self) -> dict[str, Floats]:
         """Return views of all numbers under the names that they have in files."""

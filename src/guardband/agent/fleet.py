@@ -86,6 +86,8 @@ class Fleet(Mapping[str, Agent]):
             feature_bound=feature_bound,
             ridge=ridge,
             delta=delta,
+            horizon=horizon,
+            reward_floor=reward_floor,
         )
         self._start(
             AgentGroup(

@@ -7,18 +7,20 @@ from typing import Any
 
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.checks import check_choice
-from guardband.errors import InvalidTypeError
+from guardband.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["DEFAULT", "settle_algorithm"]
 
 DEFAULT = "guard-ucb"
+TOLD = frozenset({"horizon", "reward_floor"})
 
 
 def settle_algorithm(algorithm: Algorithm | str | None, **given: Any) -> tuple[Algorithm, float]:
     """Return the algorithm with what is `given` in place of its own, and the feature bound.
 
     None stands for the algorithm's own value. Features are checked against a bound on their length
-    whether the algorithm needs one or not; without one stated it is 1.
+    whether the algorithm needs one or not; without one stated it is 1. A horizon and a reward floor
+    are no settings of every algorithm that uses them: agents hand them on.
     """
     chosen: Any = DEFAULT if algorithm is None else algorithm
     if isinstance(chosen, str):
@@ -33,6 +35,14 @@ def settle_algorithm(algorithm: Algorithm | str | None, **given: Any) -> tuple[A
     feature_bound = settings.get("feature_bound", getattr(chosen, "feature_bound", 1.0))
     if "feature_bound" not in own:
         settings.pop("feature_bound", None)
+    told = getattr(chosen, "told", TOLD)
+    for name in TOLD - set(own):
+        value = settings.pop(name, None)
+        if value is not None and name not in told:
+            raise InvalidValueError(
+                f"{chosen.name} does not use {name}={value!r}: leave it out, or choose an "
+                "algorithm that does, such as algorithm='disc-ucb'."
+            )
     for name in settings:
         if name not in own:
             raise InvalidTypeError(

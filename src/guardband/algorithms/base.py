@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -143,9 +143,9 @@ class Confidence(Assumptions):
             object.__setattr__(self, name, value)
 
     def beta(self, logdet: float, delta: float) -> float:
-        """Return sigma sqrt(log det(V / lambda) + 2 log(2 / delta)) + sqrt(lambda) S."""
-        sigma = math.hypot(self.context_noise, self.noise)
-        root = math.sqrt(logdet + 2.0 * math.log(2.0 / delta))
+        """Return sigma sqrt(log det(V / lambda) + 2 log(1 / level)) + sqrt(lambda) S."""
+        sigma = self._sigma(UNKNOWN_PROBLEM)[0]
+        root = math.sqrt(logdet + self.confidence(delta))
         return sigma * root + math.sqrt(self.ridge) * self.theta_bound
 
     def _terms(
@@ -240,6 +240,15 @@ class Conservative(Constrained):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("mix", self.mix, self.mixes)
+
+    def _playable(self) -> Self:
+        """Return the algorithm as agents run it, which play real actions only."""
+        if self.mix == "task-vector":
+            raise InvalidValueError(
+                "mix='task-vector' plays mixtures of features, and agents can play actions only: "
+                "leave it out, or use mix='action'."
+            )
+        return replace(self, mix="action")
 
     def _rho(self, facts: Facts, low: float | None, high: float | None) -> Floats:
         return safe_rho(self._alpha(facts), low, high, self.theta_bound, self.mix)

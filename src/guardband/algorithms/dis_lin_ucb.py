@@ -40,6 +40,7 @@ class DisLinUCB(Confidence):
 
     name: ClassVar[str] = "dis-lin-ucb"
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
+    told: ClassVar[frozenset[str]] = frozenset({"horizon"})
     watched: ClassVar[bool] = True
 
     def plan(self, facts: Facts) -> Plan:

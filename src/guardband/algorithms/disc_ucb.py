@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from guardband.algorithms.base import MIXES, SIGHTS
@@ -69,6 +69,7 @@ class DiscUCB(Gated):
     made_for_hidden: ClassVar[bool] = True
     of_paper: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
+    told: ClassVar[frozenset[str]] = frozenset({"horizon", "reward_floor"})
     watched: ClassVar[bool] = True
     # Between a gate that opens and one that does not.
     rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
@@ -85,7 +86,7 @@ class DiscUCB(Gated):
 
         if self.gate == "gap":
             raise InvalidValueError(NEEDS_OPTIMUM)
-        known = replace(self, mix="action")
+        known = self._playable()
         shared = {*DiscUCB.settings()} & {*DiscUCBUnknown.settings()}
         return known, DiscUCBUnknown(**{name: getattr(known, name) for name in shared})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from guardband.algorithms.base import MIXES, SIGHTS, Conservative, Floored
@@ -47,6 +47,7 @@ class DiscUCBUnknown(Conservative, Floored):
     of_paper: ClassVar[bool] = True
     gates: ClassVar[tuple[str, ...]] = ("printed", "none")
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
+    told: ClassVar[frozenset[str]] = frozenset({"horizon"})
     watched: ClassVar[bool] = True
     rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
     made_for_hidden: ClassVar[bool] = True
@@ -57,7 +58,7 @@ class DiscUCBUnknown(Conservative, Floored):
 
     def agent_rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
         """Return itself, for every round; agents can play real actions only."""
-        rule = replace(self, mix="action")
+        rule = self._playable()
         return rule, rule
 
     def plan(self, facts: Facts) -> Plan:

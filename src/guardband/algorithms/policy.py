@@ -29,6 +29,8 @@ class Policy:
         Whether it promises anything about the baseline.
     runs
         Where it can run beside `gb.simulate`: "agent" (and saved there), "live".
+    told
+        What agents may be told for it that is no setting of its own: "horizon", "reward_floor".
     keeps
         Settings that keep their own value, whatever a problem declares, unless they are given.
     of_paper
@@ -56,6 +58,7 @@ class Policy:
 
     constrained: ClassVar[bool] = False
     runs: ClassVar[frozenset[str]] = frozenset()
+    told: ClassVar[frozenset[str]] = frozenset()
     keeps: ClassVar[frozenset[str]] = frozenset()
     of_paper: ClassVar[bool] = False
     always_baseline: ClassVar[bool] = False

@@ -71,7 +71,7 @@ def agent(
         settings = None
         if space_file is not None:
             described = json.loads(space_file.read_text()) | {"name": space}
-            settings = SpaceSettings.from_json(described)
+            settings = SpaceSettings(**described)
         sock = on_failure.enter_context(bind(host, port))
         try:
             live = connect(

@@ -125,7 +125,7 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
     known = {row.name for row in coordinator.spaces()}
     for file in files:
         try:
-            space = SpaceSettings.from_json(json.loads(file.read_text()))
+            space = SpaceSettings(**json.loads(file.read_text()))
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"{file}: {error}") from None
         if space.name not in known:

@@ -32,6 +32,10 @@ Reason = Annotated[str, typer.Option(help="The reason, kept with the event.")]
 def create(
     target: Target,
     name: Annotated[str, typer.Argument(help="Its name.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(help="KEY=VALUE of other settings, such as algorithm=disc-ucb gate=none."),
+    ] = None,
     features: Annotated[
         str | None, typer.Option(help="Names of the features, with commas between them.")
     ] = None,
@@ -52,13 +56,14 @@ def create(
     default: Annotated[float | None, typer.Option(help="The reward where none comes.")] = None,
     order: Annotated[str | None, typer.Option(help="window or prompt.")] = None,
     profile: Annotated[str | None, typer.Option(help="platform or hospital.")] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="JSON with these and all other settings.")
-    ] = None,
+    file: Annotated[Path | None, typer.Option(help="JSON with any of the settings.")] = None,
 ) -> None:
     """Create a space.
 
     For example: guardband space create home --features price,fresh,rating --agents 3
+
+    Every setting of gb.SpaceSettings can be given as KEY=VALUE: algorithm=disc-ucb gate=none
+    reward_floor=0.2 sync.horizon=20000 alphas.tv=0.1
     """
     from guardband.live.protocol.space import SpaceSettings
 
@@ -80,12 +85,15 @@ def create(
     rewards = {key: value for key, value in rewards.items() if value is not None}
     if rewards:
         given["rewards"] = {**given.get("rewards", {}), **rewards}
+    for setting in settings or ():
+        _put(given, setting)
     for needed in ("features", "agents"):
         if needed not in given:
             raise InvalidValueError(f"a space needs --{needed}.")
-    space = SpaceSettings.from_json(given)
+    space = SpaceSettings(**given)
     _create(target, space)
-    typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, alpha {space.alpha:g}.")
+    promise = "no constraint" if space.alpha is None else f"alpha {space.alpha:g}"
+    typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, {promise}.")
     typer.echo(f"next: guardband token create --space {name} --task TASK")
 
 
@@ -145,7 +153,7 @@ def set_(
     given = old.as_json()
     for setting in settings:
         _put(given, setting)
-    version = _configure(target, SpaceSettings.from_json(given), read)
+    version = _configure(target, SpaceSettings(**given), read)
     typer.echo(f"space {name}: {', '.join(settings)}, config_version {version}.")
 
 
@@ -177,7 +185,7 @@ def revise(
         given["features"] = list(_names(features))
     for setting in settings or ():
         _put(given, setting)
-    space = SpaceSettings.from_json(given)
+    space = SpaceSettings(**given)
     _create(target, space)
     typer.echo(f"space {new_name}: {space.dim} features, no data yet; {name} stays as it is.")
     typer.echo(f"next: guardband token create --space {new_name} --task TASK, for every task")
@@ -319,7 +327,7 @@ def _put(given: dict[str, Any], setting: str) -> None:
     *parents, key = path.split(".")
     table: Any = given
     for parent in parents:
-        table = table.get(parent) if isinstance(table, dict) else None
-    if not isinstance(table, dict) or (key not in table and parents != ["alphas"]):
-        raise InvalidValueError(f"a space has no setting {path!r}; see: guardband space show NAME")
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise InvalidValueError(f"a space has no setting {path!r}: {parent} has no parts.")
     table[key] = value

@@ -79,8 +79,8 @@ def run_demo(
         console.print(f"dashboard  {address}")
         console.print(
             f"{len(CLIENTS)} parts of a film site recommend films to simulated users and learn "
-            f"together; each keeps at least {1 - film_space().alpha:.0%} of what its old "
-            "recommender earns. Stop with Ctrl-C."
+            f"together; each keeps at least {1 - film_space().alpha_of(CLIENTS[0]):.0%} of what "
+            "its old recommender earns. Stop with Ctrl-C."
         )
         sys.stdout.flush()
         if browser and _has_desktop():

@@ -325,7 +325,9 @@ def test_a_round_is_decided_once_and_only_on_what_came_before_it(tmp_path: Path)
 
 @pytest.mark.parametrize("algorithm", ["disc-ucb", "disc-ucb-unknown", "dis-lin-ucb"])
 def test_other_algorithms_live_too(algorithm: str, tmp_path: Path) -> None:
-    one = agent(tmp_path, algorithm=algorithm, sync={"trigger": "paper", "budget": 5.0})
+    alpha = None if algorithm == "dis-lin-ucb" else 0.3
+    sync = {"trigger": "paper", "budget": 5.0}
+    one = agent(tmp_path, algorithm=algorithm, alpha=alpha, sync=sync)
     live_on(one, 60)
     one.sync()
     report = one.report()
@@ -335,7 +337,7 @@ def test_other_algorithms_live_too(algorithm: str, tmp_path: Path) -> None:
     if algorithm == "disc-ucb":
         assert report.reasons["gate"] > 0
         assert report.gauges["lambda_required"] > report.gauges["lambda_min"]
-    again = agent(tmp_path)
+    again = agent(tmp_path, alpha=alpha)
     np.testing.assert_allclose(again.theta, one.theta, rtol=1e-9)
 
 

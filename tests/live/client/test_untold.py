@@ -12,7 +12,7 @@ from guardband.live.server.alerts import SpaceFacts, TaskFacts, alerts_of
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_safe_agent_pages_neither_way(told: bool, tmp_path: Path) -> None:
-    one = agent(tmp_path, reward_floor=0.05)
+    one = agent(tmp_path)
     if told:
         live_on(one, 60)
     else:

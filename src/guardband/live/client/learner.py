@@ -9,8 +9,9 @@ import numpy as np
 
 from guardband.agent import AgentGroup, Awaited, Request, RequestReader, Verdict, reward_range
 from guardband.algorithms import Policy
-from guardband.kernels.sync import due_anytime
-from guardband.kernels.types import Floats, Statistic
+from guardband.algorithms.base import paper_trigger
+from guardband.facts import Facts
+from guardband.kernels.types import Floats, Statistic, Trigger
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import (
     MAGIC,
@@ -36,14 +37,18 @@ class Selection(NamedTuple):
 def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 0) -> float:
     """Return the part of delta that one stream may use up in its p-th set of data, p = epoch + 1.
 
-    Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2).
+    Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2);
+    paper: delta.
 
     Operators may have left out tasks because of their rewards, any of 2^M sets of them. One half is
     for the case that they left out none, the other for all other cases: with k tasks out
-    1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" has no such half.
+    1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" and "paper" have
+    no such half.
     """
     p = epoch + 1
     choice = 1.0 / ((math.e - 1.0) * (space.agents + 1) ** excluded) if excluded else 1.0
+    if space.shares == "paper":
+        return choice * space.delta
     if space.shares == "equal":
         return choice * 6.0 * space.delta / (math.pi**2 * space.agents * p * p)
     return choice * 0.5 * space.delta * share / (p * (p + 1))
@@ -56,6 +61,20 @@ def level_of(
     if space.shares == "equal" and policy.anytime and not excluded:
         return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
     return float(policy.confidence(delta_share(space, share, epoch, excluded)))
+
+
+def trigger_of(space: SpaceSettings) -> tuple[Trigger, float]:
+    """Return when an epoch is due, and what the trigger compares with."""
+    sync = space.sync
+    if sync.horizon is not None:
+        return paper_trigger(Facts(((0,),), space.dim, sync.horizon, size=space.agents))
+    if sync.budget is not None:
+        return Trigger.PAPER, sync.budget
+    if sync.growth is not None:
+        return Trigger.GROWTH, math.log1p(sync.growth)
+    # An interval is measured by a clock, not by kernels; and one agent has nobody to pool with.
+    anytime = sync.trigger == "anytime" and space.agents > 1
+    return Trigger.ANYTIME if anytime else Trigger.NEVER, math.inf
 
 
 def only_baseline(request: Request) -> Request:
@@ -114,7 +133,7 @@ class Learner:
         self.state = self.group.states[0]
         self.level = math.nan  # 2 log(1 / delta) as the kernels use it; not set yet
         self._base = float(self.group.engine.terms.confidence)
-        self._kernel_decides = space.sync.trigger == "anytime" and self.policy.anytime
+        self.group.engine.set_trigger(*trigger_of(space), space.agents)
 
     def load(self, pooled: Sums | None, handed_in: Sums, own: bytes) -> None:
         """Compute with these sums from now on."""
@@ -177,20 +196,8 @@ class Learner:
 
     def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
         """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""
-        group, sync = self.group, self.space.sync
-        due = group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n)
-        if self._kernel_decides:
-            return bool(due)
-        now = float(self.state.estimate.scalars[0])
-        if sync.trigger == "anytime":
-            agents = self.space.agents
-            return agents > 1 and bool(
-                due_anytime(now, group.logdet_pooled, since, n, agents, self.space.dim)
-            )
-        growth = now - group.logdet_pooled
-        if sync.trigger == "paper":
-            return growth * since >= sync.budget
-        return sync.trigger == "ratio" and growth >= math.log1p(sync.growth)
+        group = self.group
+        return group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n)
 
     def radius(self) -> float:
         """Return beta, for display: from the width that a decision on one feature would have."""

@@ -155,7 +155,7 @@ def _gate(
     told = next((r for _, _, _, r in rows if r is not None), None)
     if told is None:
         return {}
-    space, policy = store.state.space, store.state.learner.policy
-    alpha = space.alphas.get(store.setup.task, space.alpha)
-    need = policy.gate_need(alpha, figures["beta"], told)
+    state = store.state
+    alpha = state.space.alpha_of(store.setup.task)
+    need = state.learner.policy.gate_need(alpha, figures["beta"], told)
     return {} if need is None else {"lambda_required": need}

@@ -227,11 +227,12 @@ class SyncWorker:
         state = self._store.state
         if time.monotonic() < self._patience:
             return False
-        if state.space.sync.trigger != "interval":
+        interval = state.space.sync.interval_s
+        if interval is None:
             return state.due
         entry = state.stream.since
         new = state.n > (0 if entry is None else entry.n)
-        return new and time.monotonic() - self._epoch_at >= state.space.sync.interval_s
+        return new and time.monotonic() - self._epoch_at >= interval
 
     def _upload(
         self, *, for_epoch: int = 0, trigger: bool = False, again: bool = False

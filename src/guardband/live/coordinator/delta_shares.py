@@ -26,8 +26,10 @@ def delta_share_at(space: SpaceSettings, position: int) -> float:
     """Return the part of delta that belongs to the stream that registered at this position.
 
     Every stream computes with a set of data of its own, also the second one of a task. "equal" is
-    for one stream per task, as in `gb.Fleet`.
+    for one stream per task, as in `gb.Fleet`; "paper" does not split delta.
     """
+    if space.shares == "paper":
+        return 1.0
     return 1.0 / space.agents if space.shares == "equal" else 1.0 / (position * (position + 1))
 
 

@@ -202,7 +202,7 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
     try:
         rebuilt = rebuild(journal, seq)
         selection = rebuilt.again()
-        alpha = rebuilt.space.alphas.get(about["task"], rebuilt.space.alpha)
+        alpha = rebuilt.space.alpha_of(about["task"])
         beta = rebuilt.learner.radius()
         entry, total = _epoch(journal, row)
         own = (entry + 1, row["n"])

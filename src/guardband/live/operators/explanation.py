@@ -78,7 +78,7 @@ def _by_difference(rebuilt: Rebuilt) -> Weights:
     psi, inverse, beta = _estimates(rebuilt)
     group, request = rebuilt.learner.group, rebuilt.request
     theta, terms = rebuilt.learner.state.estimate.theta, group.engine.terms
-    alpha = rebuilt.space.alphas.get(group.names[0], rebuilt.space.alpha)
+    alpha = rebuilt.space.alpha_of(group.names[0])
     b, keep = request.baseline, 1.0 - alpha
     mean, width = psi @ theta, beta * _norms(psi, inverse)
     share, lead = psi - keep * psi[b], psi - psi[b]
@@ -131,7 +131,7 @@ def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
             value[b] = min(value[b], told)
         best = int(np.argmax(np.where(certified, value, -math.inf)))
         return best, int(np.argmax(np.where(certified, weights.lesson, -math.inf)))
-    alpha = rebuilt.space.alphas.get(group.names[0], rebuilt.space.alpha)
+    alpha = rebuilt.space.alpha_of(group.names[0])
     partner = b
     if told is not None:
         safest = int(np.argmax(weights.slack))

@@ -204,7 +204,7 @@ def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
     alphas: dict[int, float] = {}
     for version, text in journal.query("SELECT version, space FROM config"):
         space = SpaceSettings.from_json(json.loads(text))
-        alphas[version] = space.alphas.get(about["task"], space.alpha)
+        alphas[version] = space.alpha_of(about["task"])
     last = 0
     while True:
         # Every page is a statement of its own: an agent that runs is not held up.

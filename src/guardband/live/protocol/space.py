@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from guardband.algorithms import ALGORITHMS, Policy
 from guardband.errors import InvalidValueError
 from guardband.live.protocol.space_rules import (
+    TRIGGERS,
     RewardSettings,
     SettingsModel,
     SyncSettings,
@@ -25,7 +26,9 @@ from guardband.live.protocol.types import (
     UNIQUE,
     WHOLE,
     FeatureName,
+    Fraction,
     Name,
+    NotNegative,
     Positive,
     Seconds,
     Share,
@@ -40,6 +43,12 @@ POLICIES = {
     for name, entry in ALGORITHMS.items()
     if "live" in entry.kind.runs and not entry.preset
 }
+# What each has settings for; the features' length is checked by agents, whatever they run.
+SETTINGS = {
+    name: {*kind.settings(), *kind.told, "feature_bound"} for name, kind in POLICIES.items()
+}
+# What only others have settings for.
+FOREIGN = {name: set().union(*SETTINGS.values()) - own for name, own in SETTINGS.items()}
 # Names of format 1, by those of today; digests use the old ones. Newer algorithms have one name.
 FORMAT_1 = {
     "guard-ucb": "GuardUcb",
@@ -70,18 +79,23 @@ class SpaceSettings(SettingsModel):
         "shared": tasks may act under one hidden context in a round (f = agents);
         "per-request": every request has a context of its own (f = 1).
     alpha, delta
-        The promise; `alphas` has those of single tasks.
+        The promise; `alphas` has those of single tasks. Algorithms without a promise have no alpha.
     noise, reward_ceiling, theta_bound, feature_bound, context_noise, ridge
         Bounds, as for `gb.GuardUCB`. Without a noise all rewards lie in [0, 1].
     reward_floor
         What the baseline's reward never falls below, as for `gb.Agent`; None: not known.
-    mode
-        "strict" or "policy", see `gb.GuardUCB`.
     algorithm
         The algorithm, by its name on the command line.
+    mode, radius, optimism, bias_bound, baseline_tolerance, realised, on_refuted
+        Settings of `gb.GuardUCB`. None stands for the algorithm's own value; a setting that the
+        algorithm does not have is refused.
+    gate, constant, context
+        The same of `gb.DiscUCB` and `gb.DiscUCBUnknown`; the last two of `gb.DisLinUCB` as well.
     shares
         How delta is split: "registered" (delta / (i(i + 1) e(e + 1)) for the i-th task in epoch
-        e, which needs no number of tasks), or "equal" (6 delta / (pi^2 M e^2), as in `gb.Fleet`).
+        e, which needs no number of tasks), "equal" (6 delta / (pi^2 M e^2), as `gb.Fleet` does it
+        for Guard-UCB), or "paper" (all of delta for every task and epoch, as `gb.Fleet` does it for
+        the paper's algorithms: then its promise is the paper's).
     baseline
         The name of the baseline policy; another baseline is another space.
     lease_s
@@ -97,21 +111,32 @@ class SpaceSettings(SettingsModel):
     ]
     agents: Annotated[int, Field(ge=1, le=100_000), WHOLE]
     contexts: Literal["shared", "per-request"] = "shared"
-    alpha: Share = 0.1
+    alpha: Share | None = None
     alphas: Annotated[dict[Name, Share], Field(max_length=1_000, json_schema_extra=CLOSED)] = Field(
         default_factory=dict
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-3
+    delta: Fraction = 1e-3
     noise: Positive | None = None
-    reward_ceiling: Annotated[float, Field(gt=0, le=1)] | None = None
+    reward_ceiling: Share | None = None
     theta_bound: Positive = 1.0
     feature_bound: Positive = 1.0
-    context_noise: Annotated[float, Field(ge=0, lt=1e100)] | None = None
+    context_noise: NotNegative | None = None
     ridge: Positive | None = None
     reward_floor: Positive | None = None
-    mode: Literal["strict", "policy"] = "strict"
     algorithm: Literal[tuple(POLICIES)] = "guard-ucb"  # type: ignore[valid-type]
-    shares: Literal["registered", "equal"] = "registered"
+    mode: Literal["strict", "policy"] | None = None
+    radius: Literal["best", "logdet", "empirical", "paper"] | None = None
+    optimism: NotNegative | None = None
+    bias_bound: NotNegative | None = None
+    baseline_tolerance: NotNegative | None = None
+    realised: (
+        Literal["worst"] | Annotated[tuple[Literal["chance"], Fraction], Field(strict=False)] | None
+    ) = None
+    on_refuted: Literal["baseline", "ellipsoid"] | None = None
+    gate: Literal["printed", "none"] | None = None
+    constant: Literal["source", "paper"] | None = None
+    context: Literal["hidden", "observed"] | None = None
+    shares: Literal["registered", "equal", "paper"] = "registered"
     baseline: Annotated[Text, Field(max_length=200)] = "baseline"
     lease_s: Seconds | None = None
     profile: Literal["platform", "hospital"] = "platform"
@@ -147,17 +172,35 @@ class SpaceSettings(SettingsModel):
     def _fits(self) -> SpaceSettings:
         if len(set(self.features)) < len(self.features):
             raise invalid("the features' names must differ from each other.")
-        if self.by_variance and not 0.0 <= self.rewards.low < self.rewards.high <= 1.0:
+        if self._only_unit_rewards and not 0.0 <= self.rewards.low < self.rewards.high <= 1.0:
             raise invalid(
                 "without a stated noise every reward lies in [0, 1], but rewards.low="
                 f"{self.rewards.low:g} and rewards.high={self.rewards.high:g}: scale rewards, or "
                 "state noise."
             )
+        self._check_owner()
         try:
-            _ = self._policy  # whatever else the algorithm has against it
+            policy = self._policy  # whatever else the algorithm has against it
         except (ValueError, TypeError, ArithmeticError) as error:
             raise invalid(str(error)) from None
+        if self.shares == "paper" and policy.anytime:
+            raise invalid(
+                f"shares='paper' does not split delta, but what {self.algorithm} promises needs a "
+                "split: use shares='registered' or shares='equal'."
+            )
+        for name in ("alpha", "mode"):  # what is promised is always said
+            object.__setattr__(self, name, getattr(policy, name, None))
         return self
+
+    def _check_owner(self) -> None:
+        """Refuse what is stated, but is a setting of other algorithms only."""
+        stated = {**dict(self), "alpha": self.alpha or self.alphas or None}
+        for name in sorted(set(stated) & FOREIGN[self.algorithm]):
+            if stated[name] is not None:
+                raise invalid(
+                    f"{self.algorithm} has no setting {name}={stated[name]!r}: leave it out "
+                    f"({name}=null on the command line), or choose an algorithm that has it."
+                )
 
     @property
     def dim(self) -> int:
@@ -171,7 +214,14 @@ class SpaceSettings(SettingsModel):
 
     @property
     def by_variance(self) -> bool:
-        """Whether observations have weights by variance: no noise is stated to Guard-UCB."""
+        """Whether observations have weights by variance: no noise is stated to Guard-UCB.
+
+        Its radii from log det V are not valid for such weights: with them it has none.
+        """
+        return self._only_unit_rewards and self.radius not in ("logdet", "paper")
+
+    @property
+    def _only_unit_rewards(self) -> bool:
         return self.noise is None and POLICIES[self.algorithm].weighted
 
     @property
@@ -192,28 +242,29 @@ class SpaceSettings(SettingsModel):
         algorithm = FORMAT_1.get(self.algorithm, self.algorithm)
         parts |= {"spread": self.context_noise, "algorithm": algorithm}
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
-        if self.reward_ceiling is not None:
-            parts["reward_ceiling"] = self.reward_ceiling
+        # Format 1 had none of these. They say what an observation is worth.
+        for name in ("reward_ceiling", "radius", "constant", "context"):
+            if getattr(self, name) is not None:
+                parts[name] = getattr(self, name)
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def learner(self, task: str | None = None, delta: float | None = None) -> Any:
         """Return the algorithm, with the alpha of `task` and `delta` in place of the space's."""
+        kind = POLICIES[self.algorithm]
         settings = {
+            **dict(self),
             "alpha": self.alphas.get(task or "", self.alpha),
             "delta": self.delta if delta is None else delta,
-            "noise": self.noise,
-            "reward_ceiling": self.reward_ceiling,
-            "theta_bound": self.theta_bound,
-            "feature_bound": self.feature_bound,
-            "context_noise": self.context_noise,
-            "ridge": self.ridge,
-            "mode": self.mode,
             "shared_context": self.contexts == "shared",
         }
-        kind = POLICIES[self.algorithm]
-        own = kind.settings()
-        return kind(**{k: v for k, v in settings.items() if k in own and v is not None})
+        own = {name: settings.get(name) for name in kind.settings()}
+        return kind(**{name: value for name, value in own.items() if value is not None})
+
+    def alpha_of(self, task: str) -> float:
+        """Return a task's alpha; 1 where nothing is promised."""
+        alpha = self.alphas.get(task, self.alpha)
+        return 1.0 if alpha is None else alpha
 
     @cached_property
     def _policy(self) -> Policy:
@@ -226,15 +277,28 @@ class SpaceSettings(SettingsModel):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SpaceSettings:
-        """Return what `as_json` describes, also in the words of format 1; ValueError otherwise."""
+        """Return what `as_json` wrote, in this version or an earlier one; ValueError otherwise.
+
+        Earlier ones wrote settings that the algorithm, or the trigger, did not have, and did not
+        use them.
+        """
         given = dict(data)
         if "spread" in given:
             given["context_noise"] = given.pop("spread")
         for new, old in FORMAT_1.items():
             if given.get("algorithm") == old:
                 given["algorithm"] = new
-        return cls(**given)
+        unused = FOREIGN.get(given.get("algorithm", "guard-ucb"), set())
+        unused = {*unused, "alphas"} if "alpha" in unused else unused
+        sync = given.get("sync")
+        if isinstance(sync, Mapping) and "trigger" in sync:
+            other = {
+                name for each in TRIGGERS if each != sync["trigger"] for name in TRIGGERS[each]
+            }
+            given["sync"] = {name: value for name, value in sync.items() if name not in other}
+        return cls(**{name: value for name, value in given.items() if name not in unused})
 
     def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""
-        return type(self)(**{**dict(self), **settings})
+        stated = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**stated, **settings})

@@ -11,7 +11,23 @@ from pydantic_core import PydanticCustomError
 from guardband.checks import nearest
 from guardband.live.protocol.types import TINY, WHOLE, Count, Message, Modest, Positive, Seconds
 
-__all__ = ["RewardSettings", "SettingsModel", "SyncSettings", "explain", "invalid"]
+__all__ = ["TRIGGERS", "RewardSettings", "SettingsModel", "SyncSettings", "explain", "invalid"]
+
+# Settings of algorithms that a space does not have, and what to say instead.
+NOT_LIVE = {
+    "anchors": "no upload holds reported baseline rewards; gb.Fleet can learn from them.",
+    "gap": "only a simulation knows the optimum's lead; use gate='printed' or gate='none'.",
+    "mix": "agents play real actions, as mix='action' does; leave it out.",
+    "share": "the agents of a space learn together; to keep them apart, give each its own space.",
+    "shared_context": "say contexts='shared' or contexts='per-request'.",
+}
+# What each trigger reads, and its value where none is stated.
+TRIGGERS: dict[str, dict[str, float | None]] = {
+    "anytime": {},
+    "paper": {"budget": 10.0, "horizon": None},
+    "ratio": {"growth": 1.0},
+    "interval": {"interval_s": 60.0},
+}
 
 
 class SettingsModel(Message):
@@ -22,12 +38,15 @@ class SettingsModel(Message):
     def _known(cls, given: Any) -> Any:
         known = list(cls.model_fields)
         for name in given if isinstance(given, Mapping) else ():
-            if name not in known:
-                raise PydanticCustomError(
-                    "unknown_setting",
-                    "unknown setting {name}; there are {known}.{hint}",
-                    {"name": name, "known": ", ".join(known), "hint": nearest(name, known)},
-                )
+            if name in known:
+                continue
+            if name in NOT_LIVE:
+                raise invalid(f"{name}={given[name]!r} cannot be set in a space: {NOT_LIVE[name]}")
+            raise PydanticCustomError(
+                "unknown_setting",
+                "unknown setting {name}: there is no setting of this name, only {known}.{hint}",
+                {"name": name, "known": ", ".join(known), "hint": nearest(name, known)},
+            )
         return given
 
 
@@ -39,7 +58,14 @@ class SyncSettings(SettingsModel):
     trigger
         "anytime": log(det V / det V_last) (n - n_last) >= n log(Mn + 1) / (dM), on own counts;
         "paper": the same product against `budget`; "ratio": det V >= (1 + growth) det V_last;
-        "interval": every `interval_s` seconds.
+        "interval": every `interval_s` seconds. Where it is not stated, it is the one that reads
+        what is: `SyncSettings(horizon=20_000)` has the paper's.
+    budget, horizon
+        Of "paper": B itself, 10 by default; or T, and B = T log(MT) / (dM), as in the paper.
+    growth
+        Of "ratio": 1 by default, which is `gb.Fleet`'s rule without a horizon.
+    interval_s
+        Of "interval": 60 by default.
     deadline_s
         How long an open epoch waits for its live streams.
     min_interval_s
@@ -53,14 +79,43 @@ class SyncSettings(SettingsModel):
     """
 
     trigger: Literal["anytime", "paper", "ratio", "interval"] = "anytime"
-    budget: Positive = 10.0
-    growth: Positive = 1.0
-    interval_s: Positive = 60.0
+    budget: Positive | None = None
+    horizon: Count | None = None
+    growth: Positive | None = None
+    interval_s: Positive | None = None
     deadline_s: Seconds = 2.0
     min_interval_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0
     min_batch: Count = 1
     min_streams: Annotated[int, Field(ge=1, le=100_000), WHOLE] = 1
     live_s: Seconds = 75.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_trigger(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and "trigger" not in given:
+            for trigger, own in TRIGGERS.items():
+                if any(given.get(name) is not None for name in own):
+                    return {**given, "trigger": trigger}
+        return given
+
+    @model_validator(mode="after")
+    def _fits(self) -> SyncSettings:
+        for trigger, own in TRIGGERS.items():
+            stated = [name for name in own if getattr(self, name) is not None]
+            if stated and trigger != self.trigger:
+                raise invalid(
+                    f"sync.{stated[0]}={getattr(self, stated[0]):g} is read by trigger="
+                    f"{trigger!r} only, not by {self.trigger!r}: leave one of them out."
+                )
+            if len(stated) > 1:
+                raise invalid(
+                    f"sync.horizon={self.horizon} sets the budget: leave it or sync.budget="
+                    f"{self.budget:g} out."
+                )
+            if trigger == self.trigger and not stated:
+                for name, value in own.items():
+                    object.__setattr__(self, name, value)
+        return self
 
 
 class RewardSettings(SettingsModel):

@@ -27,10 +27,12 @@ __all__ = [
     "Counters",
     "Digest",
     "FeatureName",
+    "Fraction",
     "Indices",
     "Message",
     "Modest",
     "Name",
+    "NotNegative",
     "Numbers",
     "Positive",
     "Reals",
@@ -98,9 +100,11 @@ Index = Annotated[int, Field(ge=0, lt=LARGEST_DIM), WHOLE]
 Indices = Annotated[tuple[Index, ...], Field(strict=False, max_length=LARGEST_DIM)]
 Numbers = Annotated[tuple[float, ...], Field(strict=False, max_length=LARGEST_DIM)]
 Positive = Annotated[float, Field(gt=TINY, lt=1e100)]
+NotNegative = Annotated[float, Field(ge=0, lt=1e100)]
 Modest = Annotated[float, Field(gt=-1e100, lt=1e100)]  # its square is a number, too
 Seconds = Annotated[float, Field(gt=TINY, le=1e9)]
 Share = Annotated[float, Field(gt=0, le=1)]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
 Counters = Annotated[dict[Key, Whole], Field(max_length=64, json_schema_extra=CLOSED)]
 Reals = Annotated[dict[Key, float], Field(max_length=64, json_schema_extra=CLOSED)]
 

@@ -177,6 +177,8 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
 
 def delta_spent(space: SpaceSettings, streams: int, epoch: int) -> float:
     """Return how much of delta the streams and epochs so far have used."""
+    if space.shares == "paper":
+        return space.delta
     if space.shares == "equal":
         epochs = sum(1.0 / p**2 for p in range(1, min(epoch + 1, 100_000) + 1))
         return space.delta * 6.0 / math.pi**2 * epochs * min(1.0, streams / space.agents)
@@ -207,7 +209,7 @@ def _task(
     return TaskSnapshot(
         row=row,
         uses=json.loads(row.uses),
-        alpha=space.alphas.get(row.task, space.alpha),
+        alpha=space.alpha_of(row.task),
         streams=sum(stream.state == "open" for stream in own.values()),
         n=sum(stream.n for stream in own.values()),
         last_seen_s=max(0.0, now - alive[-1].last_seen) if alive else None,
