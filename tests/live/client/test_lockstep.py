@@ -64,12 +64,13 @@ def guard(mode: str, shared: bool) -> Case:
 
 def of_paper(name: str, *, known: bool = False, **settings: Any) -> Case:
     """The paper's pooling and confidence set; conservative rounds play real actions."""
-    settings |= {"noise": NOISE, "context_noise": 0.05}
+    settings |= {"noise": NOISE, "context_noise": 0.05, "ridge": 0.01, "delta": 0.2}
     algorithm = gb.algorithms.ALGORITHMS[name].make(**settings)
     told, rho = {}, 0.0
     if algorithm.constrained:
         algorithm = replace(algorithm, mix="action")
-        told, rho = {"reward_floor": FLOOR}, settings["alpha"] * FLOOR / 2.0
+        floor = settings.get("reward_floor", FLOOR)
+        told, rho = {"reward_floor": floor}, settings["alpha"] * floor / 2.0
     return Case(
         algorithm,
         {**settings, **told, "algorithm": name, "shares": "paper", "sync": {"horizon": ROUNDS}},
@@ -171,7 +172,7 @@ CASES = {
     "disc-ucb": of_paper("disc-ucb", known=True, alpha=0.5, gate="none"),
     "disc-ucb, printed gate": of_paper("disc-ucb", known=True, alpha=0.9),
     "disc-ucb-unknown": of_paper("disc-ucb-unknown", alpha=0.5, gate="none", reward_floor=FLOOR),
-    "disc-ucb-unknown, printed gate": of_paper("disc-ucb-unknown", alpha=1.0, reward_floor=FLOOR),
+    "disc-ucb-unknown, printed gate": of_paper("disc-ucb-unknown", alpha=1.0, reward_floor=0.4),
     "dis-lin-ucb": of_paper("dis-lin-ucb"),
 }
 
@@ -189,6 +190,7 @@ def test_simulator_fleet_and_live_agents_play_the_same(case: Case, tmp_path: Pat
     np.testing.assert_array_equal(together, results.trace.actions)
     np.testing.assert_array_equal(live, together)
     assert len(np.unique(live)) > 2
+    assert not results.trace.conservative.all()
     for agent in agents:
         np.testing.assert_allclose(agent.theta, fleet[agent.name].theta, rtol=1e-9)
         agent.close()
