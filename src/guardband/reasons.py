@@ -68,7 +68,7 @@ REMEDIES = {
     "gate": "Nothing to do: it opens as rewards come in.",
     "empty": "Nothing to do: it becomes rarer as rewards come in.",
     "no-baseline-reward": "Give decide() a baseline that earns something.",
-    "no-reward-floor": "Give decide() baseline_reward=..., or set reward_floor of the space or agent.",
+    "no-reward-floor": "Give decide() baseline_reward=..., or set the reward_floor of the space.",
     "no-config": "Check that the agent can reach the coordinator.",
     "paused": "Resume learning.",
     "lease": "Check that the agent can reach the coordinator.",

@@ -21,7 +21,7 @@ from guardband.algorithms.oracle import Oracle
 from guardband.algorithms.guarded import Guarded
 
 # isort: on
-from guardband.algorithms.base import Confidence, Conservative
+from guardband.algorithms.base import Confidence, Conservative, paper_trigger
 from guardband.algorithms.design import Design, optimal_design
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Algorithm, Plan, Traffic, packed
@@ -60,5 +60,6 @@ __all__ = [
     "Traffic",
     "optimal_design",
     "packed",
+    "paper_trigger",
     "register",
 ]

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import AgentGroup, Awaited, Request, RequestReader, Verdict, reward_range
-from guardband.algorithms import Policy
-from guardband.algorithms.base import paper_trigger
+from guardband.algorithms import Policy, paper_trigger
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Statistic, Trigger
 from guardband.live.protocol.space import SpaceSettings
