@@ -289,4 +289,4 @@ def words(given: dict[str, Any]) -> list[str]:
 def typed(*words: object) -> str:
     result = RUN.invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, (result.output, result.exception)
-    return result.output
+    return result.stdout  # a server of another test may write to stderr

@@ -36,7 +36,7 @@ def run(*words: object) -> str:
     """The output of a command that works."""
     result = RUN.invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, (result.output, result.exception)
-    return result.output
+    return result.stdout  # a server of another test may write to stderr
 
 
 def refusal(*words: object) -> str:
