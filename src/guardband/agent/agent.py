@@ -44,6 +44,9 @@ class Agent:
     mode
         What Guard-UCB promises: "strict" (every play clears the floor) or "policy" (the
         randomised choice does).
+    on_refuted
+        What Guard-UCB does where observations refute its assumptions: "baseline", "ellipsoid" or
+        "ignore", see `gb.GuardUCB`.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].
@@ -85,6 +88,7 @@ class Agent:
         alpha: float | None = None,
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
+        on_refuted: str | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -100,6 +104,7 @@ class Agent:
             algorithm,
             alpha=alpha,
             mode=mode,
+            on_refuted=on_refuted,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

@@ -31,7 +31,9 @@ class Fleet(Mapping[str, Agent]):
     alpha
         The share of the baseline's reward that may be lost, in (0, 1]: one number, one per task,
         or a mapping from the tasks' names.
-    algorithm, mode, noise, reward_ceiling, context_noise, theta_bound, feature_bound, ridge, delta
+    algorithm, mode, on_refuted, noise, reward_ceiling, context_noise, theta_bound
+        As for `gb.Agent`.
+    feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
         As for `gb.Agent`. Time is counted in each agent's own rounds; without a horizon they pool
@@ -53,6 +55,7 @@ class Fleet(Mapping[str, Agent]):
         alpha: float | Sequence[float] | Mapping[str, float] | None = None,
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
+        on_refuted: str | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -79,6 +82,7 @@ class Fleet(Mapping[str, Agent]):
             algorithm,
             alpha=alpha,
             mode=mode,
+            on_refuted=on_refuted,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

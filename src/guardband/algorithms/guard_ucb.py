@@ -20,11 +20,21 @@ from guardband.checks import (
 )
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.types import LEAST_RATE, Mix, Radius, Realised, Rule, Terms, Trigger
+from guardband.kernels.types import (
+    LEAST_RATE,
+    Mix,
+    Radius,
+    Realised,
+    Refuted,
+    Rule,
+    Terms,
+    Trigger,
+)
 
 __all__ = ["GuardUCB"]
 
 RADII = {kind.name.lower(): kind for kind in Radius}
+ON_REFUTED = {kind.name.lower(): kind for kind in Refuted}
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
 
@@ -101,10 +111,11 @@ class GuardUCB(Policy):
     share
         False keeps the agents apart.
     on_refuted
-        Certificates use that every expected reward lies in [0, 1]. Where no parameter in the
-        confidence set fits that, the assumptions are refuted: "baseline" plays the baseline in
-        such a round. "ellipsoid" certifies by the confidence set alone, in all rounds, for
-        problems that are known to be outside the model.
+        Certificates use that every expected reward lies in [0, 1], where the confidence set alone
+        does not certify the most promising action. If no parameter in the set fits that, the
+        assumptions are refuted: "baseline" plays the baseline; "ellipsoid" certifies by the set
+        alone in that round, for problems that are known to be outside the model; "ignore" never
+        uses the range of rewards.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -123,7 +134,7 @@ class GuardUCB(Policy):
     radius: str = field(default="best", kw_only=True)
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
-    on_refuted: str = field(default="ellipsoid", kw_only=True)
+    on_refuted: str = field(default="baseline", kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -154,7 +165,7 @@ class GuardUCB(Policy):
         set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
         check_choice("mode", self.mode, ("strict", "policy"))
         check_choice("radius", self.radius, tuple(RADII))
-        check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
+        check_choice("on_refuted", self.on_refuted, tuple(ON_REFUTED))
         set_(self, "optimism", check_not_negative("optimism", self.optimism))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
         for name in ("baseline_tolerance", "context_noise"):
@@ -246,7 +257,7 @@ class GuardUCB(Policy):
             planned_weight=1.0 / (variance + sharing * planned**2),
             optimism=self.optimism,
             bias=self.bias_bound,
-            bounded=self.on_refuted == "baseline",
+            on_refuted=int(ON_REFUTED[self.on_refuted]),
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
             agents=float(agents),

@@ -49,7 +49,7 @@ HOLDS, UNSURE, EMPTY = 1, 0, -1  # what is known about the set
 @kernel
 def knowledge_of(estimate, beta, terms, given):
     """Return the set: the ellipsoid, and the range of every action's expected reward."""
-    low, high = terms.low - terms.bias, terms.high + terms.bias
+    low, high = -terms.bias, 1.0 + terms.bias
     bottom, top = low, high
     if given.known:
         bottom = max(low, given.baseline_reward - terms.tolerance)

@@ -17,15 +17,16 @@ from guardband.kernels.bounded import (
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import argmax, scan_forms
-from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
+from guardband.kernels.types import Certificate, Outcome, Realised, Reason, Refuted, RoundInput
 
 __all__ = ["choose", "describe", "write_image"]
 
 HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
-MIXTURES = 6  # mixtures that are tried
-CLOSE = 0.01  # of the chance of the target
+MIXTURES = 10  # mixtures that are tried
+CLOSE = 1e-3  # how exactly the chance of the target is found
 NONE = int(Realised.NONE)
+IGNORE, TO_BASELINE = int(Refuted.IGNORE), int(Refuted.BASELINE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
 REFUTED = int(Reason.REFUTED)
@@ -76,9 +77,9 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
     """
     b, work, found = given.baseline, state.work, UNSURE
     known = knowledge_of(estimate, beta, terms, given)
-    if terms.bounded and terms.realised == NONE:
+    if terms.on_refuted != IGNORE and terms.realised == NONE:
         found = find_point(known, scores, work)
-    if found == EMPTY:
+    if found == EMPTY and terms.on_refuted == TO_BASELINE:
         return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0)
     if found == HOLDS:
         slack = _bounded_slack(known, given, scores, work, target)

@@ -26,6 +26,7 @@ __all__ = [
     "Radius",
     "Realised",
     "Reason",
+    "Refuted",
     "RoundInput",
     "Rule",
     "Scores",
@@ -127,6 +128,17 @@ class Certificate(IntEnum):
     BOUNDED = 8  # the difference, for parameters that give every action a possible reward
 
 
+class Refuted(IntEnum):
+    """What Guard-UCB does where no parameter fits both the observations and the range of rewards.
+
+    It looks for one where the confidence set alone does not certify the most promising action.
+    """
+
+    IGNORE = 0  # it does not look: certificates do without the range of rewards
+    BASELINE = 1  # it plays the baseline
+    ELLIPSOID = 2  # it certifies by the confidence set alone, in this round
+
+
 class Statistic(NamedTuple):
     """Sums over observations; what agents send, and what a coordinator adds up."""
 
@@ -187,9 +199,7 @@ class Terms(NamedTuple):
     planned_weight: float = 1.0  # of an observation, where exploration is planned
     optimism: float = 1.0  # gamma
     bias: float = 0.0
-    bounded: float = False  # certificates also use that expected rewards lie in [low, high]
-    low: float = 0.0
-    high: float = 1.0
+    on_refuted: float = 0.0  # `Refuted`: certificates use the range of rewards, unless IGNORE
 
 
 class RoundInput(NamedTuple):

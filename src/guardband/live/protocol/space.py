@@ -132,7 +132,7 @@ class SpaceSettings(SettingsModel):
     realised: (
         Literal["worst"] | Annotated[tuple[Literal["chance"], Fraction], Field(strict=False)] | None
     ) = None
-    on_refuted: Literal["baseline", "ellipsoid"] | None = None
+    on_refuted: Literal["baseline", "ellipsoid", "ignore"] | None = None
     gate: Literal["printed", "none"] | None = None
     constant: Literal["source", "paper"] | None = None
     context: Literal["hidden", "observed"] | None = None
@@ -288,6 +288,8 @@ class SpaceSettings(SettingsModel):
         for new, old in FORMAT_1.items():
             if given.get("algorithm") == old:
                 given["algorithm"] = new
+                if new == "guard-ucb":  # its first version did not use the range of rewards
+                    given.setdefault("on_refuted", "ignore")
         unused = FOREIGN.get(given.get("algorithm", "guard-ucb"), set())
         unused = {*unused, "alphas"} if "alpha" in unused else unused
         sync = given.get("sync")
