@@ -228,6 +228,27 @@ CASES: dict[str, tuple[dict, dict[str, Any]]] = {
 }
 
 
+RANGED = {"use_range": True}
+SHORT = forecast(11, **{**D3, "T": 80})
+CASES |= {
+    f"{name}, with the range of rewards": (SHORT if "policy" in name else case, settings | RANGED)
+    for name, (case, settings) in CASES.items()
+    if name in ("policy, known", "policy, unknown", "strict, known")
+}
+CASES["strict, unknown, with the range of rewards"] = (
+    forecast(22, **D5),
+    {"rank": 12, "mode": "strict", "alpha": 0.3, "f": 1, **RANGED, **SMALL},
+)
+CASES["one agent, with the range of rewards"] = (
+    forecast(12, **ONE, own=True),
+    {"rank": 5, "mode": "strict", "alpha": 0.1, "share": False, "eps": 1e-3, **RANGED, **TENTH},
+)
+CASES["refuted, with the range of rewards"] = (
+    table(16, error=-0.5),
+    {"mode": "strict", "alpha": AL, "tau": 0.05, "context_noise": 0.05, **RANGED, **TENTH},
+)
+
+
 def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
     return gb.GuardUCB(
         settings["alpha"],
@@ -245,6 +266,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         ridge=settings.get("ridge"),
         share=settings.get("share", True),
         reward_ceiling=settings.get("ceiling"),
+        on_refuted="baseline" if settings.get("use_range") else "ignore",
     )
 
 
@@ -301,6 +323,7 @@ def test_every_round_equals_the_definition(name: str) -> None:
     totals = runner.metrics.totals
     assert_array_equal(totals[:, 8], ref.stuck.sum(axis=0))
     assert_array_equal(totals[:, 9], ref.outside.sum(axis=0))
+    assert_array_equal(totals[:, 13], ref.refuted.sum(axis=0))
     learned = view(runner.numbers, case["theta"].size).own.scalars[:, 3].sum()
     assert_allclose(learned, ref.weights.sum(), rtol=1e-7)
 
@@ -325,6 +348,9 @@ def test_the_cases_take_every_branch() -> None:
     unstated = [trace for name, trace in traces.items() if "no noise" in name]
     assert all(trace.empirical.all() for trace in unstated)
     assert [bool(trace.weights.max() > 4.2) for trace in unstated] == [False, True, True, True]
+    for mode in ("policy, unknown", "strict, unknown", "strict, known"):
+        assert traces[f"{mode}, with the range of rewards"].bounded.sum() > 5
+    assert traces["refuted, with the range of rewards"].refuted.any()
 
 
 @pytest.mark.parametrize(

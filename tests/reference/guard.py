@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reference import bounded
+
 RADII = {"best", "logdet", "empirical"}
 TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
 PLANNED_CONTEXT_NOISE = 0.2  # of the informative action, if no context noise is stated
 EAGER_GROWTH = 0.7  # of log det, at which a conservative agent of strict mode asks for a sync
 TAU_FLOOR = 1e-4  # of the tolerance of the anchors
 LEAST_RATE = 1e-3  # ranges of rewards reach at least this far from 0, and from 1
+OTHERS = 8  # actions that are tried beside x, in strict mode, with the range of rewards
 
 
 class Trace(NamedTuple):
@@ -28,8 +31,9 @@ class Trace(NamedTuple):
     choice, in strict mode of the played action. ``rewards`` are realised, without noise.
     ``weights`` are those of the observations. ``betas`` and ``outside`` (theta is not in it) belong
     to the set without anchors. ``alarm``: the agent found the reports wrong, now or before.
-    The last four tell branches: rho was raised by the joint certificate; xi was played; the set
-    gave the smallest half range; the empirical radius was used.
+    The last six tell branches: rho was raised by the joint certificate; xi was played; the set
+    gave the smallest half range; the empirical radius was used; the range of rewards certified what
+    the set alone does not; it refuted the assumptions.
     """
 
     actions: np.ndarray
@@ -49,6 +53,8 @@ class Trace(NamedTuple):
     informative: np.ndarray
     tightened: np.ndarray
     empirical: np.ndarray
+    bounded: np.ndarray
+    refuted: np.ndarray
 
 
 class Belief(NamedTuple):
@@ -183,13 +189,23 @@ def first_mixture(offer: Offer, x: int, slack: np.ndarray, belief: Belief) -> tu
     return (y if gains[y] > 0.0 and wide[x] > wide[b] else b), alpha
 
 
-def best_mixture(psi_x, psi_p, psi_b, alpha, rho, belief) -> float:
+def reward_ranges(offer: Offer, eps: float, ceiling: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest expected reward of every action, by A2 and A4."""
+    low, high = np.full(len(offer.F), -eps), np.full(len(offer.F), ceiling + eps)
+    if offer.tau is not None:
+        low[offer.b] = max(low[offer.b], offer.told - offer.tau)
+        high[offer.b] = min(high[offer.b], offer.told + offer.tau)
+    return low, high
+
+
+def bounded_certificate(v: np.ndarray, offer: Offer, belief: Belief, ranges) -> float:
+    """Return L*(v), the least v'theta in the set that gives every action a possible reward."""
+    least = bounded.minimum(v, *belief, offer.F, *ranges)
+    return 0.0 if -bounded.TOLERANCE <= least < 0.0 else least
+
+
+def best_mixture(holds, rho) -> float:
     """Return the largest certified r in [rho, 1] of the mixture, or rho: none is (2.5)."""
-
-    def holds(r):
-        mixture = (1.0 - r) * psi_p + r * psi_x - (1.0 - alpha) * psi_b
-        return certificate(mixture, *belief) >= 0.0
-
     if not holds(rho):
         return rho
     low, high = (1.0 if holds(1.0) else rho), 1.0
@@ -209,28 +225,58 @@ def strict_choice(offer: Offer, x, slack, upper, V, w0) -> tuple[int, int, float
     return xu, xi, float(gain[xi])
 
 
-def choose(offer: Offer, slack, belief, mode, gamma, w0, toss, t) -> tuple[dict, np.ndarray]:
+def certify_others(offer: Offer, x, slack, upper, lower_bound) -> np.ndarray:
+    """Return the slack with the most promising action that L* certifies, if it is among eight."""
+    slack, F = slack.copy(), offer.F
+    floor = max(upper[offer.b], upper[slack >= 0.0].max(initial=-np.inf))
+    order = [k for k in np.argsort(-upper, kind="stable") if k != x and upper[k] > floor]
+    for k in order[:OTHERS]:
+        slack[k] = max(slack[k], lower_bound(F[k] - (1.0 - offer.alpha) * F[offer.b]))
+        if slack[k] >= 0.0:
+            break
+    return slack
+
+
+def choose(offer: Offer, slack, belief, mode, gamma, w0, toss, t, ranges) -> tuple[dict, np.ndarray]:
     """Return the choice by the names of ``Trace``, and its mean psi.
 
     t is the number of observations there can be by now, M times the round counted from 1: data of
-    all M agents shrink the gain, so all of them count.
+    all M agents shrink the gain, so all of them count. ``ranges`` are those of the rewards, where
+    certificates use them.
     """
-    F, b = offer[:2]
+    F, b, alpha = offer[:3]
     width = np.sqrt(squared_width(F, belief.V))
     upper = F @ belief.th + gamma * belief.beta * width
     x = int(np.argmax(upper))
     choice = {"actions": x, "targets": x, "conservative": x != b and slack[x] < 0.0}
+
+    def lower_bound(v):
+        return bounded_certificate(v, offer, belief, ranges)
+
+    if choice["conservative"] and ranges is not None:
+        if bounded.minimum(F[x], *belief, F, *ranges) is None:
+            return choice | {"actions": b, "refuted": True}, F[b]
+        if lower_bound(F[x] - (1.0 - alpha) * F[b]) >= 0.0:
+            return choice | {"conservative": False, "bounded": True}, F[x]
     if choice["conservative"] and mode == "policy":
         p, first = first_mixture(offer, x, slack, belief)
-        rho = best_mixture(F[x], F[p], F[b], offer.alpha, first, belief)
+
+        def mixture(r):
+            return (1.0 - r) * F[p] + r * F[x] - (1.0 - alpha) * F[b]
+
+        rho = best_mixture(lambda r: certificate(mixture(r), *belief) >= 0.0, first)
+        if ranges is not None and rho < 1.0:
+            rho = best_mixture(lambda r: lower_bound(mixture(r)) >= 0.0, rho)
         choice |= {"rho": rho, "partner": p, "joint": rho > first}
         choice["actions"] = x if toss < rho else p
         return choice, rho * F[x] + (1.0 - rho) * F[p]
     if choice["conservative"]:
-        xu, xi, gain = strict_choice(offer, x, slack, upper, belief.V, w0)
+        more = slack if ranges is None else certify_others(offer, x, slack, upper, lower_bound)
+        xu, xi, gain = strict_choice(offer, x, more, upper, belief.V, w0)
         stuck = gain < width[x] ** 2 / (t + 1)
         heads = toss < 0.5 and not stuck
         choice |= {"actions": xi if heads else xu, "informative": heads, "stuck": stuck}
+        choice["bounded"] = bool(((more >= 0.0) & (slack < 0.0))[choice["actions"]])
     return choice, F[choice["actions"]]
 
 
@@ -258,7 +304,7 @@ def simulate(
     phi, theta, tasks, contexts, coin, reward_noise, *, psi=None, baseline=None, r_hat=None,
     support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
     f=None, gamma=1.0, eps=0.0, tau=None, context_noise=None, radius="best", ridge=None, share=True,
-    realised=None, anchors=False, ceiling=1.0,
+    realised=None, anchors=False, ceiling=1.0, use_range=False,
 ) -> Trace:  # fmt: skip
     """Run one trial on given draws; inputs are not checked for their range.
 
@@ -285,6 +331,8 @@ def simulate(
         Optimism; "best", "logdet" or "empirical"; 1/S^2 if omitted; False: M separate learners.
     tau, anchors
         The told rewards are right to +-tau (None: they are not used); learn from them as well.
+    use_range
+        Certificates use the range of rewards; where the assumptions are refuted, b is played.
     """
     forecast = support is not None
     if mode not in {"policy", "strict"} or radius not in RADII or (psi is None) is not forecast:
@@ -337,7 +385,8 @@ def simulate(
             mean = certificate(F - (1.0 - alphas[m]) * F[b], *belief)
             slack = np.minimum(mean, realised_slack(points, mu, b, alphas[m], belief, realised))
             slack[b] = max(mean[b], 0.0)
-        facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], M * (t + 1))
+        ranges = reward_ranges(offer, eps, ceiling) if use_range else None
+        facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], M * (t + 1), ranges)
 
         # What is learned, and what is noted.
         played, tightened = facts["actions"], False

@@ -134,7 +134,7 @@ class GuardUCB(Policy):
     radius: str = field(default="best", kw_only=True)
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
-    on_refuted: str = field(default="baseline", kw_only=True)
+    on_refuted: str = field(default="ignore", kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})

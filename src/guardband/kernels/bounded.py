@@ -49,7 +49,7 @@ HOLDS, UNSURE, EMPTY = 1, 0, -1  # what is known about the set
 @kernel
 def knowledge_of(estimate, beta, terms, given):
     """Return the set: the ellipsoid, and the range of every action's expected reward."""
-    low, high = -terms.bias, 1.0 + terms.bias
+    low, high = -terms.bias, terms.ceiling + terms.bias
     bottom, top = low, high
     if given.known:
         bottom = max(low, given.baseline_reward - terms.tolerance)
@@ -231,14 +231,13 @@ def least(known, scores, work, enough):
 
     It starts from the minimum over the ellipsoid, and stops where the bound reaches `enough` or a
     point of the set shows that it cannot; infinity asks for the best. Only for a set that HOLDS,
-    by `find_point`, whose cuts are in use and whose point is where such a witness is looked for.
+    by `find_point`, from whose point such a witness is looked for.
     A bound just below zero is zero: where v is a sum of multiples of features, rounding decides.
     """
     cuts, coords, v, corner, start = scores.cuts, known.coords, work[4], work[2], 0.0
     for p in range(coords.size):
         start += v[coords[p]] * work[3][coords[p]]
-    for j in range(int(cuts[COUNT, 0])):
-        cuts[MULTIPLIER, j] = 0.0
+    cuts[COUNT, 0] = 0.0
     best, square = _bound(known, scores, work)
     for _ in range(STEPS):
         if best + EASE >= enough or start < enough < math.inf or not square > 0.0:
