@@ -14,6 +14,7 @@ SETTINGS = {
     "alpha": None,
     "algorithm": None,
     "mode": None,
+    "on_refuted": None,
     "noise": None,
     "reward_ceiling": None,
     "context_noise": None,

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-
 from reference import bounded
 
 RADII = {"best", "logdet", "empirical"}
@@ -237,7 +236,9 @@ def certify_others(offer: Offer, x, slack, upper, lower_bound) -> np.ndarray:
     return slack
 
 
-def choose(offer: Offer, slack, belief, mode, gamma, w0, toss, t, ranges) -> tuple[dict, np.ndarray]:
+def choose(
+    offer: Offer, slack, belief, mode, gamma, w0, toss, t, ranges
+) -> tuple[dict, np.ndarray]:
     """Return the choice by the names of ``Trace``, and its mean psi.
 
     t is the number of observations there can be by now, M times the round counted from 1: data of

@@ -42,7 +42,8 @@ class Decision(NamedTuple):
     certificate
         By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
         worth the baseline or more), "reward" (its lower bound against the reported reward),
-        "context" (the difference, and the context that was drawn), "baseline", "mixture" (of a
+        "context" (the difference, and the context that was drawn), "bounded" (the difference,
+        given that every action has an expected reward in [0, 1]), "baseline", "mixture" (of a
         coin), "pruned set" (the paper's), or "none".
     certified
         One boolean per action: is it certified to clear the floor?
