@@ -39,6 +39,7 @@ PROMISED = {
 }
 ERRORS = {
     "BoundWarning",
+    "DataError",
     "GuardbandError",
     "InputError",
     "InvalidTypeError",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from guardband.contexts import difference_covariance as difference_covariance
     from guardband.contexts import expected_features as expected_features
     from guardband.contexts import feature_support as feature_support
+    from guardband.data import DataError as DataError
     from guardband.errors import GuardbandError as GuardbandError
     from guardband.errors import InputError as InputError
     from guardband.errors import InvalidTypeError as InvalidTypeError
@@ -62,6 +63,7 @@ _HOMES = {
         "expected_features",
         "feature_support",
     ),
+    "guardband.data": ("DataError",),
     "guardband.errors": (
         "GuardbandError",
         "InputError",

@@ -82,6 +82,6 @@ def require_simulation(facts: Facts, what: str) -> None:
     """Refuse what only the simulator can play."""
     if facts.actions is None or facts.horizon is None:
         raise InvalidValueError(
-            f"{what} runs in gb.simulate only; live agents run gb.DiscUCB, gb.DiscUCBUnknown, "
-            "gb.DisLinUCB, gb.algorithms.LinUCB or gb.algorithms.Baseline."
+            f"{what} runs in gb.simulate only: it must know the actions and the horizon "
+            "beforehand. `guardband algorithms` says which can run as agents."
         )

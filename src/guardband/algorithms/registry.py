@@ -22,7 +22,7 @@ class AlgorithmEntry:
     kind
         The class.
     about, constraint, communication, source
-        What `guardband list` says about it.
+        What `guardband algorithms` says about it.
     label
         How it is written in pictures and claims.
     colour

@@ -87,6 +87,7 @@ def _rounds(guard):
 
     @kernel
     def rounds(numbers, settings, tasks, env, draws, clock, metrics, trace):
+        """Play a chunk of rounds, see `simulate`: decide, act, learn, count, and pool if due."""
         agents = tasks.size.size
         group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
         shared = state_of(group, agents)

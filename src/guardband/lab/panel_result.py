@@ -24,7 +24,7 @@ class PanelResult:
 
     Attributes
     ----------
-    found
+    results
         What each run gave.
     claims
         What the numbers say about each sentence.

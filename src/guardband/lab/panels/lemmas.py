@@ -234,8 +234,12 @@ def _label(case: Case, name: str) -> str:
 
 
 def _name(lemma: Lemma) -> str:
-    own = lemma.algorithm == GUARD
-    return shown_name(lemma.algorithm) if own else f"{lemma.id}, {shown_name(lemma.algorithm)}"
+    shown = shown_name(lemma.algorithm)
+    return f"{lemma.id}, {shown}" if _of_paper(lemma) else shown
+
+
+def _of_paper(lemma: Lemma) -> bool:
+    return ALGORITHMS[lemma.algorithm].kind.of_paper
 
 
 def _inside(lemma: Lemma, cases: Sequence[Case], results: RunResults) -> Claim:
@@ -282,7 +286,7 @@ def _idle(lemma: Lemma, result: RunResult) -> bool:
 
 
 def _behind(lemma: Lemma) -> bool:
-    return lemma.algorithm != GUARD and lemma.metric != "outside" and not lemma.sure
+    return _of_paper(lemma) and lemma.metric != "outside" and not lemma.sure
 
 
 def _counts(lemma: Lemma, result: RunResult) -> Floats:
