@@ -20,6 +20,7 @@ from live.operators.test_audit import found
         {"radius": "empirical"},
         {"radius": "paper"},
         {"optimism": 0.4},
+        {"noise": None, "reward_ceiling": 0.9},
         {"baseline_tolerance": 0.05},
         {"baseline_tolerance": 0.05, "mode": "policy"},
         {"realised": ("chance", 0.3)},
