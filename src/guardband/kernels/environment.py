@@ -47,6 +47,7 @@ class Metric(IntEnum):
 class TaskTable(NamedTuple):
     """The tasks of all agents."""
 
+    agents: Ints  # (M,) their numbers: 0, 1, ...
     coords: Ints  # (M, d) features in use, padded
     size: Ints  # (M,) how many of them count
     judged: Floats  # (M,) the alpha by which violations are counted; NaN: they are not

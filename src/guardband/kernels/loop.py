@@ -98,7 +98,9 @@ def _rounds(guard):
             t = clock.ints[0] + 1
             clock.ints[0] = t
             call = False
-            for m in range(agents):
+            # Not range(agents): LLVM would keep pointers that step from agent to agent, one for
+            # every array and every loop below, and set them all up in every round.
+            for m in tasks.agents:
                 state = state_of(group, m)
                 given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
                 outcome = choose(state, shared, terms, given, scores)

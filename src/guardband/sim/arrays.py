@@ -23,7 +23,7 @@ def task_table(world: World, judged: Floats) -> TaskTable:
     for m, task in enumerate(world.tasks):
         index[m, : len(task)] = task
     sizes = np.array([len(task) for task in world.tasks], np.int64)
-    return TaskTable(index, sizes, judged)
+    return TaskTable(np.arange(sizes.size, dtype=np.int64), index, sizes, judged)
 
 
 def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
