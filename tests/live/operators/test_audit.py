@@ -58,6 +58,36 @@ def test_the_table_is_what_the_decision_said(tmp_path: Path, two: Any) -> None:
             assert choice.action == decision.action or missing == (not certified)
 
 
+@pytest.mark.parametrize("mode", ["strict", "policy"])
+def test_certificates_by_the_range_of_rewards_come_out_again(tmp_path: Path, mode: str) -> None:
+    """From their multipliers: at most the least lead over parameters that fit the range."""
+    one = agent(tmp_path, on_refuted="baseline", mode=mode)
+    bounded = 0
+    for decision in live_on(one, 40, seed=3):
+        finding = found(tmp_path / "gb", decision.id)
+        assert finding.result == "same", finding.differences
+        if decision.certificate == "bounded":
+            bounded += 1
+            chosen, psi = finding.choices[decision.action], np.array(finding.features)
+            lead = (psi[decision.action] - 0.7 * psi[finding.decision["baseline"]]) @ THETA
+            assert 0.0 <= chosen.slack <= lead + 1e-9
+            assert chosen.slack == pytest.approx(decision.margin, abs=1e-9)
+    assert bounded > 0
+
+
+def test_a_decision_that_refutes_the_assumptions_comes_out_again(tmp_path: Path) -> None:
+    """Rewards of one action that no parameter explains together with the other's range."""
+    one = agent(tmp_path, on_refuted="baseline", dim=1, noise=0.01)
+    menu, reasons = np.array([[0.2], [0.9], [0.3]]), []
+    for _ in range(60):
+        decision = one.decide(menu, 0)
+        reasons.append(decision.reason)
+        finding = found(tmp_path / "gb", decision.id)
+        assert finding.result == "same", finding.differences
+        one.observe(decision.id, 0.9)  # theta = 4.5 would be worth 4 in action 1
+    assert any("no parameter explains" in reason for reason in reasons)
+
+
 def test_slack_from_first_principles(tmp_path: Path, two: Any) -> None:
     """The least of (psi_k - (1 - alpha) psi_b)'theta over the ellipsoid, found on its border."""
     one, _, mine, _ = two

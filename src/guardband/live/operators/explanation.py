@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import Request, Verdict
-from guardband.kernels.types import Floats, Rule
+from guardband.kernels.types import Floats, Refuted, Rule
+from guardband.live.operators.range_check import slack_by_range
 from guardband.live.operators.replay import Rebuilt
 from guardband.reasons import CHOSEN, HELD_BACK
 
@@ -45,7 +46,7 @@ class Weights(NamedTuple):
 def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
     """Return every action of a decision with its bounds, its slack and why it was not taken."""
     by_difference = rebuilt.learner.policy.differences
-    weights = _by_difference(rebuilt) if by_difference else _by_bound(rebuilt, verdict)
+    weights = _by_difference(rebuilt, verdict) if by_difference else _by_bound(rebuilt, verdict)
     words = _Words(rebuilt, verdict, weights)
     return tuple(
         Choice(
@@ -73,8 +74,11 @@ def _norms(rows: Floats, inverse: Floats) -> Floats:
     return np.sqrt(np.maximum(forms, 0.0))
 
 
-def _by_difference(rebuilt: Rebuilt) -> Weights:
-    """Guard-UCB: the largest of the certificates by difference, by lead and by reported reward."""
+def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
+    """Guard-UCB: the largest of the certificates by difference, by lead and by reported reward.
+
+    What was certified by none of them is weighed by all that is known, from its multipliers.
+    """
     psi, inverse, beta = _estimates(rebuilt)
     group, request = rebuilt.learner.group, rebuilt.request
     theta, terms = rebuilt.learner.state.estimate.theta, group.engine.terms
@@ -90,6 +94,12 @@ def _by_difference(rebuilt: Rebuilt) -> Weights:
         told = keep * (request.reward + terms.tolerance)
         slack = np.maximum(slack, np.maximum(0.0, mean - width) - told)
         slack[b] = max(slack[b], alpha * max(0.0, request.reward - terms.tolerance))
+    if terms.on_refuted != Refuted.IGNORE and verdict.certified.size == slack.size:
+        more = np.flatnonzero(verdict.certified & (slack < 0.0))
+        for k, proved in slack_by_range(rebuilt, alpha, more).items():
+            slack[k] = max(slack[k], proved)
+        if verdict.reason.startswith("refuted"):
+            slack[np.arange(slack.size) != b] = math.nan
     score = mean + terms.optimism * width
     cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
     lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
