@@ -205,6 +205,19 @@ def test_an_action_that_is_a_mixture_of_others_needs_no_data() -> None:
         assert asked.bound == 0.0
 
 
+def test_rounding_does_not_decide_where_the_minimum_is_zero() -> None:
+    """With one feature every lead is a multiple of every reward: its least value is zero."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        menu, theta = rng.uniform(0.1, 1.0, (1, 3)), rng.uniform(0.5, 0.99, 1)
+        menu[0, 1] = menu.max()
+        v = menu[:, 1] - 0.7 * menu[:, 0]
+        asked = ask(Case(menu, np.array([[10.0]]), theta, 5.0, v, theta), enough=0.0)
+        assert asked.found == HOLDS
+        assert asked.ellipsoid < 0.0
+        assert asked.bound == 0.0
+
+
 def test_a_known_reward_of_the_baseline_counts() -> None:
     """With the baseline's reward known, the range of its action alone decides."""
     menu = np.array([[0.6, 0.8], [0.0, 0.0]])

@@ -23,10 +23,15 @@ from guardband.kernels.linalg import root
 from guardband.kernels.types import Knowledge
 
 __all__ = [
+    "ACTION",
+    "COUNT",
     "CUTS",
+    "EASE",
     "EMPTY",
     "HOLDS",
+    "MULTIPLIER",
     "ROWS",
+    "SIGN",
     "UNSURE",
     "find_point",
     "knowledge_of",
@@ -240,7 +245,7 @@ def least(known, scores, work, enough):
     cuts[COUNT, 0] = 0.0
     best, square = _bound(known, scores, work)
     for _ in range(STEPS):
-        if best + EASE >= enough or start < enough < math.inf or not square > 0.0:
+        if best + EASE >= enough or start + EASE < enough < math.inf or not square > 0.0:
             break
         shrink, end = known.beta / math.sqrt(square), 0.0
         for p in range(coords.size):  # the ellipsoid's minimum of u'theta
@@ -250,7 +255,7 @@ def least(known, scores, work, enough):
         _write_values(known, corner, scores.part)
         k, sign = _most_broken(known, scores.form, scores.part)
         witness = start + _way(known, scores.point, scores.part) * (end - start)
-        if k < 0 or witness < enough < math.inf:
+        if k < 0 or witness + EASE < enough < math.inf:  # at zero, rounding must not decide
             break
         if not _use_cut(known, scores, work[0], k, sign):
             break
