@@ -288,8 +288,7 @@ class SpaceSettings(SettingsModel):
         for new, old in FORMAT_1.items():
             if given.get("algorithm") == old:
                 given["algorithm"] = new
-                if new == "guard-ucb":  # its first version did not use the range of rewards
-                    given.setdefault("on_refuted", "ignore")
+                given.setdefault("on_refuted", "ignore")  # the range of rewards was not used
         unused = FOREIGN.get(given.get("algorithm", "guard-ucb"), set())
         unused = {*unused, "alphas"} if "alpha" in unused else unused
         sync = given.get("sync")
