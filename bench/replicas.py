@@ -43,6 +43,7 @@ SPACE = SpaceSettings(
     name="bench",
     features=tuple(f"x{k}" for k in range(DIM)),
     agents=AGENTS,
+    noise=1.0,
     contexts="per-request",
     sync=SyncSettings(deadline_s=20.0, live_s=600.0),
 )

@@ -66,7 +66,7 @@ class Life:
             token=given["token"],
             task=given["task"],
             uses=self.uses,
-            settings=gb.SpaceSettings(name=SPACE, features=FEATURES, agents=len(TASKS), noise=1.0),
+            settings=gb.SpaceSettings(name=SPACE, features=FEATURES, agents=len(TASKS)),
             state_dir=given["folder"],
         )
 

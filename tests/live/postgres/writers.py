@@ -33,6 +33,7 @@ SPACE = SpaceSettings(
     name="home",
     features=("x", "y", "z"),
     agents=len(USES),
+    noise=1.0,
     contexts="per-request",
     sync=SyncSettings(deadline_s=1.0, live_s=30.0),
     rewards=RewardSettings(low=0.0, high=1.0),
