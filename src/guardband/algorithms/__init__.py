@@ -21,12 +21,18 @@ from guardband.algorithms.oracle import Oracle
 from guardband.algorithms.guarded import Guarded
 
 # isort: on
+from importlib import import_module
+from pkgutil import iter_modules
+
 from guardband.algorithms.base import Confidence, Conservative, paper_trigger
 from guardband.algorithms.design import Design, optimal_design
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Algorithm, Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
 from guardband.algorithms.registry import ALGORITHMS, AlgorithmEntry, register
+
+for _module in iter_modules(__path__):  # a new file comes last in the list, without an import
+    import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "ALGORITHMS",

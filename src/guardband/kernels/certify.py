@@ -244,6 +244,7 @@ def reward_range(estimate, beta, terms, given, k, mean):
 
 @kernel
 def _half_range(estimate, beta, terms, given, k):
+    """Return half the range of phi(k, c)'theta over the support, as `weigh` describes it."""
     top, bottom, far, first = -math.inf, math.inf, 0.0, -1
     for j in range(given.ids.size):
         if not given.weights[j] > 0.0:
@@ -288,6 +289,7 @@ def _diameter(given, k):
 
 @kernel
 def _distance(one, other, coords, k):
+    """Return ||one_k - other_k|| of action k in two (d, K) tables of features."""
     total = 0.0
     for p in range(coords.size):
         gap = one[coords[p], k] - other[coords[p], k]

@@ -205,6 +205,7 @@ def write_image(estimate, menu, k, coords, out):
 
 @kernel
 def _product(image, menu, k, coords):
+    """Return psi_k'image, image (d,), over the task's coordinates."""
     total = 0.0
     for p in range(coords.size):
         total += image[coords[p]] * menu[coords[p], k]
@@ -292,6 +293,7 @@ def _policy(estimate, beta, plain, terms, given, scores, image, other, target):
 
 @kernel
 def _along(line, beta, r):
+    """Return start + r slope - beta sqrt(constant + r linear + r^2 square) of a line's five."""
     start, slope, constant, linear, square = line
     form = constant + r * (linear + r * square)
     return start + r * slope - beta * root(form)
