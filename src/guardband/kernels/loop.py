@@ -6,7 +6,6 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.certify import weigh
-from guardband.kernels.decide import copy_features, note_report
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import (
@@ -22,6 +21,7 @@ from guardband.kernels.environment import (
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.linalg import copy, dot
+from guardband.kernels.observe import copy_features, note_report
 from guardband.kernels.pruning import floor_of, in_pruned_set
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of

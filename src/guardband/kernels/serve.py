@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.certify import weigh
-from guardband.kernels.decide import copy_features, note_report
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.disc_ucb import describe as describe_disc
 from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.guard_ucb import describe as describe_guard
+from guardband.kernels.observe import copy_features, note_report
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
 from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of

@@ -1,4 +1,4 @@
-"""What a round of an agent needs under every rule: features to learn from, reports to note."""
+"""What an agent learns from in a round, under every rule: the played features, and reports."""
 
 from __future__ import annotations
 
