@@ -148,7 +148,8 @@ def test_json_of_one_panel_is_one_object(report: Shown) -> None:
     assert (results["panel"], results["scale"], results["settings"]) == ("1a", "quick", "printed")
     assert [list(row) for row in results["series"]] == [SERIES_FIELDS] * 2
     assert [claim["holds"] for claim in results["claims"]] == [True, False, None]
-    assert [list(claim) for claim in results["claims"]] == [["id", "text", "holds", "detail"]] * 3
+    fields = ["id", "text", "holds", "detail", "vacuous"]
+    assert [list(claim) for claim in results["claims"]] == [fields] * 3
     assert results["seconds"] > 0
     assert not report.panels  # files only where they are asked for
     assert not Path("report").exists()
@@ -194,8 +195,9 @@ def test_tables_of_verdicts_and_costs_and_where_the_report_is(report: Shown) -> 
     assert ["2b", "does", "not", "hold", "A", "false", "one"] in lines
     assert ["2b", "inconclusive", "Who", "knows"] in lines
     assert ["1", "of", "[2]"] in lines  # details, of few panels
-    costs = [line for line in lines if line[:4] in (["1a", "1", "1", "1"], ["2b", "1", "1", "1"])]
-    assert [line[5] for line in costs] == ["3,600", "3,600"]  # 2 runs, 2 trials, 300 rounds, 3
+    counts = ["1", "0", "1", "1"]  # hold, vacuously, do not, inconclusive
+    costs = [line for line in lines if line[:1] in (["1a"], ["2b"]) and line[1:5] == counts]
+    assert [line[6] for line in costs] == ["3,600", "3,600"]  # 2 runs, 2 trials, 300 rounds, 3
     assert "4 of 4 trials were run" in text
     assert "authors' notebooks would need" in text
     assert str(Path("report") / "index.html") in text

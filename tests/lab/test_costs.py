@@ -66,6 +66,7 @@ def test_estimates_are_of_the_right_size(name: str) -> None:
 
 def test_outcomes_count_their_verdicts() -> None:
     claims = tuple(Claim(str(i), "", holds, "") for i, holds in enumerate([True, None, True]))
+    claims += (Claim("3", "", True, "", vacuous=True),)
     outcome: Any = PanelResult(
         panel=PANELS["1a"],
         options=RunOptions(),
@@ -74,4 +75,16 @@ def test_outcomes_count_their_verdicts() -> None:
         seconds=np.nan,
         agent_rounds=0,
     )
-    assert outcome.verdicts() == {"holds": 2, "does not hold": 0, "inconclusive": 1}
+    assert outcome.verdicts() == {
+        "holds": 2,
+        "holds vacuously": 1,
+        "does not hold": 0,
+        "inconclusive": 1,
+    }
+    told = outcome.as_json()["claims"]
+    assert [(claim["holds"], claim["vacuous"]) for claim in told] == [
+        (True, False),
+        (None, False),
+        (True, False),
+        (True, True),
+    ]

@@ -314,6 +314,54 @@ class TestShortened:
         assert "asked for: 10" in claim.detail
 
 
+class TestVacuous:
+    """What holds while hardly any round left the baseline; from 90 of a hundred rounds on."""
+
+    @pytest.mark.parametrize(
+        ("rounds", "verdict"), [(100, "holds vacuously"), (90, "holds vacuously"), (89, "holds")]
+    )
+    def test_never(self, rounds, verdict):
+        claim = judge.never("i", "t", result("a", conservative=[rounds] * 2))
+        assert (claim.holds, claim.verdict) == (True, verdict)
+        assert f"{rounds} %" in claim.detail
+
+    @pytest.mark.parametrize(("third", "vacuous"), [(92, True), (50, False)])
+    def test_alike_means_all_of_them(self, third, vacuous):
+        runs = [
+            result(f"n{i}", regret=[100, 101], conservative=[share] * 2)
+            for i, share in enumerate((100, 92, third))
+        ]
+        claim = judge.alike("i", "t", runs, 0.05)
+        assert (claim.holds, claim.vacuous) == (True, vacuous)
+        assert "100 %" in claim.detail
+        assert "n1 92 %" in claim.detail
+
+    @pytest.mark.parametrize(("safe", "free", "vacuous"), [(99, 0, True), (0, 99, False)])
+    def test_at_most_is_about_the_one_that_is_safe(self, safe, free, vacuous):
+        one = result("a", violations_realised=[0, 0], conservative=[safe] * 2)
+        other = result("b", violations_realised=[5, 5.1], conservative=[free] * 2)
+        assert judge.at_most("i", "t", one, other).vacuous is vacuous
+
+    @pytest.mark.parametrize(("other", "vacuous"), [(95, True), (20, False)])
+    def test_exceeds_is_about_both(self, other, vacuous):
+        more = result("a", regret=[9, 9.1], conservative=[99] * 2)
+        less = result("b", regret=[5, 5.1], conservative=[other] * 2)
+        assert judge.exceeds("i", "t", more, less).vacuous is vacuous
+
+    def test_falls_and_rises(self):
+        steps = [result(f"{r}", regret=[r, r + 0.1], conservative=[95] * 2) for r in (9, 5)]
+        assert judge.falls("i", "t", steps).verdict == "holds vacuously"
+        idle = TestCourse().course("reward", 0.2, 0.8, conservative=[985] * 3)
+        assert judge.rising("i", "t", idle).verdict == "holds vacuously"
+
+    def test_only_what_holds_can_be_vacuous(self):
+        broken = result("a", violations_realised=[0, 1], conservative=[99] * 2)
+        assert judge.never("i", "t", broken).verdict == "does not hold"
+        clean = result("a", conservative=[99] * 2)
+        assert judge.never("i", "t", of(1000, clean)).verdict == "inconclusive"
+        assert not judge.never("i", "t", of(1000, clean)).vacuous
+
+
 def test_together():
     assert judge.together([True, True]) is True
     assert judge.together([True, None]) is None

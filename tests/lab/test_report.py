@@ -109,12 +109,16 @@ def test_what_every_panel_tells(folder):
 
 def test_a_verdict_is_a_symbol_and_a_word(tmp_path):
     claims = [Claim(f"c{h}", f"says {h}", h, "7 < 8") for h in (True, False, None)]
+    claims.append(Claim("idle", "says nothing", True, "", vacuous=True))
     made = outcome("1a", {"a": result("a", regret=[1, 2])}, claims)
     text = write_report([made], tmp_path, command="x").read_text()
     for symbol, word in (("✓", "holds"), ("✗", "does not hold"), ("?", "inconclusive")):
-        assert f'<span class="symbol">{symbol}</span>{word}' in text
+        assert f'<span class="symbol">{symbol}</span>{word}<' in text
+    assert '<span class="symbol">∅</span>holds vacuously<' in text
+    assert "<b>1</b>hold vacuously" in text
+    assert "<b>1</b>hold<" in text
     assert "7 &lt; 8" in text
-    assert "<b>3</b>claims" in text
+    assert "<b>4</b>claims" in text
 
 
 def test_files_of_every_panel(folder, outcomes):

@@ -13,7 +13,12 @@ from guardband import lab
 __all__ = ["cost_table", "duration", "finished", "list_table", "listed_panels", "speed"]
 __all__ += ["verdict_table"]
 
-STYLES = {True: "green", False: "red", None: "yellow"}
+STYLES = {
+    "holds": "green",
+    "holds vacuously": "cyan",
+    "does not hold": "red",
+    "inconclusive": "yellow",
+}
 FEW = 4  # panels up to which the table has room for numbers
 
 
@@ -70,7 +75,7 @@ def verdict_table(outcomes: Sequence[lab.PanelResult]) -> Table:
         table.add_column(heading, no_wrap=heading != "claim")
     for outcome in outcomes:
         for claim in outcome.claims:
-            style, words = STYLES[claim.holds], lab.VERDICTS[claim.holds]
+            style, words = STYLES[claim.verdict], claim.verdict
             text = escape(claim.text)
             if len(outcomes) < FEW and claim.detail:
                 text += f"\n[dim]{escape(claim.detail)}[/dim]"
@@ -83,7 +88,7 @@ def cost_table(outcomes: Sequence[lab.PanelResult]) -> Table:
     table = Table(box=None, pad_edge=False, title="\npanels", title_justify="left")
     for heading in (
         "panel",
-        *lab.VERDICTS.values(),
+        *lab.VERDICTS,
         "core seconds",
         "agent-rounds",
         "per core second",

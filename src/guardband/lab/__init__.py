@@ -7,8 +7,8 @@ from guardband.lazy import lazy_imports
 if TYPE_CHECKING:
     from guardband.lab.bound_inputs import bound_setting
     from guardband.lab.costs import agent_rounds, authors_code
-    from guardband.lab.panel import Panel, Run, RunOptions
-    from guardband.lab.panel_result import VERDICTS, PanelResult
+    from guardband.lab.panel import VERDICTS, Panel, Run, RunOptions
+    from guardband.lab.panel_result import PanelResult
     from guardband.lab.panels import PANELS
     from guardband.lab.panels.better import PanelBetter
     from guardband.lab.report import write_panel, write_report

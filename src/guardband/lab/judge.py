@@ -7,6 +7,9 @@ inconclusive. A claim of never is decided by counting. A claim that something im
 alone (as rounds pass, or agents join) does not hold where no agent ever left the baseline, whatever
 the draws look like: no agent learned.
 
+A claim that holds holds vacuously where the runs that it speaks of hardly left the baseline:
+they were conservative in at least 90 % of the rounds, and what it says is true of the baseline.
+
 In a run that is shorter than the panel's horizon, only what happened is evidence. That something
 has not happened yet (no agent left the baseline, no trial differs, no reward was below the floor)
 is inconclusive there, while a violation that was counted refutes a claim at any length.
@@ -47,6 +50,7 @@ __all__ = [
 
 REGRET, REALISED, EXPECTED = "regret", "violations_realised", "violations_expected"
 MOSTLY = 0.5
+HARDLY_LEFT = 0.9  # the share of conservative rounds from which on a claim holds vacuously
 NONE_LEFT, SAME = "no agent has left the baseline yet", "no trial shows a difference yet"
 
 
@@ -100,7 +104,7 @@ def exceeds(id: str, text: str, more: RunResult, less: RunResult, metric: str = 
     apart = difference(per_trial(more, metric), per_trial(less, metric))
     early = _too_early(apart, more, less)
     detail = _compared(more, less, metric, apart) + _because(early, more)
-    return Claim(id, text, None if early else apart.above, detail)
+    return _claim(id, text, None if early else apart.above, detail, more, less)
 
 
 def at_most(id: str, text: str, less: RunResult, more: RunResult, metric: str = REALISED) -> Claim:
@@ -108,7 +112,7 @@ def at_most(id: str, text: str, less: RunResult, more: RunResult, metric: str = 
     apart = difference(per_trial(more, metric), per_trial(less, metric))
     early = _too_early(apart, more, less) if apart.not_below else ""
     detail = _compared(more, less, metric, apart) + _because(early, more)
-    return Claim(id, text, None if early else apart.not_below, detail)
+    return _claim(id, text, None if early else apart.not_below, detail, less)
 
 
 def at_least(id: str, text: str, result: RunResult, share: float) -> Claim:
@@ -140,7 +144,8 @@ def never(id: str, text: str, result: RunResult) -> Claim:
     detail += f", in {broken.sum():,} of {trials:,} trials" if broken.any() else ""
     expected = float(per_trial(result, EXPECTED).mean())
     detail += f"; by expectation {number(expected)} rounds per agent" + _idle(result)
-    return Claim(id, text, None if early else not broken.any(), detail + _because(early, result))
+    holds = None if early else not broken.any()
+    return _claim(id, text, holds, detail + _because(early, result), result)
 
 
 def falls(id: str, text: str, steps: Sequence[RunResult], *, learning: bool = True) -> Claim:
@@ -164,7 +169,7 @@ def falls(id: str, text: str, steps: Sequence[RunResult], *, learning: bool = Tr
     detail += _because(reason if all(early) else reason and f"in one step {reason}", steps[0])
     verdicts = [None if why else drop.above for why, drop in zip(early, drops, strict=True)]
     holds = _learned(verdicts, *steps) if learning else together(verdicts)
-    return Claim(id, text, holds, detail)
+    return _claim(id, text, holds, detail, *steps)
 
 
 def rising(id: str, text: str, result: RunResult) -> Claim:
@@ -231,7 +236,7 @@ def alike(id: str, text: str, runs: Sequence[RunResult], share: float) -> Claim:
         told.append(f"{one.run.label} − {other.run.label}: {apart}")
     detail = "; ".join(told) + f"; little means at most {number(most)}" + _idle(*runs)
     detail += _because(next(filter(None, early), ""), runs[0])
-    return Claim(id, text, together(verdicts), detail)
+    return _claim(id, text, together(verdicts), detail, *runs)
 
 
 def together(verdicts: Sequence[bool | None]) -> bool | None:
@@ -244,6 +249,17 @@ def together(verdicts: Sequence[bool | None]) -> bool | None:
 def never_left(result: RunResult) -> bool:
     """Return whether every round of every trial was conservative."""
     return bool((result.series.conservative == result.run.rounds).all())
+
+
+def conservative_share(result: RunResult) -> float:
+    """Return the share of conservative rounds, over all agents and trials."""
+    return float(result.series.conservative.mean()) / result.run.rounds
+
+
+def _claim(id: str, text: str, holds: bool | None, detail: str, *runs: RunResult) -> Claim:
+    """Return a claim about the conduct of these runs: vacuous where they hardly left."""
+    idle = all(conservative_share(result) >= HARDLY_LEFT for result in runs)
+    return Claim(id, text, holds, detail, vacuous=holds is True and idle)
 
 
 def _compared(one: RunResult, other: RunResult, metric: str, apart: Difference) -> str:
@@ -261,7 +277,7 @@ def _course(id: str, text: str, result: RunResult, apart: Difference, detail: st
     """Judge one run's own course, which only learning improves."""
     early = _too_early(apart, result)
     holds = _learned([None if early else apart.above], result)
-    return Claim(id, text, holds, detail + _idle(result) + _because(early, result))
+    return _claim(id, text, holds, detail + _idle(result) + _because(early, result), result)
 
 
 def _learned(verdicts: Sequence[bool | None], *runs: RunResult) -> bool | None:
@@ -289,9 +305,10 @@ def _because(early: str, result: RunResult) -> str:
 def _idle(*runs: RunResult) -> str:
     """Return who was mostly conservative: an improvement, or its absence, may be due to that."""
     idle = [result.run.label for result in runs if never_left(result)]
+    text = ""
     if idle:
         who = "all of them" if len(idle) == len(runs) > 2 else listed(idle)
-        return f". Conservative in 100 % of the rounds, never left the baseline: {who}"
-    shares = {s.run.label: float(s.series.conservative.mean()) / s.run.rounds for s in runs}
+        text = f". Conservative in 100 % of the rounds, never left the baseline: {who}"
+    shares = {s.run.label: conservative_share(s) for s in runs if not never_left(s)}
     told = [f"{who} {percent(share)}" for who, share in shares.items() if share > MOSTLY]
-    return f". Conservative rounds: {listed(told)}" if told else ""
+    return text + (f". Conservative rounds: {listed(told)}" if told else "")

@@ -15,10 +15,12 @@ from guardband.sim import Series
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SCALES", "SETTINGS", "Claim", "Panel", "Run", "RunOptions", "RunResult", "RunResults"]
+__all__ = ["SCALES", "SETTINGS", "VERDICTS", "Claim", "Panel", "Run", "RunOptions", "RunResult"]
+__all__ += ["RunResults"]
 
 SCALES = ("smoke", "quick", "paper")
 SETTINGS = ("printed", "notebook")
+VERDICTS = ("holds", "holds vacuously", "does not hold", "inconclusive")
 SMOKE_ROUNDS, SMOKE_TRIALS = 300, 2
 
 
@@ -126,12 +128,22 @@ class Claim:
         True, False, or None: inconclusive at this scale.
     detail
         The numbers, with their interval.
+    vacuous
+        Whether it holds only because hardly any round left the baseline.
     """
 
     id: str
     text: str
     holds: bool | None
     detail: str
+    vacuous: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, one of `VERDICTS`."""
+        if self.holds:
+            return "holds vacuously" if self.vacuous else "holds"
+        return "inconclusive" if self.holds is None else "does not hold"
 
 
 class Panel(Protocol):

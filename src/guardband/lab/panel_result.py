@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from guardband.lab.panel import Claim, Panel, RunOptions, RunResult, RunResults
+from guardband.lab.panel import VERDICTS, Claim, Panel, RunOptions, RunResult, RunResults
 from guardband.sim import mean_interval
 
-__all__ = ["VERDICTS", "PanelResult"]
-
-VERDICTS: dict[bool | None, str] = {
-    True: "holds",
-    False: "does not hold",
-    None: "inconclusive",
-}
+__all__ = ["PanelResult"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,9 +37,9 @@ class PanelResult:
     agent_rounds: int
 
     def verdicts(self) -> dict[str, int]:
-        """Return how many claims hold, do not hold, and are inconclusive."""
-        said = [VERDICTS[claim.holds] for claim in self.claims]
-        return {words: said.count(words) for words in VERDICTS.values()}
+        """Return how many claims have each verdict."""
+        said = [claim.verdict for claim in self.claims]
+        return {words: said.count(words) for words in VERDICTS}
 
     @property
     def left_out(self) -> list[str]:
@@ -60,10 +54,7 @@ class PanelResult:
             "scale": self.options.scale,
             "settings": self.options.settings,
             "series": [_row(label, result) for label, result in self.results.items()],
-            "claims": [
-                {"id": c.id, "text": c.text, "holds": c.holds, "detail": c.detail}
-                for c in self.claims
-            ],
+            "claims": [asdict(claim) for claim in self.claims],
             "seconds": self.seconds,
         }
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from guardband.kernels.types import Floats, Ints
 from guardband.lab.costs import authors_code
-from guardband.lab.panel import RunResult, RunResults
-from guardband.lab.panel_result import VERDICTS, PanelResult
+from guardband.lab.panel import VERDICTS, RunResult, RunResults
+from guardband.lab.panel_result import PanelResult
 from guardband.lab.sections import STYLE, earlier, navigation, panel_section, verdict_table
 from guardband.report import code, page, save_png, section, tabulate
 from guardband.sim import commit, interval_half_width, versions
@@ -140,11 +140,10 @@ def _samples(result: RunResult, points: int) -> Iterator[tuple[str, Ints, Floats
 
 
 def _counts(outcomes: Sequence[PanelResult]) -> str:
-    said = [VERDICTS[claim.holds] for outcome in outcomes for claim in outcome.claims]
-    many = {"holds": "hold", "does not hold": "do not hold"}
+    said = [claim.verdict for outcome in outcomes for claim in outcome.claims]
+    many = {"holds": "hold", "holds vacuously": "hold vacuously", "does not hold": "do not hold"}
     blocks = "".join(
-        f"<div><b>{said.count(words)}</b>{many.get(words, words)}</div>"
-        for words in VERDICTS.values()
+        f"<div><b>{said.count(words)}</b>{many.get(words, words)}</div>" for words in VERDICTS
     )
     return f'<div class="counts"><div><b>{len(said)}</b>claims</div>{blocks}</div>'
 
@@ -156,7 +155,9 @@ def _meaning() -> str:
         "the other, or if there is no difference in any trial; else it is inconclusive at this "
         "scale. Trials are pairs: the same world and the same draws. A claim of never is settled "
         "by counting. What is said to improve by learning alone does not where no agent ever left "
-        "the baseline. Brackets are 95 % intervals. Nothing was tuned to make a claim hold.</p>"
+        "the baseline. A claim holds vacuously if the runs that it speaks of were conservative in "
+        "at least 90 % of the rounds: it is then a claim about the baseline. "
+        "Brackets are 95 % intervals. Nothing was tuned to make a claim hold.</p>"
     )
 
 

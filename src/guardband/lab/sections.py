@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from guardband.lab.panel import Claim, RunResult
-from guardband.lab.panel_result import VERDICTS, PanelResult
+from guardband.lab.panel_result import PanelResult
 from guardband.report import inline_svg, number, percent, picture, tabulate
 from guardband.sim import interval_half_width, versions
 
@@ -17,8 +17,13 @@ __all__ = ["STYLE", "earlier", "navigation", "panel_section", "speed", "verdict_
 
 KINDS_OF_FILES = ("png", "svg", "csv")
 
-SYMBOLS = {True: "✓", False: "✗", None: "?"}
-KINDS = {True: "holds", False: "fails", None: "open"}
+SYMBOLS = {"holds": "✓", "holds vacuously": "∅", "does not hold": "✗", "inconclusive": "?"}
+KINDS = {
+    "holds": "holds",
+    "holds vacuously": "vacuous",
+    "does not hold": "fails",
+    "inconclusive": "open",
+}
 MANY = 12  # longer tables are folded away
 
 STYLE = """
@@ -43,7 +48,7 @@ p.question { color: var(--soft); margin: -.4rem 0 1rem; }
 .claims .verdict { white-space: nowrap; font-weight: 600; }
 .verdict .symbol { display: inline-block; width: 1.2em; font-weight: 700; }
 .fails { color: var(--alarm); }
-.open { color: var(--soft); }
+.open, .vacuous { color: var(--soft); }
 .detail { font-size: .88rem; color: var(--soft); }
 details { margin: .6rem 0; }
 summary { cursor: pointer; color: var(--mark); font-size: .9rem; }
@@ -68,7 +73,7 @@ def verdict_table(outcomes: Sequence[PanelResult], *, link: bool = True) -> str:
             place = f'<td><a href="#panel-{name}">{name}</a></td>' if link else ""
             lines.append(
                 f'<tr>{place}<td class="claim">{escape(claim.text)}</td>'
-                f'<td class="verdict {KINDS[claim.holds]}">{_verdict(claim)}</td>'
+                f'<td class="verdict {KINDS[claim.verdict]}">{_verdict(claim)}</td>'
                 f'<td class="detail">{escape(claim.detail)}</td></tr>'
             )
     return "\n".join([*lines, "</tbody></table></div>"])
@@ -157,7 +162,7 @@ def _made_by() -> str:
 
 
 def _verdict(claim: Claim) -> str:
-    return f'<span class="symbol">{SYMBOLS[claim.holds]}</span>{VERDICTS[claim.holds]}'
+    return f'<span class="symbol">{SYMBOLS[claim.verdict]}</span>{claim.verdict}'
 
 
 def _caption(outcome: PanelResult) -> str:
