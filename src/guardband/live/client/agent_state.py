@@ -67,7 +67,8 @@ class AgentState:
     shared: bool = False  # whether tasks share contexts
     shadow: bool = False
     free: bool = False  # whether neither a pause, a lease nor shadow mode can hold it back
-    fresh: dict[int, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
+    # Decisions by their ids, to spare a look into the journal; out of date up to `settled`.
+    fresh: dict[str, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
     space: SpaceSettings = field(init=False)
     learner: Learner = field(init=False)
     stream: StreamState = field(init=False)

@@ -118,7 +118,7 @@ class AgentStore:
         if lost:
             self.journal.lose(state.settled, int(End.LOST), now)
             self.journal.count(state.stream_id, "lost", state.pending)
-            state.settled, state.heard, state.fresh = state.last, 0, {}
+            state.settled, state.heard = state.last, 0
         state.stream, state.n, state.due = stream, stream.open.n, False
         state.share, state.waiting, state.tally = None, [], empty_tally()
         self.load_learner(stream.open.as_bytes())

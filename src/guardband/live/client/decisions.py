@@ -95,11 +95,12 @@ class Decisions:
         )
         learner.draw_coin()
         state.last, state.last_round = seq, round
-        _remember(state, v, x, now)
-        return v.named(make_id(self._store.setup.task, state.stream.stream, now, seq), why)
+        name = make_id(self._store.setup.task, state.stream.stream, now, seq)
+        _remember(state, name, v, x, now)
+        return v.named(name, why)
 
 
-def _remember(state: AgentState, v: Verdict, x: bytes, now: float) -> None:
+def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) -> None:
     """Keep the newest decision as the journal has it: its reward may come soon."""
     if len(state.fresh) >= FRESH:
         state.fresh.clear()
@@ -120,7 +121,7 @@ def _remember(state: AgentState, v: Verdict, x: bytes, now: float) -> None:
         None,
         None,
     )
-    state.fresh[state.last] = stored, v.awaited
+    state.fresh[name] = stored, v.awaited
 
 
 def pack_extras(request: Request) -> bytes | None:

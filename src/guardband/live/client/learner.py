@@ -16,9 +16,9 @@ from guardband.live.protocol.sums import (
     MAGIC,
     DamagedSumsError,
     Sums,
+    bytes_of,
     empty_sums,
     statistic_of,
-    sums_of,
 )
 from guardband.reasons import sentence
 
@@ -160,7 +160,7 @@ class Learner:
 
     def own(self) -> bytes:
         """Return what was learned since the last checkpoint, for the journal."""
-        return sums_of(self.state.own).as_bytes()
+        return bytes_of(self.state.own)
 
     def decide(self, request: Request, turn: int, coin: float) -> Verdict:
         """Return what the algorithm plays."""

@@ -13,7 +13,7 @@ from guardband.agent import Awaited
 from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.live.client.agent_state import ENDS, AgentState
 from guardband.live.client.agent_store import AgentStore
-from guardband.live.client.decision_id import DecisionId, parse_id, stamp
+from guardband.live.client.decision_id import parse_id, stamp
 from guardband.live.client.journal import StoredDecision
 from guardband.live.client.windows import End, ending
 from guardband.live.protocol.messages import KINDS
@@ -70,29 +70,28 @@ class Outcomes:
 
     def _close(self, state: AgentState, decision_id: str, reward: float | None) -> Exception | None:
         store = self._store
-        ident = self._own(state, decision_id)
-        seq = None if ident is None else ident.seq
-        made, awaited = state.fresh.pop(seq, (None, None)) if seq is not None else (None, None)
-        if made is None and seq is not None:
-            made = store.journal.find(seq)
-        stranger = made is not None and ident is not None and stamp(made.at) != ident.stamp
-        if seq is None or stranger or (made is None and seq > state.last):
-            if reward is not None:
-                store.journal.count(state.stream_id, "orphan")
-            return UnknownDecisionError(
-                f"{decision_id!r} is no decision of task {store.setup.task!r} in "
-                f"{store.path.parent}: give the id of one of its own."
-            )
+        made, awaited = state.fresh.pop(decision_id, (None, None))
+        if made is None or made.seq <= state.settled:
+            ours, made = self._find(state, decision_id)
+            awaited = None
+            if not ours:
+                if reward is not None:
+                    store.journal.count(state.stream_id, "orphan")
+                return UnknownDecisionError(
+                    f"{decision_id!r} is no decision of task {store.setup.task!r} in "
+                    f"{store.path.parent}: give the id of one of its own."
+                )
         now, rules = store.clock.now(), state.space.rewards
         if made is None or made.ended is not None:
-            return self._again(state, decision_id, seq, made, reward)
+            return self._again(state, decision_id, made, reward)
         if now >= made.at + rules.window_s:
             return self._late(state, decision_id, made, reward, now)
         prompt = rules.order == "prompt"
-        if reward is not None and seq == state.settled + 1 and made.config and prompt:
+        if reward is not None and made.seq == state.settled + 1 and made.config and prompt:
             self._end(state, made, OBSERVED, reward, now, awaited)
         else:
-            store.journal.end(seq, DISCARDED if reward is None else HEARD, reward, now, first=True)
+            end = DISCARDED if reward is None else HEARD
+            store.journal.end(made.seq, end, reward, now, first=True)
             state.heard += 1
         if state.heard and (prompt or reward is None):
             self._advance(state, now)
@@ -122,7 +121,6 @@ class Outcomes:
         self,
         state: AgentState,
         decision_id: str,
-        seq: int,
         made: StoredDecision | None,
         reward: float | None,
     ) -> Exception | None:
@@ -142,7 +140,7 @@ class Outcomes:
         missed = made.ended == End.DEFAULTED or made.reward is None
         had = made.late if missed else made.reward
         if had is None:
-            journal.note_late(seq, reward)
+            journal.note_late(made.seq, reward)
             journal.count(state.stream_id, "late")
         elif had != reward:
             journal.count(state.stream_id, "duplicate")
@@ -188,7 +186,6 @@ class Outcomes:
     ) -> None:
         """Count a decision, or leave it out."""
         state.settled = made.seq
-        state.fresh.pop(made.seq, None)  # what is kept of it is out of date now
         state.tally[PLACES[made.kind, end]] += 1.0
         if end == DISCARDED:
             self._store.journal.end(made.seq, end, None, now)
@@ -205,15 +202,19 @@ class Outcomes:
         self._store.journal.end(made.seq, end, reward, now, (state.stream_id, n), first=first)
         _add_up(state, made, reward)
 
-    def _own(self, state: AgentState, decision_id: str) -> DecisionId | None:
-        """Return the parts of an id, if it may be one of this journal's decisions."""
-        ident = parse_id(str(decision_id))
+    def _find(self, state: AgentState, decision_id: str) -> tuple[bool, StoredDecision | None]:
+        """Tell whether an id is one of this journal's decisions; return it, if it is kept."""
+        journal, ident = self._store.journal, parse_id(str(decision_id))
         if ident is None or ident.task != self._store.setup.task:
-            return None
-        if ident.made_in(state.stream.stream):
-            return ident
-        names = self._store.journal.query("SELECT name FROM stream")
-        return ident if any(ident.made_in(name) for (name,) in names) else None
+            return False, None
+        if not ident.made_in(state.stream.stream):
+            names = journal.query("SELECT name FROM stream")
+            if not any(ident.made_in(name) for (name,) in names):
+                return False, None
+        made = journal.find(ident.seq)
+        if made is None:
+            return ident.seq <= state.last, None
+        return stamp(made.at) == ident.stamp, made
 
 
 def _add_up(state: AgentState, made: StoredDecision, reward: float) -> None:

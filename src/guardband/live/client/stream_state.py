@@ -7,7 +7,7 @@ numbers: names of streams and versions are given to it. Write it down after ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -107,16 +107,17 @@ class StreamState:
     since: Revision | None = None
     moved: tuple[str, Revision] | None = None
     conflicts: int = 0
-    dim: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", self.open.dim)
 
     @classmethod
     def start(cls, stream: str, dim: int) -> StreamState:
         """Return a stream that has counted nothing."""
         zero = empty_sums(dim)
         return cls(stream=stream, checkpoints=(Checkpoint("", zero, 0),), open=zero)
+
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+        return self.open.dim
 
     @property
     def newest(self) -> Checkpoint:
