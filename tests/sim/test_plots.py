@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import guardband as gb
+from guardband.algorithms import ALGORITHMS
 from guardband.sim.plots import (
     METRICS,
     Curve,
@@ -84,6 +85,28 @@ def test_curves_differ_in_dash_as_well_as_in_colour(results):
     curves = lines(draw_curves(run([gb.DiscUCB(a) for a in (0.1, 0.2, 0.3, 0.4, 0.5)])))
     assert len({line.get_color() for line in curves}) == len(curves)
     assert len({str(line._dash_pattern) for line in curves}) == len(curves)
+
+
+def test_an_algorithm_has_the_same_colour_in_all_plots():
+    def colours(*algorithms):
+        return [line.get_color() for line in lines(draw_curves(run(list(algorithms))))]
+
+    class Rival:
+        name = "rival"
+
+        def choose(self, agent, round, features, baseline, baseline_reward):
+            return baseline
+
+        def update(self, agent, features, action, reward):
+            pass
+
+    guard, disc, free = gb.GuardUCB(0.1, noise=0.1), gb.DiscUCB(0.1), gb.DisLinUCB()
+    listed = [ALGORITHMS[each.name].colour for each in (guard, disc, free)]
+    assert colours(guard, disc, free) == listed
+    assert colours(free, disc) == listed[:0:-1]
+    rival, *others = colours(Rival(), disc, guard)
+    assert others == listed[1::-1]
+    assert rival not in listed
 
 
 def test_thousands_are_separated():

@@ -29,7 +29,7 @@ from guardband.algorithms.design import Design, optimal_design
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Algorithm, Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
-from guardband.algorithms.registry import ALGORITHMS, AlgorithmEntry, register
+from guardband.algorithms.registry import ALGORITHMS, ORACLE, AlgorithmEntry, entry_of, register
 
 for _module in iter_modules(__path__):  # a new file comes last in the list, without an import
     import_module(f"{__name__}.{_module.name}")
@@ -37,6 +37,7 @@ for _module in iter_modules(__path__):  # a new file comes last in the list, wit
 __all__ = [
     "ALGORITHMS",
     "CLUCB",
+    "ORACLE",
     "SCLTS",
     "SCLUCB",
     "SEGE",
@@ -64,6 +65,7 @@ __all__ = [
     "Policy",
     "Rate",
     "Traffic",
+    "entry_of",
     "optimal_design",
     "packed",
     "paper_trigger",

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 from guardband.algorithms.policy import Policy
 
-__all__ = ["ALGORITHMS", "AlgorithmEntry", "register"]
+__all__ = ["ALGORITHMS", "ORACLE", "AlgorithmEntry", "entry_of", "register"]
+
+ORACLE = "-gap-oracle"  # how variants whose gate is told the true optimum are named
 
 Kind = TypeVar("Kind", bound=type[Policy])
 
@@ -26,7 +28,7 @@ class AlgorithmEntry:
     label
         How it is written in pictures and claims.
     colour
-        Its colour in pictures; None: the next that is free.
+        Its colour in all plots; None: the next that is free.
     preset
         Settings of the class that make it this algorithm.
     """
@@ -55,6 +57,11 @@ class AlgorithmEntry:
 
 
 ALGORITHMS: dict[str, AlgorithmEntry] = {}
+
+
+def entry_of(name: str) -> AlgorithmEntry | None:
+    """Return the entry of an algorithm; variants with an oracle have that of the plain one."""
+    return ALGORITHMS.get(name.removesuffix(ORACLE))
 
 
 def register(

@@ -15,6 +15,7 @@ from guardband.algorithms.base import OWN_MIXES, SIGHTS, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.algorithms.policy import Rate
+from guardband.algorithms.registry import ORACLE
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Gate, Rule
@@ -37,7 +38,7 @@ class StageWiseLearner(Gated, Floored):
     @property
     def name(self) -> str:
         """The name in lists, plots and on the command line."""
-        return f"{self.stem}-gap-oracle" if self.gate == "gap" else self.stem
+        return self.stem + ORACLE if self.gate == "gap" else self.stem
 
     def _share_of_delta(self, facts: Facts) -> float:
         """Return by how much the level is divided, for the union over rounds."""

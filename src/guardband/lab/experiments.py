@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.algorithms import ALGORITHMS, ORACLE, Algorithm, entry_of
 from guardband.lab.notebooks import NOTEBOOKS, explores
 from guardband.lab.panel import Run, RunOptions
 from guardband.problems import NoisyFeatures, RewardNoise, problem
@@ -22,7 +22,6 @@ from guardband.problems import NoisyFeatures, RewardNoise, problem
 __all__ = [
     "LASTFM",
     "MOVIELENS",
-    "ORACLE",
     "Experiment",
     "ExperimentConfig",
     "remarks_of",
@@ -43,7 +42,6 @@ ZERO = (
     "With a masked task the 5th best artist is worth 0 to some users. r_l is the smallest positive "
     "baseline reward; where r_b is 0 an agent that knows it stays with the baseline."
 )
-ORACLE = "-gap-oracle"  # how variants whose gate is told the true optimum are named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,8 +214,7 @@ class Experiment:
 
 def shown_name(name: str) -> str:
     """Return how an algorithm is written in pictures and claims."""
-    plain = name.removesuffix(ORACLE)
-    known = ALGORITHMS.get(plain)
+    known, plain = entry_of(name), name.removesuffix(ORACLE)
     return name if known is None else known.label + name[len(plain) :]
 
 

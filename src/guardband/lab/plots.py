@@ -7,24 +7,20 @@ without colours.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex, to_rgb, to_rgba
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
-from guardband.algorithms import ALGORITHMS, AlgorithmEntry
+from guardband.algorithms import entry_of
 from guardband.kernels.types import Floats, Ints
-from guardband.lab.experiments import ORACLE
 from guardband.lab.panel import RunResult, RunResults
 from guardband.sim import (
-    COLOURS,
     DASHES,
     GREY,
     INK,
@@ -32,11 +28,13 @@ from guardband.sim import (
     REFERENCE,
     Curve,
     PlotSpec,
+    Tint,
     draw_curve,
     end_label,
     frame,
     interval_half_width,
     label_ends,
+    tints_of,
 )
 
 __all__ = [
@@ -52,7 +50,6 @@ __all__ = [
 ]
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LIGHT, DARK = 0.45, 0.5  # how much white, or black, is in the first and last shade of a colour
 WIDTH, HEIGHT = 8.4, 4.6
 MILLIONS = 1_500_000  # from here on, ticks with all their zeros would meet
 
@@ -163,67 +160,30 @@ def subtitle_of(results: RunResults) -> str:
 
 def _styled(results: RunResults) -> Iterator[tuple[RunResult, Mapping[str, Any]]]:
     """Yield every run with its shade, dash and marker; of one colour, no two dashes are alike."""
-    for place, (result, (colour, turn, count)) in enumerate(
-        zip(results.values(), _turns(results), strict=True)
-    ):
-        if not colour:
+    for i, (result, tint) in enumerate(zip(results.values(), _tints(results), strict=True)):
+        if tint is None:
             yield result, {"colour": REFERENCE[0], "dash": REFERENCE[1]}
             continue
-        entry = _entry(result.series.algorithm)
+        entry = entry_of(result.series.algorithm)
         ours = entry is not None and entry.kind.needs_model
         yield (
             result,
             {
-                "colour": _shade(colour, turn, count),
-                "dash": DASHES[(turn + 2 * ours) % len(DASHES)],
-                "marker": MARKERS[place % len(MARKERS)],
-                "shift": (place + 0.5) / len(results),
+                "colour": tint.shade,
+                "dash": DASHES[(tint.turn + 2 * ours) % len(DASHES)],
+                "marker": MARKERS[i % len(MARKERS)],
+                "shift": (i + 0.5) / len(results),
             },
         )
 
 
 def _edged(results: RunResults) -> list[bool]:
     """Tell of each run's band whether it shares its colour with others, and so needs edges."""
-    return [bool(colour) and count > 1 for colour, _, count in _turns(results)]
+    return [tint is not None and tint.turns > 1 for tint in _tints(results)]
 
 
-def _turns(results: RunResults) -> list[tuple[str, int, int]]:
-    """Return each run's colour, its place among those that have it too, and how many these are.
-
-    The reference's colour is "".
-    """
-    others = cycle(COLOURS[::-1])
-    drawn = [result.series for result in results.values()]
-    colours = [
-        "" if series.policy.always_baseline else _colour(series.algorithm) or next(others)
-        for series in drawn
-    ]
-    many, seen = Counter(colours), Counter[str]()
-    turns = []
-    for colour in colours:
-        turns.append((colour, seen[colour], many[colour]))
-        seen[colour] += 1
-    return turns
-
-
-def _entry(name: str) -> AlgorithmEntry | None:
-    """Return the list's entry of an algorithm; variants with an oracle have that of the plain."""
-    return ALGORITHMS.get(name.removesuffix(ORACLE))
-
-
-def _colour(name: str) -> str | None:
-    entry = _entry(name)
-    return None if entry is None else entry.colour
-
-
-def _shade(colour: str, turn: int, count: int) -> str:
-    """Return one of `count` shades of a colour, from light to dark; the colour itself if alone."""
-    if count == 1:
-        return colour
-    part = turn / (count - 1)  # 0: the lightest
-    target, weight = (1.0, LIGHT * (1 - 2 * part)) if part < 0.5 else (0.0, DARK * (2 * part - 1))
-    red, green, blue = ((1 - weight) * own + weight * target for own in to_rgb(colour))
-    return to_hex((red, green, blue))
+def _tints(results: RunResults) -> list[Tint | None]:
+    return tints_of([result.series for result in results.values()])
 
 
 def _mark_band(band: Any, curve: Curve) -> None:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
         REFERENCE,
         Curve,
         PlotSpec,
+        Tint,
         draw_curve,
         end_label,
         frame,
         label_ends,
         place_labels,
+        tints_of,
     )
     from guardband.sim.provenance import commit, versions
     from guardband.sim.python_policy import PolicyError, PythonPolicy
@@ -58,6 +60,7 @@ __all__ = [
     "Replay",
     "Results",
     "Series",
+    "Tint",
     "Trace",
     "Trial",
     "TrialDraws",
@@ -79,5 +82,6 @@ __all__ = [
     "simulate",
     "size_of",
     "stack",
+    "tints_of",
     "versions",
 ]

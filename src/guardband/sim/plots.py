@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import (
@@ -22,6 +23,7 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
+from guardband.algorithms import entry_of
 from guardband.checks import check_choice
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats, Ints
@@ -30,8 +32,8 @@ from guardband.sim.stats import interval_half_width
 if TYPE_CHECKING:
     from guardband.sim.results import Results, Series
 
-__all__ = ["METRICS", "Curve", "PlotSpec", "draw_curves"]
-__all__ += ["draw_curve", "end_label", "frame", "label_ends"]
+__all__ = ["METRICS", "Curve", "PlotSpec", "Tint", "draw_curves"]
+__all__ += ["draw_curve", "end_label", "frame", "label_ends", "tints_of"]
 
 INK, GREY, FAINT = "#222222", "#6b6b6b", "#dddddd"
 
@@ -40,6 +42,7 @@ INK, GREY, FAINT = "#222222", "#6b6b6b", "#dddddd"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (2, 1)), (0, (10, 2)))
 REFERENCE = (GREY, (0, (1, 1.5)))
+LIGHT, DARK = 0.45, 0.5  # how much white, or black, is in the first and last shade of a colour
 
 LINE_INCHES, LABEL_WIDTH = 0.19, 32
 SAMPLE = (1.035, 1.15)  # a curve's sample beside the axes: long enough for two dashes
@@ -82,6 +85,24 @@ class Curve(NamedTuple):
     width: float = 2.2
     marker: str = ""  # beside colour and dash, a third way to tell curves apart
     shift: float = 0.0  # where markers begin, in [0, 1) of their distance: so equal curves show
+
+
+class Tint(NamedTuple):
+    """The colour of a curve, and its turn among the curves that have the same colour."""
+
+    colour: str
+    turn: int
+    turns: int
+
+    @property
+    def shade(self) -> str:
+        """One shade of the colour for each turn, from light to dark; the colour itself if alone."""
+        if self.turns == 1:
+            return self.colour
+        part = 2.0 * self.turn / (self.turns - 1) - 1.0  # -1: the lightest
+        target, weight = (1.0, -LIGHT * part) if part < 0.0 else (0.0, DARK * part)
+        red, green, blue = ((1 - weight) * own + weight * target for own in to_rgb(self.colour))
+        return to_hex((red, green, blue))
 
 
 def draw_curves(results: Results, metric: str = "regret") -> Figure:
@@ -127,12 +148,31 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
 
 
 def _curves(results: Results, metric: str, kind: str) -> Iterator[Curve]:
-    looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
-    for series in results.series:
-        colour, dash = REFERENCE if series.policy.always_baseline else next(looks)
+    dashes = cycle(DASHES)
+    for series, tint in zip(results.series, tints_of(results.series), strict=True):
+        colour, dash = REFERENCE if tint is None else (tint.shade, next(dashes))
         samples = _scaled(_samples(series, metric), results.rounds, kind)
         mean = samples.mean(axis=0)
         yield Curve(series.label, mean, interval_half_width(samples), colour, dash)
+
+
+def tints_of(series: Sequence[Series]) -> list[Tint | None]:
+    """Return the colour of each, which is its algorithm's own or the next that is free.
+
+    The baseline has none: it is drawn as a reference.
+    """
+    entries = [entry_of(each.algorithm) for each in series]
+    own = {entry.colour for entry in entries if entry is not None}
+    free = cycle([colour for colour in COLOURS if colour not in own] or COLOURS)
+    colours = [
+        "" if each.policy.always_baseline else (entry and entry.colour) or next(free)
+        for each, entry in zip(series, entries, strict=True)
+    ]
+    turns = [colours[:i].count(colour) for i, colour in enumerate(colours)]
+    return [
+        Tint(colour, turn, colours.count(colour)) if colour else None
+        for colour, turn in zip(colours, turns, strict=True)
+    ]
 
 
 def _samples(series: Series, metric: str) -> Floats:
