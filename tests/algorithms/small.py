@@ -30,6 +30,7 @@ class Small(NamedTuple):
             draws.zeta,
             normal=draws.normal,
             order=draws.order,
+            coin=draws.coin,
         )
         return gb.simulate(problem, algorithm, replay=replay, trace=trace, alpha=0.5)
 
@@ -70,6 +71,7 @@ def small(
         zeta=zeta,
         normal=rng.normal(size=(T, M, d)),
         order=np.argsort(rng.random((T, M)), axis=1),
+        coin=rng.random((T, M)),
     )
     baseline = naive.baseline_by_rank(phi, theta, tasks, rank)
     return Small(phi, psi, theta, tasks, baseline, draws)

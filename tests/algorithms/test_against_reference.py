@@ -151,6 +151,30 @@ def test_cl_ucb(known: bool, context: str) -> None:
 
 
 @pytest.mark.parametrize("context", SIGHTS)
+@pytest.mark.parametrize("mix", ["vector", "action"])
+@pytest.mark.parametrize("d", [2, 4])
+def test_roful(mix: str, context: str, d: int) -> None:
+    case = small(13, d=d)
+    made = gb.algorithms.ROFUL(
+        0.2, noise=0.05, ridge=0.1, theta_bound=0.96, feature_bound=0.99, mix=mix, context=context
+    )
+    ref = alone(
+        case,
+        rivals.directional,
+        context,
+        alpha=0.2,
+        sigma=0.05,
+        level=1e-3,
+        ridge=0.1,
+        S=0.96,
+        L=0.99,
+        whole=mix == "action",
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("context", SIGHTS)
 @pytest.mark.parametrize("growth", [None, 1.0])
 def test_fed_lin_ucb(growth: float | None, context: str) -> None:
     case = small(5, d=3, T=150)

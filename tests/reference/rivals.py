@@ -1,9 +1,10 @@
-"""Slow, plain NumPy reference of the rivals: SCLTS, SCLUCB, SEGE, CLUCB, FedLinUCB, DisLSB, Fed-PE.
+"""Slow, plain NumPy reference of the rivals.
 
-Written from the rules of their papers, never from the compiled kernels: every round starts from
-the list of what was seen and calls ``inv``, ``eigvalsh`` and ``pinv`` anew. Tables are (C, K, d);
-``choose`` is what agents choose by and ``learn`` what they learn from (psi or phi), ``earn`` is
-phi. Rounds and phases count from 1 in formulas, arrays from 0.
+SCLTS, SCLUCB, SEGE, CLUCB, ROFUL, C-SquareCB, MA-SCLUCB, FedLinUCB, DisLSB and Fed-PE. Written from
+the rules of their papers, never from the compiled kernels: every round starts from the list of what
+was seen and calls ``inv``, ``eigvalsh`` and ``pinv`` anew. Tables are (C, K, d); ``choose`` is what
+agents choose by and ``learn`` what they learn from (psi or phi), ``earn`` is phi. Rounds and phases
+count from 1 in formulas, arrays from 0.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ class Trace(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """All randomness: (T,), (T, M), (T,), (T, d), (T, M, d), (T, M)."""
+    """All randomness: (T,), (T, M), (T,), (T, d), (T, M, d), (T, M), (T, M)."""
 
     contexts: np.ndarray
     noise: np.ndarray
@@ -30,6 +31,7 @@ class Draws(NamedTuple):
     zeta: np.ndarray
     normal: np.ndarray
     order: np.ndarray
+    coin: np.ndarray
 
 
 def empty_trace(draws: Draws) -> Trace:
@@ -75,7 +77,10 @@ def own(draws: Draws, m: int, task: Sequence[int]) -> Draws:
     zeta = draws.zeta[:, task]
     zeta = zeta / np.linalg.norm(zeta, axis=1, keepdims=True)
     return draws._replace(
-        noise=draws.noise[:, m : m + 1], zeta=zeta, normal=draws.normal[:, m : m + 1, task]
+        noise=draws.noise[:, m : m + 1],
+        zeta=zeta,
+        normal=draws.normal[:, m : m + 1, task],
+        coin=draws.coin[:, m : m + 1],
     )
 
 
@@ -355,3 +360,32 @@ def fed_pe(choose, learn, earn, theta, tasks, draws, *, sigma, delta) -> Elimina
             alive &= value + u >= low
             trace.sync_rounds.append(t + 1)
     return Eliminated(trace, alive, thetas)
+
+
+def directional(
+    choose, learn, earn, theta, baseline, draws, *, alpha, sigma, level, ridge, S=1.0, L=1.0,
+    whole=False,
+) -> Trace:  # fmt: skip
+    """ROFUL of one agent; with ``whole`` a coin plays whole actions."""
+    d, seen, trace = len(theta), [], empty_trace(draws)
+    for t, c in enumerate(draws.contexts):
+        V, theta_hat = ridge_fit(seen, d, ridge)
+        beta = horizon_radius(t, d, sigma=sigma, level=level / 2, ridge=ridge, S=S, L=L)
+        F, b = choose[c], baseline[c]
+        limit = alpha * (earn[c, b] @ theta)
+        k = int(np.argmax(F @ theta_hat + beta * widths(F, V)))
+        z = F[k] - F[b]
+        q = beta * np.sqrt(z @ np.linalg.inv(V) @ z) - z @ theta_hat
+        g1 = 1.0 if q <= 0.0 else min(1.0, limit / q)
+        g2 = 1.0 if not z.any() else min(1.0, limit / (S * np.linalg.norm(z)))
+        g = max(g1, g2)
+        trace.conservative[t, 0] = g < 1.0
+        a = k if g >= 1.0 else b
+        if whole:
+            g = 1.0 if draws.coin[t, 0] < g else 0.0
+            a = k if g else b
+        x = learn[c, b] + g * (learn[c, k] - learn[c, b])
+        reward = (earn[c, b] + g * (earn[c, k] - earn[c, b])) @ theta
+        seen.append((x, reward + draws.noise[t, 0]))
+        trace.actions[t, 0], trace.rewards[t, 0] = a, reward
+    return trace

@@ -9,6 +9,7 @@ from guardband.algorithms.disc_ucb_unknown import DiscUCBUnknown
 from guardband.algorithms.dis_lin_ucb import DisLinUCB
 from guardband.algorithms.sclts import SCLTS
 from guardband.algorithms.scl_ucb import SCLUCB
+from guardband.algorithms.roful import ROFUL
 from guardband.algorithms.dis_lsb import DisLSB
 from guardband.algorithms.fed_pe import FedPE
 from guardband.algorithms.fed_pecd import FedPECD
@@ -38,6 +39,7 @@ __all__ = [
     "ALGORITHMS",
     "CLUCB",
     "ORACLE",
+    "ROFUL",
     "SCLTS",
     "SCLUCB",
     "SEGE",

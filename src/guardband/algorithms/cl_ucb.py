@@ -64,5 +64,5 @@ class CLUCB(Floored):
             self._alpha(facts),
             np.zeros(facts.agents),
             sight=int(SIGHTS[self.context]),
-            method=Solo(int(Method.BUDGET), level, pace=0.0),
+            method=Solo(int(Method.BUDGET), level),
         )

@@ -36,5 +36,5 @@ class Oracle(Policy):
         """Return the terms for a problem of which `facts` are known."""
         require_simulation(facts, self.name)
         terms = idle_terms(facts)
-        method = Solo(int(Method.ORACLE), level=0.0, pace=0.0)
+        method = Solo(int(Method.ORACLE), level=0.0)
         return Plan(terms, np.ones(facts.agents), np.zeros(facts.agents), method=method)

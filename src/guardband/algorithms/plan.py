@@ -44,7 +44,7 @@ class Plan(NamedTuple):
         """Which draws it needs beside contexts and noise."""
         needed = set()
         spends = isinstance(self.method, Solo) and self.method.method == Method.BUDGET
-        if self.terms.rule in GUARDED and not spends:
+        if self.terms.rule in GUARDED and not spends and self.terms.mix != Mix.PARTWAY:
             needed.add("coin" if self.terms.mix == Mix.ACTION else "zeta")
         if isinstance(self.method, Solo) and self.method.method == Method.SAMPLE:
             needed.add("normal")

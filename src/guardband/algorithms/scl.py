@@ -63,5 +63,5 @@ class StageWiseLearner(Gated, Floored):
             self._rho(facts, low, high),
             self._told_gap(facts),
             sight=int(SIGHTS[self.context]),
-            method=Solo(int(self.method), math.log(1.0 / level), pace=0.0),
+            method=Solo(int(self.method), math.log(1.0 / level)),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.certify import guard_radius
 from guardband.kernels.pruning import (
     best_clear,
     best_pruned,
@@ -45,7 +46,10 @@ def choose(state, shared, terms, given, scores):
     pooled = shared.own
     if terms.rule == BASELINE:
         return plays(given.baseline, True, R_ALWAYS, 0.0, False)
-    beta = radius(state.estimate, terms)
+    if terms.weighted:
+        beta = guard_radius(state, pooled, terms, given.epoch)
+    else:
+        beta = radius(state.estimate, terms)
     if terms.rule == FREE:
         scan(state.estimate, beta, given.coords, given.menu, scores)
         return plays(argmax(scores.upper), False, R_FREE, beta, True)

@@ -21,12 +21,12 @@ from guardband.kernels.environment import (
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.linalg import copy, dot
-from guardband.kernels.observe import copy_features, note_report
+from guardband.kernels.observe import copy_features, note_report, weigh_played
 from guardband.kernels.pruning import floor_of, in_pruned_set
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
-from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
+from guardband.kernels.state import ALPHA, RHO, TERMS, group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due, pool
-from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule
+from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule, Terms
 
 __all__ = [
     "TOLERANCE",
@@ -40,7 +40,7 @@ __all__ = [
     "to_unit_length",
 ]
 
-ACTION, TASK_VECTOR = int(Mix.ACTION), int(Mix.TASK_VECTOR)
+ACTION, TASK_VECTOR, PARTWAY = int(Mix.ACTION), int(Mix.TASK_VECTOR), int(Mix.PARTWAY)
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
 BASELINE, GUARD = int(Rule.BASELINE), int(Rule.GUARD)
 LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
@@ -74,12 +74,16 @@ def simulate(
 
     `numbers` is the group's array, see `state`, and `settings` (M, TERMS + 2), see `pack`.
     """
-    rounds = GUARDED if settings[0, 0] == GUARD else UNGUARDED
+    terms = Terms(*settings[0, :TERMS])
+    guarded = GUARDED if terms.rule == GUARD else UNGUARDED
+    rounds = WEIGHTED if terms.weighted else guarded
     rounds(numbers, settings, tasks, env, draws, clock, metrics, trace)
 
 
-def _rounds(guard):
-    """Return `simulate` for Guard-UCB or for the other rules, without the code that only one needs.
+def _rounds(guard, weighted):
+    """Return `simulate` for Guard-UCB or for other rules, without the code that only one needs.
+
+    `weighted` are other rules with Guard-UCB's confidence set.
 
     Numba drops a branch whose condition is known before it compiles: one loop for all rules would
     take twice as long to compile, and a third longer to run.
@@ -125,6 +129,9 @@ def _rounds(guard):
                         weight, guess = weigh(state.estimate, plain, terms, given, k, guess)
                         absorb_tidily(state, shared.own, terms, x, y, weight, guess)
                         note_report(state, terms, given)
+                    elif weighted:
+                        weight = weigh_played(state.estimate, terms, given, outcome, guess)
+                        absorb_tidily(state, shared.own, terms, x, y, weight, guess)
                     else:
                         absorb(state, x, y, 1.0, guess)
                     call = call or _is_due(state, terms, clock, outcome.conservative)
@@ -141,7 +148,8 @@ def _rounds(guard):
     return rounds
 
 
-GUARDED, UNGUARDED = _rounds(guard=True), _rounds(guard=False)
+GUARDED, UNGUARDED = _rounds(guard=True, weighted=False), _rounds(guard=False, weighted=False)
+WEIGHTED = _rounds(guard=False, weighted=True)
 
 
 @kernel
@@ -219,14 +227,19 @@ def _pruned(state, pooled, terms, given, scores, outcome, best):
 @kernel
 def act(outcome, terms, given, env, draws, slot, s, m, work):
     """Carry out agent m's decision; writes the vector to learn from to work[0]."""
-    k, g = outcome.action, env.group[m]
-    mean, reward = env.expected[slot, g, k], env.realised[slot, g, k]
-    x = work[0]
-    if env.sight == HIDDEN:
-        copy_features(env.menu[slot], k, given.coords, x)
-    else:
-        copy_features(env.truth[slot], k, given.coords, x)
-    if outcome.conservative and terms.mix != ACTION:
+    k, x = outcome.action, work[0]
+    expected, realised = env.expected[slot, env.group[m]], env.realised[slot, env.group[m]]
+    mean, reward = expected[k], realised[k]
+    seen = env.menu[slot] if env.sight == HIDDEN else env.truth[slot]
+    copy_features(seen, k, given.coords, x)
+    if outcome.conservative and terms.mix == PARTWAY:
+        j, g = outcome.target, outcome.chance
+        copy_features(seen, j, given.coords, work[1])
+        for i in range(x.size):
+            x[i] = (1.0 - g) * x[i] + g * work[1, i]
+        mean = (1.0 - g) * mean + g * expected[j]
+        reward = (1.0 - g) * reward + g * realised[j]
+    elif outcome.conservative and terms.mix != ACTION:
         zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
         bonus = _blend(x, zeta, terms, given, env.theta, work[1])
         mean = (1.0 - given.rho) * mean + bonus

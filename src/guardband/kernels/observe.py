@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.certify import weigh
+from guardband.kernels.types import Mix
 
-__all__ = ["copy_features", "note_report"]
+__all__ = ["copy_features", "note_report", "weigh_played"]
+
+PARTWAY = int(Mix.PARTWAY)
 
 
 @kernel
@@ -26,6 +30,16 @@ def note_report(state, terms, given):
             reports.gram[i, j] += x[i] * x[j]
     reports.scalars[0] += 1.0
     reports.scalars[1] += reward * reward
+
+
+@kernel
+def weigh_played(estimate, terms, given, outcome, guess):
+    """Return Guard-UCB's weight of what was played: partway, the lesser of both actions'."""
+    weight, _ = weigh(estimate, outcome.plain, terms, given, outcome.action, guess)
+    if terms.mix == PARTWAY:
+        other, _ = weigh(estimate, outcome.plain, terms, given, outcome.target, guess)
+        weight = min(weight, other)
+    return weight
 
 
 @kernel

@@ -23,7 +23,7 @@ __all__ = [
     "mark_pruned",
 ]
 
-KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
+UNKNOWN = int(Rule.UNKNOWN)
 PRINTED, GAP, NONE, SHUT = int(Gate.PRINTED), int(Gate.GAP), int(Gate.NONE), int(Gate.SHUT)
 NO_BASELINE_REWARD = int(Reason.NO_BASELINE_REWARD)
 
@@ -44,20 +44,22 @@ def eigenvalue_bounds(estimate):
 def gate_need(terms, given, beta):
     """Return what lambda_min(V) must reach; infinity where nothing would do.
 
-    Known baseline: (2 L beta / (alpha r_b))^2, or with the gap (2 L beta / (gap + alpha r_b))^2;
-    unknown: (2 (2 - alpha) L beta / (alpha r_l))^2 (eq. UBR_2), the gap added likewise.
+    Known baseline: (2 L beta / (kappa_l + alpha r_b))^2, where the paper has kappa_l = 0 and the
+    gap gate the gap; unknown: (2 (2 - alpha) L beta / (alpha r_l))^2 (eq. UBR_2), both added
+    likewise.
     """
     alpha = given.alpha
     if terms.gate == NONE:
         return 0.0
     if terms.gate == SHUT:
         return math.inf
-    if terms.rule == KNOWN:
-        margin = alpha * given.baseline_reward
-        reach = 2.0 * terms.feature_bound * beta
-    else:
+    if terms.rule == UNKNOWN:
         margin = alpha * terms.reward_floor
         reach = 2.0 * (2.0 - alpha) * terms.feature_bound * beta
+    else:
+        margin = alpha * given.baseline_reward
+        reach = 2.0 * terms.feature_bound * beta
+    margin += terms.kappa
     if terms.gate == GAP:
         margin += given.gap
     if not margin > 0.0:

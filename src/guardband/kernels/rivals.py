@@ -22,6 +22,8 @@ class Method(IntEnum):
     GREEDY = 2  # SEGE: the certified action with the largest estimate; gate at pace sqrt(t)
     BUDGET = 3  # CLUCB: optimism, as long as the budget covers what it may cost
     ORACLE = 4  # the best action
+    DIRECTION = 5  # ROFUL: towards the largest upper bound, as far as is sure to be safe
+    GAPS = 6  # C-SquareCB: drawn by predicted gaps, as long as the budget covers it
 
 
 class Solo(NamedTuple):
@@ -29,7 +31,8 @@ class Solo(NamedTuple):
 
     method: int
     level: float  # log(1 / delta'), of the horizon form of the radius
-    pace: float  # SEGE's c
+    pace: float = 0.0  # SEGE's c; C-SquareCB's factor of the slack
+    rate: float = 1.0  # C-SquareCB's factor of gamma
 
 
 class UploadRule(NamedTuple):

@@ -1,8 +1,9 @@
 """Single-task methods: one agent alone, in the coordinates of its own task.
 
 Stage-wise: SCLTS, SCLUCB and SEGE differ in the score by which they choose among the actions that
-the whole confidence ellipsoid certifies, and in their gate. Cumulative: CLUCB keeps a budget of
-what it earned beyond its promise and spends it on optimism. And the oracle, who knows theta.
+the whole confidence ellipsoid certifies, and in their gate; ROFUL has none, see `directional`.
+Cumulative: CLUCB keeps a budget of what it earned beyond its promise and spends it on optimism,
+C-SquareCB spends it on draws by predicted gaps, see `inverse_gap`. And the oracle, who knows theta.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.certify import guard_radius
+from guardband.kernels.directional import towards_best
 from guardband.kernels.disc_ucb import conserve, plays
 from guardband.kernels.draw import draw_round
+from guardband.kernels.inverse_gap import explore_by_gaps
 from guardband.kernels.linalg import cholesky, copy, dot, quadratic
 from guardband.kernels.loop import (
     act,
@@ -24,8 +28,9 @@ from guardband.kernels.loop import (
     observed_reward,
     save_checkpoint,
 )
+from guardband.kernels.observe import weigh_played
 from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
-from guardband.kernels.ridge import absorb, horizon_radius
+from guardband.kernels.ridge import absorb, absorb_tidily, horizon_radius
 from guardband.kernels.rivals import Method
 from guardband.kernels.scan import argmax, scan
 from guardband.kernels.state import group_of, scores_of, state_of, terms_of
@@ -35,17 +40,19 @@ __all__ = ["ConservativeBudget", "new_budget", "simulate_solo"]
 
 
 class ConservativeBudget(NamedTuple):
-    """CLUCB's memory of what was played so far."""
+    """What CLUCB and C-SquareCB remember of what was played so far."""
 
     chosen: Floats  # (d,) z: features of its own choices
     baseline_played: Floats  # (d,) u: baseline features of baseline rounds
     baseline_passed: Floats  # (d,) w: baseline features of rounds with a choice of its own
-    rewards: Floats  # (3,) baseline rewards: of baseline rounds, of all rounds; baseline rounds
+    rewards: Floats  # (4,) baseline rewards: of baseline rounds, of all rounds; how many baseline
+    # rounds; rewards that C-SquareCB predicted
     sums: Floats  # (2, d) scratch
 
 
 SAMPLE, OPTIMISM, GREEDY = int(Method.SAMPLE), int(Method.OPTIMISM), int(Method.GREEDY)
 BUDGET, ORACLE = int(Method.BUDGET), int(Method.ORACLE)
+DIRECTION, GAPS = int(Method.DIRECTION), int(Method.GAPS)
 KNOWN, SHUT = int(Rule.KNOWN), int(Gate.SHUT)
 R_LEARNED, R_GATE, R_EMPTY = int(Reason.LEARNED), int(Reason.GATE), int(Reason.EMPTY)
 R_NOTHING, R_NO_FLOOR = int(Reason.NO_BASELINE_REWARD), int(Reason.NO_REWARD_FLOOR)
@@ -55,7 +62,7 @@ R_FREE = int(Reason.FREE)
 def new_budget(dim: int) -> ConservativeBudget:
     """Return the budget of an agent before its first round."""
     return ConservativeBudget(
-        np.zeros(dim), np.zeros(dim), np.zeros(dim), np.zeros(3), np.zeros((2, dim))
+        np.zeros(dim), np.zeros(dim), np.zeros(dim), np.zeros(4), np.zeros((2, dim))
     )
 
 
@@ -78,9 +85,14 @@ def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, met
         if solo.method == ORACLE:
             outcome = plays(env.best[slot, env.group[0]], False, R_FREE, 0.0, False)
             learns = False
+        elif solo.method == GAPS:
+            outcome = explore_by_gaps(state.estimate, budget, solo, terms, given, scores)
+            learns = not outcome.conservative
         else:
-            beta = horizon_radius(terms, d, state.own.scalars[0], solo.level)
-            if solo.method == BUDGET:
+            beta = _radius(state, pooled, solo, terms, given, d)
+            if solo.method == DIRECTION:
+                outcome = towards_best(state, beta, terms, given, scores)
+            elif solo.method == BUDGET:
                 outcome = _spend(state, budget, terms, given, scores, beta)
                 # A known baseline reward teaches nothing.
                 learns = not (outcome.conservative and terms.rule == KNOWN)
@@ -89,11 +101,23 @@ def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, met
         played = act(outcome, terms, given, env, draws, slot, s, 0, state.work)
         if learns:
             x = state.work[0]
-            guess = dot(x, state.estimate.theta)
-            absorb(state, x, observed_reward(env, draws, s, 0, played), 1.0, guess)
+            y, guess = observed_reward(env, draws, s, 0, played), dot(x, state.estimate.theta)
+            if terms.weighted:
+                weight = weigh_played(state.estimate, terms, given, outcome, guess)
+                absorb_tidily(state, pooled, terms, x, y, weight, guess)
+            else:
+                absorb(state, x, y, 1.0, guess)
         count_round(env, tasks, metrics, trace, slot, t, 0, played)
         count_coin(env, tasks, metrics, slot, 0, outcome, played)
         save_checkpoint(clock, metrics)
+
+
+@kernel
+def _radius(state, pooled, solo, terms, given, dim):
+    """Return beta in its horizon form, or of Guard-UCB's confidence set."""
+    if terms.weighted:
+        return guard_radius(state, pooled, terms, given.epoch)
+    return horizon_radius(terms, dim, state.own.scalars[0], solo.level)
 
 
 @kernel

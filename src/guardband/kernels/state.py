@@ -19,6 +19,7 @@ from guardband.kernels.types import Estimate, Floats, Scores, State, Statistic, 
 __all__ = [
     "ALPHA",
     "RHO",
+    "TERMS",
     "group_of",
     "new_group",
     "new_scratch",

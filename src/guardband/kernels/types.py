@@ -69,6 +69,7 @@ class Mix(IntEnum):
     VECTOR = 0  # the paper: the convex combination of the baseline's features and a direction
     TASK_VECTOR = 1  # the same with a direction in the task's own coordinates
     ACTION = 2  # a coin between the baseline and the most promising action
+    PARTWAY = 3  # ROFUL: a point between the features of the baseline and of that action
 
 
 class Trigger(IntEnum):
@@ -182,6 +183,8 @@ class Terms(NamedTuple):
     sigma: float = 0.0  # sqrt(context_noise^2 + noise^2)
     feature_bound: float = 1.0  # L
     reward_floor: float = 0.0  # r_l, for the unknown baseline's gate
+    kappa: float = 0.0  # kappa_l: the optimum leads the baseline by this or more, for the gate
+    weighted: float = False  # Guard-UCB's confidence set and weights in the place of its own
     # Guard-UCB
     free: float = False  # no constraint: the most promising action is played
     strict: float = False  # every play is certified; else the randomised choice is

@@ -39,6 +39,7 @@ STAGEWISE = (
     "disc-ucb-unknown",
     "sclts",
     "scl-ucb",
+    "roful",
     "sege",
 )
 # Drawn with their intervals, and in which colour and with which marker.
