@@ -122,6 +122,14 @@ CASES: dict[str, Case] = {
         algorithm="disc-ucb-unknown",
         settings=small(0.02, 0.02, 0.05, alpha=0.8, reward_floor=0.6),
     ),
+    "unknown baseline, gap gate": draw(
+        1,
+        scale=S5,
+        shift=0.4,
+        rank=3,
+        algorithm="disc-ucb-unknown",
+        settings=small(0.03, 0.01, 0.02, gate="gap", alpha=0.6, reward_floor=0.3, delta=0.05),
+    ),
     "unknown baseline, no gate, coin": draw(
         0,
         scale=S5,

@@ -17,7 +17,7 @@ ROUNDS = 20_000
 # Too careful to have left the baseline by then, at least in some contexts; not a matter of regret:
 # the unknown baseline's gate is far away, and the gap gate is told a negative lead in contexts
 # whose optimum is below the largest baseline reward of all contexts.
-STILL_CONSERVATIVE = {"disc-ucb-unknown", "disc-ucb-gap-oracle"}
+STILL_CONSERVATIVE = {"disc-ucb-unknown", "disc-ucb-gap-oracle", "disc-ucb-unknown-gap-oracle"}
 YARDSTICKS = {"baseline", "oracle"}
 
 

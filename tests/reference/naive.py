@@ -15,7 +15,7 @@ import numpy as np
 
 GATES = {
     "disc-ucb": {"printed", "gap", "none"},
-    "disc-ucb-unknown": {"printed", "none"},
+    "disc-ucb-unknown": {"printed", "gap", "none"},
     "dis-lin-ucb": {"printed", "gap", "none"},  # has no gate: the option is ignored
 }
 TOLERANCE = 1e-12  # of the violation counts
@@ -103,7 +103,7 @@ def radius(
 
 
 def gate_is_open(algorithm, gate, *, lambda_min, width, alpha, r_b, gap, reward_floor) -> bool:
-    """Test lambda_min against the gate: line 13 (``cons``), the gap gate, or ``UBR_2``.
+    """Test lambda_min against the gate: line 13 (``cons``) or ``UBR_2``, with the gap if asked for.
 
     ``width`` is L beta; the paper has L = 1.
     """
@@ -113,10 +113,11 @@ def gate_is_open(algorithm, gate, *, lambda_min, width, alpha, r_b, gap, reward_
         return False
     if gate == "none":
         return True
+    reach, margin = 2.0 * width, alpha * r_b
     if algorithm == "disc-ucb-unknown":
-        return bool(lambda_min >= (2.0 * (2.0 - alpha) * width / (alpha * reward_floor)) ** 2)
-    margin = alpha * r_b + (gap if gate == "gap" else 0.0)
-    return bool(margin > 0.0 and lambda_min >= (2.0 * width / margin) ** 2)
+        reach, margin = 2.0 * (2.0 - alpha) * width, alpha * reward_floor
+    margin += gap if gate == "gap" else 0.0
+    return bool(margin > 0.0 and lambda_min >= (reach / margin) ** 2)
 
 
 def kept_actions(algorithm, mean, *, lambda_min, width, alpha, r_b, upper_b) -> np.ndarray:

@@ -229,7 +229,7 @@ def test_there_is_no_trace_unless_asked_for(problem: gb.Tabular) -> None:
         (lambda: gb.DiscUCB(mix="vectors"), "Did you mean 'vector'"),
         (lambda: gb.DiscUCB(gap=np.zeros((1, 1))), "gate='gap' only"),
         (lambda: gb.DiscUCB(gate="gap", gap=[[np.nan]]), "nan"),
-        (lambda: gb.DiscUCBUnknown(gate="gap"), "'gap'"),
+        (lambda: gb.DiscUCBUnknown(gate="gaps"), "Did you mean 'gap'"),
         (lambda: gb.DiscUCBUnknown(reward_floor=-1.0), r"reward_floor .*-1\.0"),
         (lambda: gb.DisLinUCB(ridge=-0.5), r"ridge .*-0\.5"),
         (lambda: gb.DisLinUCB(noise=math.nan), "noise .*nan"),

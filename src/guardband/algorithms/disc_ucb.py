@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from guardband.algorithms.base import MIXES, SIGHTS
-from guardband.algorithms.gated import GATES, NEEDS_OPTIMUM, Gated
+from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, pooling_traffic
 from guardband.algorithms.policy import Rate
 from guardband.algorithms.registry import register
-from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Rule
 
@@ -84,8 +83,6 @@ class DiscUCB(Gated):
         # Here, because the list of algorithms is in the order of imports.
         from guardband.algorithms.disc_ucb_unknown import DiscUCBUnknown  # noqa: PLC0415
 
-        if self.gate == "gap":
-            raise InvalidValueError(NEEDS_OPTIMUM)
         known = self._playable()
         shared = {*DiscUCB.settings()} & {*DiscUCBUnknown.settings()}
         return known, DiscUCBUnknown(**{name: getattr(known, name) for name in shared})

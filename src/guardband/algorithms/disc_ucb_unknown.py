@@ -5,17 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from guardband.algorithms.base import MIXES, SIGHTS, Conservative, Floored
+from guardband.algorithms.base import MIXES, SIGHTS, Floored
+from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, pooling_traffic
 from guardband.algorithms.policy import Rate
 from guardband.algorithms.registry import register
-from guardband.checks import check_choice
 from guardband.facts import Facts
 from guardband.kernels.types import Gate, Rule
 
 __all__ = ["DiscUCBUnknown"]
 
 
+@register(
+    "disc-ucb-unknown-gap-oracle",
+    about="DiSC-UCB-UB with a gate that is told the true optimum",
+    constraint="stage-wise",
+    communication="pools when log det V has grown",
+    source="the authors' notebooks",
+    label="DiSC-UCB-UB-gap-oracle",
+    colour="#56B4E9",
+    gate="gap",
+)
 @register(
     "disc-ucb-unknown",
     about="safe optimism, unknown baseline reward (DiSC-UCB-UB)",
@@ -26,7 +36,7 @@ __all__ = ["DiscUCBUnknown"]
     colour="#56B4E9",
 )
 @dataclass(frozen=True)
-class DiscUCBUnknown(Conservative, Floored):
+class DiscUCBUnknown(Gated, Floored):
     """DiSC-UCB-UB: the baseline's reward is not known; its upper bound takes its place.
 
     Parameters
@@ -34,27 +44,30 @@ class DiscUCBUnknown(Conservative, Floored):
     alpha, ridge, noise, context_noise, delta, theta_bound, feature_bound, mix, share
         As in `DiscUCB`, and so are constant and context.
     gate
-        "printed": lambda_min(V) >= (2 (2 - alpha) L beta / (alpha r_l))^2; "none": no gate.
+        When lambda_min(V) lets an agent leave the baseline: "printed" at
+        (2 (2 - alpha) L beta / (alpha r_l))^2; "gap" at
+        (2 (2 - alpha) L beta / (gap + alpha r_l))^2, which needs the truth and is called
+        `disc-ucb-unknown-gap-oracle`; "none" at once.
+    gap
+        (M, C): what the gap gate is told, as in `DiscUCB`.
     reward_floor
         r_l, a positive number that the baseline's reward never falls below; None takes the
         problem's own in a simulation. Without it the printed gate stays shut.
     """
 
-    gate: str = field(default="printed", kw_only=True)
     share: bool = field(default=True, kw_only=True)
 
-    name: ClassVar[str] = "disc-ucb-unknown"
     of_paper: ClassVar[bool] = True
-    gates: ClassVar[tuple[str, ...]] = ("printed", "none")
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
     told: ClassVar[frozenset[str]] = frozenset({"horizon"})
     watched: ClassVar[bool] = True
     rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
     made_for_hidden: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("gate", self.gate, self.gates)
+    @property
+    def name(self) -> str:
+        """The name in lists, plots and on the command line."""
+        return f"disc-ucb-unknown{'-gap-oracle' if self.gate == 'gap' else ''}"
 
     def agent_rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
         """Return itself, for every round; agents can play real actions only."""
@@ -63,11 +76,9 @@ class DiscUCBUnknown(Conservative, Floored):
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
-        low = self._low(facts)
-        if self.gate == "none":
-            gate = Gate.NONE
-        else:
-            gate = Gate.PRINTED if low is not None and low > 0 else Gate.SHUT
+        low, gate = self._low(facts), GATES[self.gate]
+        if gate == Gate.PRINTED and not (low is not None and low > 0):
+            gate = Gate.SHUT
         terms = self._terms(
             facts,
             Rule.UNKNOWN,
@@ -80,6 +91,7 @@ class DiscUCBUnknown(Conservative, Floored):
             terms,
             self._alpha(facts),
             self._rho(facts, low, None),
+            self._told_gap(facts),
             sight=int(SIGHTS[self.context]),
             traffic=pooling_traffic(facts),
         )

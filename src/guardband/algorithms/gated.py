@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -53,6 +53,11 @@ class Gated(Conservative):
             object.__setattr__(self, "gap", check_not_negative("gap", self.gap))
         else:
             object.__setattr__(self, "gap", as_array("gap", self.gap, (None, None)))
+
+    def _playable(self) -> Self:
+        if self.gate == "gap":
+            raise InvalidValueError(NEEDS_OPTIMUM)
+        return super()._playable()
 
     def _told_gap(self, facts: Facts) -> Floats | None:
         """Return what the gap gate is told, (M, C)."""

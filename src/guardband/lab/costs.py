@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guardband.lab.experiments import ORACLE
 from guardband.lab.panel import Run, RunResult
 from guardband.sim import size_of
 
@@ -11,7 +12,7 @@ __all__ = ["agent_rounds", "authors_code"]
 
 # The authors' code, per round of one agent, at K = 40 and d = 2.
 AUTHORS_OPTIMISTIC, AUTHORS_CONSERVATIVE = 92e-3, 0.25e-3
-AUTHORS = ("disc-ucb", "disc-ucb-gap-oracle", "disc-ucb-unknown", "sclts", "dis-lin-ucb")
+AUTHORS = ("disc-ucb", "disc-ucb-unknown", "sclts", "dis-lin-ucb")
 
 
 def agent_rounds(run: Run) -> int:
@@ -26,7 +27,7 @@ def authors_code(result: Iterable[RunResult]) -> tuple[int, float]:
     """
     decisions, seconds = 0, 0.0
     for each in result:
-        if each.series.algorithm in AUTHORS:
+        if each.series.algorithm.removesuffix(ORACLE) in AUTHORS:
             count = agent_rounds(each.run)
             share = float(each.series.conservative.mean()) / each.run.rounds
             decisions += count
