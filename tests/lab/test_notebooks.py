@@ -17,9 +17,13 @@ from guardband.sim.draws import Replay, TrialDraws
 ALPHA = 0.3
 
 
+def problem_of(name="synthetic-a", **settings):
+    given = {"baseline": 11, "psi_noise": 0.01, "alpha": ALPHA, "rho_alpha": ALPHA} | settings
+    return NOTEBOOKS[name](**given)
+
+
 def world_of(name="synthetic-a", seed=5, **settings):
-    given = {"baseline": 11, "psi_noise": 0.01} | settings
-    return NOTEBOOKS[name](**given, alpha=ALPHA).build(seed)
+    return problem_of(name, **settings).build(seed)
 
 
 def ranked(world, rank):
@@ -32,12 +36,22 @@ def ranked(world, rank):
     ("name", "agents"), [("synthetic-a", 1), ("synthetic-b", 3), ("synthetic-c", 3)]
 )
 def test_the_baseline_is_one_worse_than_what_it_is_taken_for(name, agents):
-    world = world_of(name, agents=agents, baseline=5)
+    world = world_of(name, agents=agents, baseline=5, all_masks=False)
     assert_allclose(world.baseline_rewards, ranked(world, 5))
     facts, meant = world.facts(100), ranked(world, 4)
     assert (facts.reward_low, facts.reward_high) == pytest.approx((meant.min(), meant.max()))
     best = np.take_along_axis(world.realised, world.best[:, :, None], axis=2)[:, :, 0]
-    assert_allclose(facts.gap, best[:, world.groups[1]].T - meant.max())
+    margin = best[:, world.groups[1]].T - meant.max() + ALPHA * world.baseline_rewards.T
+    assert_allclose(facts.gap + ALPHA * world.baseline_rewards.T, np.abs(margin))
+
+
+def test_ranges_over_all_masks_though_there_is_one_task():
+    """The notebooks of 1a and 3a, with one agent: r_h is that of a masked task, r_l too."""
+    own, whole = (world_of(all_masks=all_masks).facts(9) for all_masks in (False, True))
+    assert (own.reward_low, own.reward_high) == pytest.approx((0.7625, 0.7625), abs=0.013)
+    assert whole.reward_low < 0.4  # the second feature alone
+    assert whole.reward_high > 0.8  # the first
+    assert whole.reward_high == world_of(agents=3).facts(9).reward_high
 
 
 def test_everything_else_is_the_problem_itself():
@@ -68,16 +82,17 @@ def test_rho_is_drawn_in_each_round():
 
 
 def test_a_baseline_that_is_worth_nothing_has_no_share_to_give():
+    """As in the notebooks, r_l is the smallest reward of all, and with it rho."""
     world = world_of("lastfm", agents=3, baseline=6, actions=50, psi_noise=1e-3)
-    zero = (world.baseline_rewards <= 0).any(axis=1)
-    assert zero.any()
-    draws = next(TrialDraws(world, 2000, 7).chunks())
-    assert_array_equal(draws.rho == 0, zero[draws.contexts])
+    assert (world.baseline_rewards <= 0).any()
+    assert world.facts(9).reward_low == 0
+    assert next(TrialDraws(world, 2000, 7).chunks()).rho.max() <= 1e-10
 
 
 @pytest.mark.parametrize(("name", "dim"), [("synthetic-a", 2), ("movielens", 9)])
 def test_zeta_has_no_mean_over_its_coordinates(name, dim):
-    zeta = next(TrialDraws(world_of(name), 4000, 7).chunks()).zeta
+    zeta = next(TrialDraws(world_of(name, agents=3), 4000, 7).chunks()).zeta
+    assert zeta.shape == (4000, 1, dim)  # one for all agents
     assert_allclose(zeta.sum(axis=2), 0, atol=1e-9)
     assert_allclose(np.linalg.norm(zeta, axis=2), 1)
     assert_allclose(zeta.mean(axis=0), 0, atol=0.05)
@@ -97,7 +112,7 @@ def test_length_of_chunks_does_not_change_the_draws(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::guardband.BoundWarning")
 def test_conservative_rounds_play_what_was_drawn():
-    problem, seed = NOTEBOOKS["synthetic-a"](baseline=11, psi_noise=0.01, alpha=ALPHA), 7
+    problem, seed = problem_of(), 7
     world = problem.build(trial_seed(seed, 0))
     draws = next(TrialDraws(world, 200, trial_seed(seed, 0)).chunks())
     replay = Replay(draws.contexts, draws.noise, draws.rho, draws.zeta[:, 0])
@@ -122,6 +137,7 @@ def test_who_meets_it(name):
             assert theirs == (mixes and settings == "notebook")
             if theirs:
                 assert run.problem.alpha == run.alpha
+                assert run.problem.rho_alpha == min(each.alpha for each in runs)
     assert isinstance(runs[0].problem.build(0), NotebookWorld)
 
 

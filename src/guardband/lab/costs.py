@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guardband.lab.experiments import ORACLE
+from guardband.algorithms import ORACLE
 from guardband.lab.panel import Run, RunResult
 from guardband.sim import size_of
 

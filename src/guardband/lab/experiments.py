@@ -15,13 +15,15 @@ from typing import Any, cast
 import numpy as np
 
 from guardband.algorithms import ALGORITHMS, ORACLE, Algorithm, entry_of
-from guardband.lab.notebooks import NOTEBOOKS, explores
+from guardband.lab.notebooks import NOTEBOOKS, NotebookRules, explores
 from guardband.lab.panel import Run, RunOptions
 from guardband.problems import NoisyFeatures, RewardNoise, problem
 
 __all__ = [
+    "FIVE",
     "LASTFM",
     "MOVIELENS",
+    "WHOLE",
     "Experiment",
     "ExperimentConfig",
     "remarks_of",
@@ -38,9 +40,26 @@ NOTEBOOK_FEATURE_BOUND = {
     "lastfm": 1.95,
 }
 
+# By which factor psi's noise grows, on average, if features are divided by the largest reward after
+# it was added.
+SCALED_NOISE = {"movielens": 1.57, "lastfm": 1.18}
+
 ZERO = (
-    "With a masked task the 5th best artist is worth 0 to some users. r_l is the smallest positive "
-    "baseline reward; where r_b is 0 an agent that knows it stays with the baseline."
+    "With a masked task the 5th best artist is worth 0 to some users. Where r_b is 0 an agent that "
+    "knows it stays with the baseline. r_l is the smallest positive baseline reward; in the "
+    "notebooks it is the smallest, which is 0 over all masks: then ρ is at most 1e-10."
+)
+FIVE = "Five trials; the notebooks show one, which has no interval."
+FITTED = "Here factors are fitted to the observed ratings of all users and movies, and some drawn."
+BLOCK = (
+    "The text draws 100 users and 50 movies and factorises their ratings; the notebook factorises "
+    "the first 100 users' ratings of the first 50 movies, which were completed beforehand in a way "
+    f"that is not public. {FITTED}"
+)
+WHOLE = (
+    "The text draws 100 users and 50 movies and factorises their ratings; the notebook factorises "
+    "the ratings of all users and movies, which were completed beforehand in a way that is not "
+    f"public, and draws afterwards. {FITTED}"
 )
 
 
@@ -67,6 +86,10 @@ class ExperimentConfig:
         so that theirs is the next worse action; this is taken care of.
     notebook_only
         Names of settings that only the notebooks state.
+    rules
+        What this experiment's notebook does in its own way.
+    rho_alpha
+        The alpha by which the notebook draws rho; None: alpha.
     chosen
         Sentences on what was chosen here because nothing about it is public.
     """
@@ -85,6 +108,8 @@ class ExperimentConfig:
     rewards: RewardNoise | None = None
     notebook: Mapping[str, Any] = field(default_factory=dict)
     notebook_only: tuple[str, ...] = ()
+    rules: NotebookRules = field(default_factory=NotebookRules)
+    rho_alpha: float | None = None
     chosen: tuple[str, ...] = ()
 
     def column(self, options: RunOptions) -> ExperimentConfig:
@@ -109,13 +134,15 @@ class ExperimentConfig:
             given["actions"] = config.actions
         if config.rewards is not None:
             given["reward_std"] = config.rewards
+        rules = None if options.printed else config.rules
+        if rules is not None and rules.noise_first:
+            given["noise_first"] = True
         made = cast(NoisyFeatures, problem(config.problem, **given))
-        theirs = None if options.printed else NOTEBOOKS[config.problem](**given, alpha=config.alpha)
         return Experiment(
             problem=made,
-            notebook=theirs,
+            notebook=None if rules is None else config._notebook_problem(given),
+            rules=rules,
             alpha=config.alpha,
-            gate="printed" if options.printed or config.problem == "lastfm" else "gap",
             ridge=config.ridge,
             noise=config.noise,
             theta_bound=1.0 if options.printed else length_of_theta(made),
@@ -124,6 +151,15 @@ class ExperimentConfig:
             horizon=config.rounds,
             trials=options.trials(config.trials),
             seed=options.seed,
+        )
+
+    def _notebook_problem(self, given: Mapping[str, Any]) -> NoisyFeatures:
+        return NOTEBOOKS[self.problem](
+            **given,
+            alpha=self.alpha,
+            rho_alpha=self.alpha if self.rho_alpha is None else self.rho_alpha,
+            rho_high=self.rules.rho_high,
+            all_masks=self.rules.all_masks,
         )
 
 
@@ -140,7 +176,8 @@ MOVIELENS = ExperimentConfig(
     rounds=800_000,
     trials=5,
     notebook_only=("ridge",),
-    chosen=("Five trials; the notebooks show one, which has no interval.",),
+    rules=NotebookRules(noise_first=True),
+    chosen=(FIVE, BLOCK),
 )
 LASTFM = ExperimentConfig(
     problem="lastfm",
@@ -155,6 +192,7 @@ LASTFM = ExperimentConfig(
     rounds=10_000_000,
     trials=3,
     notebook={"actions": 538},
+    rules=NotebookRules(gate="printed", unknown_gate="printed"),
     chosen=(ZERO, "Three trials; the notebooks show one, which has no interval."),
 )
 
@@ -164,13 +202,14 @@ class Experiment:
     """A problem, what algorithms are told about it, and how long they run.
 
     `notebook` is the same problem with the notebooks' r_l, r_h, rho and zeta; only those that mix
-    the baseline with a direction of their own meet it.
+    the baseline with a direction of their own meet it. `rules` are the notebook's, and None in the
+    printed column.
     """
 
     problem: NoisyFeatures
     notebook: NoisyFeatures | None
+    rules: NotebookRules | None
     alpha: float
-    gate: str
     ridge: float
     noise: float
     theta_bound: float
@@ -190,13 +229,17 @@ class Experiment:
             "feature_bound": self.feature_bound,
             "context_noise": self.problem.context_noise,
         }
+        if self.rules is not None and self.rules.delta is not None:
+            told["delta"] = self.rules.delta
         made: Algorithm = ALGORITHMS[name].informed(told, **more)
         return made
 
     def make_gated(self, name: str) -> Algorithm:
         """Return an algorithm of the paper, with the gate of this column if it can have that."""
-        can = self.gate in ALGORITHMS[name].kind.gates
-        return self.make(name, gate=self.gate) if can else self.make(name)
+        if self.rules is None or not ALGORITHMS[name].kind.gates:
+            return self.make(name)
+        unknown = name == "disc-ucb-unknown"
+        return self.make(name, gate=self.rules.unknown_gate if unknown else self.rules.gate)
 
     def run(self, algorithm: Algorithm, label: str | None = None) -> Run:
         """Return one curve."""
@@ -227,7 +270,7 @@ def remarks_of(config: ExperimentConfig, options: RunOptions) -> list[str]:
     """Return which column was used, what differs from print, and what was chosen."""
     experiment = config.read(options)
     lines = [
-        *_gate(experiment, options),
+        *_gate(config, options),
         *_bounds(experiment, options),
         *_differences(config, options),
     ]
@@ -252,22 +295,29 @@ def remarks_of(config: ExperimentConfig, options: RunOptions) -> list[str]:
     return lines
 
 
-def _gate(experiment: Experiment, options: RunOptions) -> list[str]:
+def _gate(config: ExperimentConfig, options: RunOptions) -> list[str]:
+    oracle = config.rules.gate == "gap"
+    theirs = "((r_opt − r_h) + α r_b)" if oracle else "(α r_b)"
     if options.printed:
-        return ["Gate as printed: λ_min(V) ≥ (2β / (α r_b))²."]
-    if experiment.gate == "printed":
-        gate = "Gate of the notebooks on LastFM: λ_min(V) ≥ (2Lβ / (α r_b))², the printed one."
-    else:
-        gate = (
-            "Gate of the notebooks: λ_min(V) ≥ (2Lβ / ((r_opt − r_h) + α r_b))². It is told the "
-            "true optimum, which no learner knows; hence the name gap-oracle."
+        return [
+            "Gate as printed: λ_min(V) ≥ (2β / (α r_b))². The notebooks have "
+            f"(2Lβ / {theirs})²" + (", with the true optimum." if oracle else "."),
+            "ρ is the constant α r_l / (S + r_h), and ζ uniform on the sphere; the notebooks draw "
+            "one ρ and one ζ a round for all agents, and take ζ's own mean away.",
+        ]
+    gate = f"Gate of the notebooks: λ_min(V) ≥ (2Lβ / {theirs})²"
+    if oracle:
+        gate += (
+            ". It is told the true optimum, which no learner knows; hence the name gap-oracle. The "
+            "square forgets the sign: where a context's optimum is far below r_h, the gate opens "
+            "as if it were as far above"
         )
+    high = "r_h" if config.rules.rho_high is None else f"{config.rules.rho_high:g}"
     return [
-        gate,
-        "As in the notebooks ρ is drawn in each round from (1e-10, α r_l / (‖θ‖ + r_h)], here one "
-        "for all agents, and 0 where an agent's baseline is worth nothing; ζ is a normal vector "
-        "less its own mean, in the plane always ±(1, −1)/√2. DiSC-UCB-UB and rivals that mix in a "
-        "ζ have the same ρ and ζ.",
+        f"{gate}.",
+        f"As in the notebooks ρ is drawn in each round from (1e-10, α r_l / (‖θ‖ + {high})], one "
+        "for all agents, and so is ζ, a normal vector less its own mean: in the plane always "
+        "±(1, −1)/√2. DiSC-UCB-UB and rivals that mix in a ζ have the same ρ and ζ.",
     ]
 
 
@@ -301,6 +351,15 @@ def _differences(config: ExperimentConfig, options: RunOptions) -> list[str]:
             f"The text calls {config.psi_variance:g} the variance of ψ − φ, the notebooks "
             f"{config.psi_std:g} its standard deviation; used: {std:.3g} as standard deviation."
         )
+    if config.rules.noise_first:
+        does = "The notebook adds" if options.printed else "This column adds, as the notebook does,"
+        lines.append(
+            f"{does} ψ's noise before the features are divided by the largest reward, which makes "
+            f"its standard deviation {SCALED_NOISE[config.problem]:g} times as large, on average."
+        )
+    if config.rules.delta is not None:
+        used_delta = 1e-3 if options.printed else config.rules.delta
+        lines.append(f"δ = {config.rules.delta:g} in the notebook; used: {used_delta:g}.")
     for what, name in (("alpha", "α"), ("actions", "K")):
         if getattr(config, what) != getattr(theirs, what):
             mine = getattr(used, what)
@@ -308,15 +367,17 @@ def _differences(config: ExperimentConfig, options: RunOptions) -> list[str]:
                 f"{name} = {getattr(config, what):g} in the text, {getattr(theirs, what):g} in the "
                 f"notebooks; used: {mine:g}."
             )
-    lines.append(
-        f"The baseline is the {_nth(used.baseline)} best action"
-        + (
-            f" (notebooks: the {_nth(theirs.baseline)})."
-            if options.printed
-            else f", index {used.baseline - 1} of a sort that counts from 0 (text: the "
-            f"{_nth(config.baseline)}); r_l and r_h are those of the {_nth(used.baseline - 1)}, as "
-            "in the notebooks."
+    masks = "all masks" if config.rules.all_masks else "its own task"
+    meant = f"r_l and r_h are those of the {_nth(theirs.baseline - 1)}, over {masks}"
+    if options.printed:
+        there = f" (notebooks: the {_nth(theirs.baseline)}; their {meant})."
+    else:
+        there = (
+            f", index {used.baseline - 1} of a sort that counts from 0 (text: the "
+            f"{_nth(config.baseline)}); {meant}, as in the notebooks."
         )
+    lines.append(
+        f"The baseline is the {_nth(used.baseline)} best action {there}".replace(" ,", ",")
     )
     return lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -185,9 +185,19 @@ class Sweep(PaperPanel):
         learning = self.over == "agents"
         return [judge.falls(self._id("falls"), text[self.over], steps, learning=learning)]
 
+    def remarks(self, options: RunOptions) -> Sequence[str]:
+        """Add by which alpha the notebook draws rho."""
+        lines = list(super().remarks(options))
+        if self.over == "alpha" and not options.printed:
+            least = min(self.values)
+            lines.insert(0, f"As in the notebook ρ is drawn by the smallest α, {least:g}, always.")
+        return lines
+
     def _experiments(self, options: RunOptions) -> Iterator[tuple[float, Experiment]]:
         for value in self.values:
-            change: Mapping[str, Any] = {self.over: int(value) if self.over == "agents" else value}
+            change: dict[str, Any] = {self.over: int(value) if self.over == "agents" else value}
+            if self.over == "alpha":
+                change["rho_alpha"] = min(self.values)
             yield value, self.config.read(options, **change)
 
     def _label(self, name: str, value: float) -> str:

@@ -1,8 +1,10 @@
-"""Problems as the authors' notebooks play them: their r_l and r_h, their rho and their zeta.
+"""Problems as the authors' notebooks play them, and the rules that differ from one to the next.
 
 A descending sort that counts from 0 makes their baseline the next worse action, while r_l and r_h
-stay those of the action that was meant. In conservative rounds rho is drawn anew in each round, and
-zeta is a normal vector less its own mean.
+stay those of the action that was meant, in most notebooks over the rewards of all masks. In
+conservative rounds rho and zeta are drawn anew, one of each for all agents. The square in the gap
+gate forgets the sign of (r_opt - r_h) + alpha r_b: where a context's optimum is far below r_h, it
+opens as if it were as far above.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import numpy as np
 
 from guardband.algorithms import Algorithm, Conservative
 from guardband.facts import Facts
-from guardband.kernels.types import Ints
 from guardband.problems import (
     LastFm,
     MovieLens,
@@ -24,95 +25,130 @@ from guardband.problems import (
     SyntheticB,
     SyntheticC,
     World,
-    rank_baseline,
 )
-from guardband.sim import Exploration
 
-__all__ = ["NOTEBOOKS", "NotebookWorld", "explores"]
+__all__ = ["NOTEBOOKS", "NotebookRules", "NotebookWorld", "explores"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotebookRules:
+    """What one notebook does that the text does not say, or says otherwise.
+
+    Attributes
+    ----------
+    gate, unknown_gate
+        The gates of DiSC-UCB and of DiSC-UCB-UB.
+    all_masks
+        Whether r_l and r_h are taken over the rewards of all masks, whatever the agents' tasks;
+        else over those of their tasks.
+    rho_high
+        What stands for r_h in the largest rho, alpha r_l / (norm(theta) + r_h); None: r_h.
+    noise_first
+        Whether psi's noise is added before features are divided by the largest reward.
+    delta
+        None: 1e-3, as usual.
+    """
+
+    gate: str = "gap"
+    unknown_gate: str = "gap"
+    all_masks: bool = True
+    rho_high: float | None = None
+    noise_first: bool = False
+    delta: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class NotebookWorld(World):
-    """A world with the notebooks' confusion of ranks, and their way to explore.
+    """A world with the notebooks' r_l, r_h and gap, and their way to explore.
 
     Parameters
     ----------
-    meant
-        (M, C): the action that r_l and r_h are those of.
     alpha
-        By which rho is drawn.
+        Of the constraint.
+    reward_range
+        r_l and r_h.
+    most_rho
+        The largest rho; see `TrialDraws`.
     """
 
-    meant: Ints = field(kw_only=True)
     alpha: float = field(kw_only=True)
+    reward_range: tuple[float, float] = field(kw_only=True)
+    most_rho: float = field(kw_only=True)
 
     def facts(self, horizon: int) -> Facts:
-        """Return what algorithms may be told, with r_l and r_h of the action that was meant."""
+        """Return what algorithms may be told, with the notebooks' r_l, r_h and gap."""
         facts = super().facts(horizon)
-        mine = self.realised[:, self.groups[1], :]
-        told = np.take_along_axis(mine, self.meant.T[:, :, None], axis=2)
-        low, high = float(np.min(told, where=told > 0, initial=told.max())), float(told.max())
+        low, high = self.reward_range
         gap = facts.gap
         if gap is not None and facts.reward_high is not None:
             gap = gap + facts.reward_high - high
+            share = self.alpha * self.baseline_rewards.T
+            gap = np.where(gap + share < 0, -gap - 2 * share, gap)  # a square has no sign
         return replace(facts, reward_low=low, reward_high=high, gap=gap)
 
-    @property
-    def exploration(self) -> Exploration:
-        """Rho up to alpha r_l / (norm(theta) + r_h), and 0 where a baseline is worth nothing."""
-        facts = self.facts(1)
-        reach = float(np.linalg.norm(self.theta)) + (facts.reward_high or 0.0)
-        most = self.alpha * max(facts.reward_low or 0.0, 0.0) / reach
-        return Exploration(most, np.any(self.baseline_rewards <= 0, axis=1))
 
-
+@dataclass(frozen=True, kw_only=True)
 class _AsInNotebooks:
-    """Makes a problem's worlds those of the notebooks."""
+    """Makes a problem's worlds those of the notebooks.
+
+    Parameters
+    ----------
+    alpha
+        Of the constraint.
+    rho_alpha
+        By which rho is drawn: in panels with several alphas the smallest, for all of them.
+    rho_high, all_masks
+        See `NotebookRules`.
+    """
+
+    alpha: float
+    rho_alpha: float
+    rho_high: float | None = None
+    all_masks: bool = True
 
     if TYPE_CHECKING:
-        alpha: float
         baseline: int
+        masks: tuple[tuple[int, ...], ...]
 
     def _world(self, seed: int) -> World:
         world: World = super()._world(seed)  # type: ignore[misc]
-        meant = rank_baseline(world.phi, world.theta, world.tasks, self.baseline - 1)
+        masks = [list(mask) for mask in (self.masks if self.all_masks else world.tasks)]
+        rewards = [np.sort(world.phi[..., mask] @ world.theta[mask], axis=1) for mask in masks]
+        meant = [each[:, 1 - self.baseline] for each in rewards]
+        low, high = float(np.min(meant)), float(np.max(meant))
+        reach = np.linalg.norm(world.theta) + (high if self.rho_high is None else self.rho_high)
         given = {each.name: getattr(world, each.name) for each in fields(World)}
-        return NotebookWorld(**given, meant=meant, alpha=self.alpha)
+        return NotebookWorld(
+            **given,
+            alpha=self.alpha,
+            reward_range=(low, high),
+            most_rho=self.rho_alpha * max(low, 0.0) / float(reach),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookA(_AsInNotebooks, SyntheticA):
-    """Synthetic A; rho is drawn by `alpha`."""
-
-    alpha: float
+    """Synthetic A, as in the notebooks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookB(_AsInNotebooks, SyntheticB):
-    """Synthetic B; rho is drawn by `alpha`."""
-
-    alpha: float
+    """Synthetic B, as in the notebooks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookC(_AsInNotebooks, SyntheticC):
-    """Synthetic C; rho is drawn by `alpha`."""
-
-    alpha: float
+    """Synthetic C, as in the notebooks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookMovieLens(_AsInNotebooks, MovieLens):
-    """MovieLens; rho is drawn by `alpha`."""
-
-    alpha: float
+    """MovieLens, as in the notebooks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookLastFm(_AsInNotebooks, LastFm):
-    """LastFM; rho is drawn by `alpha`."""
-
-    alpha: float
+    """LastFM, as in the notebooks."""
 
 
 NOTEBOOKS: Mapping[str, Callable[..., NoisyFeatures]] = {

@@ -184,22 +184,31 @@ class NoisyFeatures(NamedProblem):
         tasks = cycled(self.masks, self.agents)
         chosen = rank_baseline(features, theta, tasks, self.baseline)
         if self.nature == "fresh":
-            around = Fresh(self.psi_noise)
+            around = Fresh(self._psi_std(seed))
             return World(features, features, theta, tasks, chosen, self.reward_noise, around)
         psi = stream(seed, "psi").standard_normal(features.shape)
-        psi *= self.psi_noise
+        psi *= self._psi_std(seed)
         psi += features
         return World(features, psi, theta, tasks, chosen, self.reward_noise)
+
+    def _psi_std(self, seed: int) -> float:
+        """Return the standard deviation of every coordinate of psi - phi in a world."""
+        return self.psi_noise
+
+    @property
+    def _largest_psi_std(self) -> float:
+        """The largest of all worlds."""
+        return self.psi_noise
 
     @property
     def context_noise(self) -> float | None:
         """The largest standard deviation of (phi - psi)'theta, a normal number."""
-        return self.psi_noise * max(1.0, self.theta_length)
+        return self._largest_psi_std * max(1.0, self.theta_length)
 
     def _feature_bound(self) -> float:
         if self.nature == "fresh":
             return self.feature_length
-        return self.feature_length + self.psi_noise * tail(self.shape[2])
+        return self.feature_length + self._largest_psi_std * tail(self.shape[2])
 
 
 def check_rank(rank: int, actions: int) -> int:

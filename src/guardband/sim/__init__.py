@@ -7,7 +7,7 @@ from guardband.lazy import lazy_imports
 if TYPE_CHECKING:
     from guardband.sim.comparison import BoundWarning, simulate
     from guardband.sim.costs import size_of
-    from guardband.sim.draws import Exploration, Replay, TrialDraws
+    from guardband.sim.draws import Replay, TrialDraws
     from guardband.sim.plots import (
         COLOURS,
         DASHES,
@@ -53,7 +53,6 @@ __all__ = [
     "REFERENCE",
     "BoundWarning",
     "Curve",
-    "Exploration",
     "PlotSpec",
     "PolicyError",
     "PythonPolicy",

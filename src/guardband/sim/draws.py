@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from guardband.checks import as_array
 from guardband.errors import InvalidValueError
@@ -22,7 +21,7 @@ from guardband.kernels.types import Floats, Ints
 from guardband.problems import Forecast, Fresh, World
 from guardband.seeds import stream
 
-__all__ = ["Exploration", "Replay", "TrialDraws"]
+__all__ = ["Replay", "TrialDraws"]
 
 CHUNK_NUMBERS = 1 << 19  # about 4 MB of draws at a time
 
@@ -31,18 +30,6 @@ LEAST_RHO = 1e-10  # of those that are drawn
 NO_RHO, NO_NOISE = np.zeros(0), np.zeros((0, 0, 0))
 NO_SUPPORT, NO_WEIGHTS = np.zeros((1, 0), np.int64), np.zeros((1, 0))
 NO_ORDER = np.zeros((0, 0), np.int64)
-
-
-class Exploration(NamedTuple):
-    """How conservative rounds explore, where a world's `exploration` says so.
-
-    Rho is drawn in each round, the same for all agents, uniformly from (LEAST_RHO, most]; zeta is a
-    normal vector less the mean of its coordinates, of length one. Else rho is what algorithms make
-    it, and zeta uniform on the sphere.
-    """
-
-    most: float
-    idle: NDArray[np.bool_]  # (C,) the contexts in which rho is 0
 
 
 @dataclass(frozen=True)
@@ -78,6 +65,10 @@ class Replay:
 
 class TrialDraws:
     """The draws of one trial.
+
+    Rho is what algorithms make it, and zeta uniform on the sphere, for each agent. Where the world
+    has a `most_rho`, both are drawn in each round and the same for all agents: rho uniformly from
+    (LEAST_RHO, most_rho], zeta as a normal vector less the mean of its coordinates, of length one.
 
     Parameters
     ----------
@@ -121,7 +112,7 @@ class TrialDraws:
         names = ("context", "noise", "zeta", "coin", "phi", "support", "weights", "normal", "order")
         streams = (stream(self.seed, name) for name in (*names, "rho"))
         context, noise, zeta, coin, phi, choice, chance, normal, order, weight = streams
-        habit: Exploration | None = getattr(self.world, "exploration", None)
+        most_rho: float | None = getattr(self.world, "most_rho", None)
         width = agents * (dim + 2)
         if isinstance(nature, Fresh):
             width += actions * dim
@@ -142,11 +133,10 @@ class TrialDraws:
                 drawn = np.minimum((hidden * contexts).astype(np.int64), contexts - 1)
             directions, rho = np.zeros((0, 1, dim)), NO_RHO
             if self.directions:
-                directions = zeta.standard_normal((n, agents, dim))
-                if habit is not None:
+                directions = zeta.standard_normal((n, agents if most_rho is None else 1, dim))
+                if most_rho is not None:
                     directions -= directions.mean(axis=2, keepdims=True)
-                    rho = habit.most - (habit.most - LEAST_RHO) * weight.random(n)
-                    rho[habit.idle[drawn]] = 0.0
+                    rho = most_rho - (most_rho - LEAST_RHO) * weight.random(n)
                 to_unit_length(directions)
             yield Draws(
                 contexts=drawn,

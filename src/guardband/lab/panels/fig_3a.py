@@ -34,6 +34,18 @@ class Panel3a(Comparison):
             )
         ]
 
+    def remarks(self, options: RunOptions) -> Sequence[str]:
+        """Add the gate of DiSC-UCB-UB."""
+        oracle = self.config.rules.unknown_gate == "gap"
+        theirs = f"(2(2−α)Lβ / ({'(r_opt − r_h) + ' if oracle else ''}α r_l))²"
+        gate = f"DiSC-UCB-UB's gate, as in the notebook: λ_min(V) ≥ {theirs}."
+        if options.printed:
+            gate = (
+                "DiSC-UCB-UB's gate is the printed one, λ_min(V) ≥ (2(2−α)β / (α r_l))²; the "
+                f"notebook has {theirs}."
+            )
+        return [gate, *super().remarks(options)]
+
     def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw the regret, and its average over the rounds so far."""
         return self._drawn(results, plots.regret(results), plots.average_regret(results))

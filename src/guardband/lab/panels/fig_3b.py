@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from guardband.lab import judge
-from guardband.lab.experiments import MOVIELENS
+from guardband.lab.experiments import FIVE, MOVIELENS, WHOLE
 from guardband.lab.panel import Claim, RunOptions, RunResults
 from guardband.lab.panels.fig_3a import Panel3a
 
@@ -45,5 +45,17 @@ PANEL = Panel3b(
     title="What does not knowing the baseline cost? (MovieLens)",
     question="Has DiSC-UCB-UB more regret, and does DiSC-UCB's regret go down late?",
     source="fig:9",
-    config=replace(MOVIELENS, agents=1, baseline=45, ridge=0.1, rounds=1_000_000),
+    config=replace(
+        MOVIELENS,
+        agents=1,
+        baseline=45,
+        ridge=0.1,
+        rounds=1_000_000,
+        rules=replace(MOVIELENS.rules, all_masks=False, rho_high=1.0),
+        chosen=(
+            FIVE,
+            WHOLE,
+            "The public notebook stops DiSC-UCB-UB after its first round; here it runs on.",
+        ),
+    ),
 )

@@ -21,6 +21,7 @@ PANEL = Panel3a(
         agents=6,
         alpha=0.9,
         rounds=20_000_000,
+        rules=replace(LASTFM.rules, gate="gap", rho_high=1.0),
         chosen=(
             *LASTFM.chosen,
             "The paper does not have this picture; the printed column takes 50 actions and the "
