@@ -9,7 +9,7 @@ from guardband.algorithms.base import MIXES, SIGHTS, Floored
 from guardband.algorithms.gated import GATES, Gated
 from guardband.algorithms.plan import Plan, pooling_traffic
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import ORACLE, register
 from guardband.facts import Facts
 from guardband.kernels.types import Gate, Rule
 
@@ -67,7 +67,7 @@ class DiscUCBUnknown(Gated, Floored):
     @property
     def name(self) -> str:
         """The name in lists, plots and on the command line."""
-        return f"disc-ucb-unknown{'-gap-oracle' if self.gate == 'gap' else ''}"
+        return "disc-ucb-unknown" + (ORACLE if self.gate == "gap" else "")
 
     def agent_rules(self) -> tuple[DiscUCBUnknown, DiscUCBUnknown]:
         """Return itself, for every round; agents can play real actions only."""
