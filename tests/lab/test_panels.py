@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from lab.handmade import gathered, smoke
+from lab.handmade import gathered, result, smoke
 
 from guardband.lab.panels import PANELS
 
@@ -51,9 +51,9 @@ def test_the_order_of_the_paper():
 def test_small(name, settings):
     panel, options = PANELS[name], smoke(settings)
     results = findings(name, settings)
-    for result in results.values():
-        for metric, values in result.series.totals.items():
-            assert np.isfinite(values).all(), (result.run.label, metric)
+    for each in results.values():
+        for metric, values in each.series.totals.items():
+            assert np.isfinite(values).all(), (each.run.label, metric)
     claims = panel.claims(options, results)
     assert [claim.id for claim in claims] == CLAIMS[name]
     assert all(claim.text and claim.detail for claim in claims)
@@ -125,6 +125,24 @@ def test_average_regret_is_drawn_beside_the_regret():
     sums = next(line for line in left.lines if len(line.get_xdata()) > 2)
     average = next(line for line in right.lines if len(line.get_xdata()) > 2)
     np.testing.assert_allclose(average.get_ydata() * average.get_xdata(), sums.get_ydata())
+
+
+def test_what_the_notebooks_draw_is_beside_the_count_of_violations():
+    """One bad round, the 31st of 100, in one of two trials: 1/2 on average; theirs grows to 70."""
+    rounds = np.arange(1, 101)
+    bad = np.stack([np.zeros(100), rounds >= 31])
+    made = {"DiSC-UCB": bad, "SCLTS": 0 * bad, "DisLinUCB": bad}
+    results = {n: result(n, curves={"violations_realised": each}) for n, each in made.items()}
+    figure = PANELS["1b"].draw(smoke(), results)
+    realised, _, theirs = figure.axes
+    assert "not a count" in theirs.get_title(loc="left")
+    count, drawn = (
+        [line for line in axes.lines if len(line.get_xdata()) > 2] for axes in (realised, theirs)
+    )
+    np.testing.assert_allclose(count[0].get_ydata(), (rounds >= 31) / 2)
+    np.testing.assert_allclose(drawn[0].get_ydata(), np.maximum(rounds - 30, 0))
+    np.testing.assert_allclose(drawn[1].get_ydata(), 0)
+    assert "adds 1 in every round after the first violation" in PANELS["1b"].remarks(smoke())[0]
 
 
 def test_the_toy_example_holds_for_small_alpha_only():

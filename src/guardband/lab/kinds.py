@@ -100,11 +100,14 @@ class Violations(Comparison):
 
     def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw both counts."""
-        return self._drawn(
-            results,
+        return self._drawn(results, *self._counts(results))
+
+    @staticmethod
+    def _counts(results: RunResults) -> list[plots.View]:
+        return [
             plots.violations(results, "realised", "As realised"),
             plots.violations(results, "expected", "By expectation"),
-        )
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,7 @@ __all__ = [
     "new_figure",
     "regret",
     "rewards",
+    "since_first_violation",
     "subtitle_of",
     "violations",
 ]
@@ -81,6 +82,21 @@ def violations(results: RunResults, kind: str, title: str) -> View:
     look = PlotSpec(title, "rounds below the floor so far, per agent", "count")
     curves = list(curves_of(results, f"violations_{kind}"))
     return View(look, _rounds(results), curves, _edged(results))
+
+
+def since_first_violation(results: RunResults, title: str) -> View:
+    """Return the rounds since the first violation in any trial: what the notebooks draw.
+
+    It is the same for all trials, so that it has no interval, and counts from the last checkpoint
+    before the violation.
+    """
+    rounds, curves = _rounds(results), []
+    for result, style in _styled(results):
+        seen = result.series.curves["violations_realised"].mean(axis=2).any(axis=0)
+        count = np.cumsum(np.where(seen, np.diff(rounds, prepend=0), 0)).astype(np.float64)
+        curves.append(Curve(result.run.label, count, np.full_like(count, np.nan), **style))
+    look = PlotSpec(title, "rounds since any trial's first violation", "count")
+    return View(look, rounds, curves)
 
 
 def rewards(results: RunResults, title: str) -> View:
