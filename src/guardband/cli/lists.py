@@ -39,4 +39,4 @@ def algorithms() -> None:
 def _wide() -> Console:
     """Return a console on which an entry takes one line; a narrow terminal wraps it."""
     console = Console()
-    return Console(width=max(console.width, 190))
+    return Console(width=max(console.width, 220))
