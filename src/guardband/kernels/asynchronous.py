@@ -31,8 +31,9 @@ def simulate_asynchronous(
 ):
     """Play a chunk of rounds; `numbers` and `downloaded` are arrays of a group, see `state`.
 
-    The agents decide by the estimates that they downloaded. Their own run ahead of those, and tell
-    how much det V grew; the last entry of `numbers` holds the sums at the server.
+    The agents decide by the estimates that they downloaded. Their own run ahead of those: an agent
+    exchanges data when log(det V / det V_downloaded) > growth, see `UploadRule`. The last entry of
+    `numbers` holds the sums at the server.
     """
     agents, d = tasks.size.size, env.theta.size
     group, held, terms = group_of(numbers, d), group_of(downloaded, d), terms_of(settings[0])

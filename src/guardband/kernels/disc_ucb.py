@@ -40,6 +40,9 @@ def plays(k, conservative, reason, beta, scanned):
 def choose(state, shared, terms, given, scores):
     """Choose for one agent and one round (Algorithm 1, lines 6 to 17).
 
+    If lambda_min(V) reaches `gate_need`: the largest psi'theta-hat + beta norm(psi)_{V^-1} of the
+    pruned set, see `best_pruned`, or of the actions that clear the floor, see `best_clear`.
+
     `shared` is the state of what all agents pooled. Changes nothing but the scratch `scores` and
     what is remembered of lambda_min(V).
     """
@@ -74,7 +77,10 @@ def choose(state, shared, terms, given, scores):
 
 @kernel
 def optimism(estimate, beta, terms, given, scores):
-    """Choose the largest upper bound at a given radius, of all or of those that clear the floor."""
+    """Choose the largest upper bound at a given radius, of all or of those that clear the floor.
+
+    The bounds are psi'theta-hat +- beta norm(psi)_{V^-1}, see `scan` and `best_clear`.
+    """
     scan(estimate, beta, given.coords, given.menu, scores)
     if terms.rule == FREE:
         return plays(argmax(scores.upper), False, R_FREE, beta, True)
@@ -89,7 +95,7 @@ def optimism(estimate, beta, terms, given, scores):
 
 @kernel
 def conserve(estimate, beta, terms, given, scores, reason):
-    """Play safe: the baseline, or what a coin puts in its place where actions are mixed."""
+    """Play safe: the baseline; where actions are mixed, with probability rho the optimistic one."""
     b = given.baseline
     if terms.mix == ACTION and given.coin < given.rho:
         scan(estimate, beta, given.coords, given.menu, scores)

@@ -30,7 +30,7 @@ def draw_round(env, draws, s):
 
 @kernel
 def _write_fresh(env, c, last, noise):
-    """Write true features around the context's expected ones."""
+    """Write phi = psi + context_std noise to the last slot, with psi of context c; noise (K, d)."""
     d, actions = env.menu.shape[1], env.menu.shape[2]
     menu, truth = env.menu[last], env.truth[last]
     for i in range(d):
@@ -51,7 +51,10 @@ def _write_fresh(env, c, last, noise):
 
 @kernel
 def _write_forecast(env, c, last, support, weights):
-    """Write expected features under the announced distribution, true ones under the context."""
+    """Write psi = sum_j weights_j phi(support_j) and phi of context c to the last slot.
+
+    `support` and `weights` are (n,). The baseline is the rank-th best action by psi'theta.
+    """
     d, actions = env.menu.shape[1], env.menu.shape[2]
     menu, truth = env.menu[last], env.truth[last]
     for i in range(d):
@@ -90,7 +93,7 @@ def _write_forecast(env, c, last, support, weights):
 
 @kernel
 def _ranked(values, rank):
-    """Return the index of the rank-th largest value (1 = largest; ties by lowest index)."""
+    """Return the index of the rank-th largest of `values` (K,); 1: the largest, ties by index."""
     # Walk down the order, one value at a time: K * rank steps, and no scratch.
     bound, last = math.inf, -1
     for _ in range(rank):

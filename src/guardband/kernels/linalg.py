@@ -15,7 +15,7 @@ __all__ = ["cholesky", "copy", "dot", "invert", "least_eigenvalue", "quadratic",
 
 @kernel
 def dot(a, b):
-    """Return a'b."""
+    """Return a'b; a and b (d,)."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -30,7 +30,7 @@ def root(value):
 
 @kernel
 def copy(source, target):
-    """Copy a matrix."""
+    """Copy a matrix to another of the same shape."""
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):
             target[i, j] = source[i, j]
@@ -38,7 +38,7 @@ def copy(source, target):
 
 @kernel
 def quadratic(matrix, x, index):
-    """Return x' matrix x over the coordinates in `index` (matrix symmetric)."""
+    """Return x'A x over the coordinates in `index`; the matrix A (d, d) is symmetric, x (d,)."""
     total = 0.0
     for p in range(index.size):
         i = index[p]
@@ -52,9 +52,10 @@ def quadratic(matrix, x, index):
 
 @kernel
 def rank_one(inverse, x, weight, scaled):
-    """Turn V^-1 into (V + w x x')^-1 in place; return 1 + w x'V^-1 x, the growth of det V.
+    """Turn V^-1 (d, d) into (V + w x x')^-1 in place; return 1 + w x'V^-1 x, the growth of det V.
 
-    `scaled` receives V^-1 x as it was before.
+    (V + w x x')^-1 = V^-1 - w V^-1 x x'V^-1 / (1 + w x'V^-1 x), with x (d,). `scaled` (d,) receives
+    V^-1 x as it was before.
     """
     d = x.size
     for i in range(d):
@@ -73,7 +74,10 @@ def rank_one(inverse, x, weight, scaled):
 
 @kernel
 def cholesky(matrix):
-    """Turn the lower triangle of a positive definite matrix into its factor; return log det."""
+    """Turn the lower triangle of a positive definite matrix A (d, d) into L, A = L L'.
+
+    Returns log det A = 2 sum log L_jj.
+    """
     d = matrix.shape[0]
     logdet = 0.0
     for j in range(d):
@@ -90,9 +94,9 @@ def cholesky(matrix):
 
 @kernel
 def invert(matrix, inverse):
-    """Write the inverse of a positive definite `matrix` to `inverse`; return its log det.
+    """Write the inverse of a positive definite `matrix` to `inverse`, both (d, d); return log det.
 
-    `matrix` is overwritten by its Cholesky factor and then by the factor's inverse.
+    A^-1 = L^-T L^-1 for A = L L'. `matrix` is overwritten by L and then by L^-1.
     """
     d = matrix.shape[0]
     logdet = cholesky(matrix)
@@ -115,11 +119,11 @@ def invert(matrix, inverse):
 
 @kernel
 def least_eigenvalue(matrix, squared, image):
-    """Return the smallest eigenvalue of a positive definite `matrix`.
+    """Return the smallest eigenvalue of a positive definite `matrix` (d, d).
 
     Householder reduction to tridiagonal form, then bisection with Sturm counts down to the last
     bit: the error is a few units in the last place of the largest eigenvalue. The matrix is
-    overwritten; `squared` and `image` are scratch of its size.
+    overwritten; `squared` and `image` (d,) are scratch.
     """
     d = matrix.shape[0]
     if d == 1:
@@ -145,9 +149,11 @@ def least_eigenvalue(matrix, squared, image):
 
 @kernel
 def _tridiagonalise(matrix, squared, image):
-    """Reduce the lower triangle to tridiagonal form.
+    """Reduce the lower triangle of a symmetric matrix (d, d) to tridiagonal form, by reflections.
 
-    The diagonal stays in `matrix`; squared[i] is the square of the entry below diagonal entry i.
+    Step k turns A into H A H, H = I - 2 v v' / v'v, so that column k has one entry below the
+    diagonal. The diagonal stays in `matrix`; squared[i] is the square of the entry below diagonal
+    entry i, and `image` (d,) is scratch.
     """
     d = matrix.shape[0]
     for k in range(d - 1):
@@ -183,7 +189,11 @@ def _tridiagonalise(matrix, squared, image):
 
 @kernel
 def _any_eigenvalue_below(matrix, squared, x):
-    """Tell whether the tridiagonal matrix has an eigenvalue below x."""
+    """Tell whether the tridiagonal matrix has an eigenvalue below x.
+
+    It has one where a pivot q_i = a_i - x - b_{i-1}^2 / q_{i-1} is negative, with the diagonal a of
+    `matrix` (d, d) and the squares b^2 (d,) of what lies below it.
+    """
     pivot = matrix[0, 0] - x
     for i in range(1, matrix.shape[0]):
         if pivot < 0.0:

@@ -154,7 +154,7 @@ WEIGHTED = _rounds(guard=False, weighted=True)
 
 @kernel
 def _is_due(state, terms, clock, conservative):
-    """Tell whether an agent calls for a pooling at the end of this round."""
+    """Tell whether an agent calls for a pooling at the end of this round, see `sync.due`."""
     now, d = clock.ints[0], state.own.moment.size
     logdet, rounds = state.estimate.scalars[0], now - clock.ints[1]
     return due(terms, logdet, clock.logdet[0], rounds, now, conservative, d)
@@ -197,7 +197,7 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
 
 @kernel
 def outside(state, pooled, ridge, theta, beta):
-    """Tell whether theta lies outside the confidence set, which agents cannot see."""
+    """Tell whether ||theta-hat - theta||_V > beta for the true theta (d,), unknown to agents."""
     estimate, total = state.estimate, 0.0
     for i in range(theta.size):
         off = estimate.theta[i] - theta[i]
@@ -226,7 +226,11 @@ def _pruned(state, pooled, terms, given, scores, outcome, best):
 
 @kernel
 def act(outcome, terms, given, env, draws, slot, s, m, work):
-    """Carry out agent m's decision; writes the vector to learn from to work[0]."""
+    """Carry out agent m's decision; writes the vector to learn from to work[0].
+
+    Where features are mixed, a conservative round plays (1 - rho) psi_b + rho zeta, or partway to
+    the target (1 - g) psi_b + g psi_target with g = `outcome.chance`.
+    """
     k, x = outcome.action, work[0]
     expected, realised = env.expected[slot, env.group[m]], env.realised[slot, env.group[m]]
     mean, reward = expected[k], realised[k]
@@ -257,7 +261,11 @@ def observed_reward(env, draws, s, m, played):
 
 @kernel
 def count_round(env, tasks, metrics, trace, slot, t, m, played):
-    """Count what agent m played in round t, against the optimum and the baseline."""
+    """Count what agent m played in round t, against the optimum and the baseline.
+
+    Regret grows by (phi_x* - phi_x)'theta; a violation is a reward below (1 - alpha) times that of
+    the baseline, by phi'theta or by psi'theta.
+    """
     g, b = env.group[m], env.baseline[slot, m]
     expected, realised = env.expected[slot, g], env.realised[slot, g]
     best = env.best[slot, g]
@@ -283,7 +291,10 @@ def count_round(env, tasks, metrics, trace, slot, t, m, played):
 
 @kernel
 def count_coin(env, tasks, metrics, slot, m, outcome, played):
-    """Where a coin chose, judge the policy by the mixture it chose from, not by what it chose."""
+    """Where a coin chose, judge the policy by the mixture it chose from, not by what it chose.
+
+    The mixture earns (1 - chance) psi_p'theta + chance psi_x'theta, p the partner, x the target.
+    """
     chance = outcome.chance
     if 0.0 < chance < 1.0:
         expected = env.expected[slot, env.group[m]]
@@ -304,7 +315,10 @@ def save_checkpoint(clock, metrics):
 
 @kernel
 def _blend(x, zeta, terms, given, theta, direction):
-    """Turn the baseline's features x into (1 - rho) x + rho zeta; return rho zeta'theta."""
+    """Turn the baseline's features x into (1 - rho) x + rho zeta; return rho zeta'theta.
+
+    All vectors are (d,); `direction` is scratch for zeta, cut to the task and scaled to length 1.
+    """
     if terms.mix == TASK_VECTOR:
         for i in range(direction.size):
             direction[i] = 0.0

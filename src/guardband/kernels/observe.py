@@ -15,9 +15,9 @@ PARTWAY = int(Mix.PARTWAY)
 
 @kernel
 def note_report(state, terms, given):
-    """Add the baseline's features and its reported reward, if there is one, to the anchors.
+    """Add the baseline's features and its reported reward r, if there is one, to the reports.
 
-    Overwrites work[0].
+    A += psi_b psi_b', a += r psi_b, n += 1 and s += r^2. Overwrites work[0].
     """
     reward = given.baseline_reward
     if not terms.anchors or math.isnan(reward):
@@ -44,7 +44,7 @@ def weigh_played(estimate, terms, given, outcome, guess):
 
 @kernel
 def copy_features(menu, k, coords, x):
-    """Write action k's features to x, with zeros outside the task."""
+    """Write action k's features, column k of `menu` (d, K), to x (d,); zeros outside the task."""
     for i in range(x.size):
         x[i] = 0.0
     for p in range(coords.size):

@@ -26,7 +26,10 @@ R_FREE = int(Reason.FREE)
 
 @kernel
 def simulate_phase(phase, settings, tasks, env, draws, clock, metrics, trace, start, stop):
-    """Play rounds `start` to `stop` of a chunk by its plan; writes what was learned to it."""
+    """Play rounds `start` to `stop` of a chunk by its plan; writes what was learned to it.
+
+    `phase` is a `PhasePlan`.
+    """
     scores, terms = scores_of(env.scratch, env.menu.shape[2]), terms_of(settings[0])
     for s in range(start, stop):
         slot = draw_round(env, draws, s)
@@ -48,7 +51,11 @@ def simulate_phase(phase, settings, tasks, env, draws, clock, metrics, trace, st
 
 @kernel
 def _next_by_plan(phase, lack, g, m, c):
-    """Return the action that is furthest behind its share or quota; count it."""
+    """Return the action that is furthest behind its share or quota; count it.
+
+    That is argmax_k target_k visits - counts_k, or of quotas target_k - counts_k; `lack` (K,) is
+    scratch, g the distinct task of agent m, and c the context.
+    """
     target, counts = phase.target[g, c], phase.counts[m, c]
     phase.visits[m, c] += 1.0
     scale = phase.visits[m, c] if phase.mode == SHARES else 1.0
@@ -63,7 +70,10 @@ def _next_by_plan(phase, lack, g, m, c):
 
 @kernel
 def _least_known(phase, index, menu, scores, m):
-    """Return the survivor with the largest norm(psi)_{V^-1} of this phase's V."""
+    """Return the survivor with the largest norm(psi)_{V^-1} of this phase's V; menu (d, K).
+
+    A test q removes what has psi'theta_q < max psi'theta_q - slack_q, the maximum over survivors.
+    """
     norm, value, lost = scores.upper, scores.mean, scores.part
     blank = phase.work[3]
     scan(Estimate(phase.inverse[m], blank, blank), 1.0, index, menu, scores)
@@ -92,7 +102,7 @@ def _least_known(phase, index, menu, scores, m):
 
 @kernel
 def _note(phase, m, y):
-    """Add what agent m saw of the vector in work[0] to the sums of the phase."""
+    """Add reward y of x, the vector in work[0], to the phase: W += x x', U += y x."""
     x, gram = phase.work[0], phase.gram[m]
     for i in range(x.size):
         phase.moment[m, i] += y * x[i]

@@ -33,7 +33,11 @@ ROUNDING = 1e-12
 
 @kernel
 def eigenvalue_bounds(estimate):
-    """Return two numbers between which lambda_min(V) lies."""
+    """Return two numbers between which lambda_min(V) lies.
+
+    last <= lambda_min(V) <= min(last + trace V - trace then, trace V / d), with the eigenvalue and
+    the trace of when it was last computed; both are widened for rounding.
+    """
     trace, last, then = estimate.scalars[1], estimate.scalars[2], estimate.scalars[3]
     doubt = ROUNDING * trace
     high = min(last + (trace - then), trace / estimate.theta.size)
@@ -80,7 +84,10 @@ def gate_open(state, pooled, ridge, need):
 
 @kernel
 def floor_of(terms, given, upper):
-    """Return (1 - alpha) times the baseline's reward, or times its upper bound where unknown."""
+    """Return (1 - alpha) times the baseline's reward, or times its upper bound where unknown.
+
+    `upper` (K,) are the upper bounds of all actions.
+    """
     if terms.rule == UNKNOWN:
         return (1.0 - given.alpha) * upper[given.baseline]
     return (1.0 - given.alpha) * given.baseline_reward
@@ -115,7 +122,10 @@ def best_pruned(state, pooled, terms, beta, floor, scores):
 
 @kernel
 def _best_above(mean, upper, threshold):
-    """Return the lowest index of the largest upper bound among means >= threshold, or -1."""
+    """Return the lowest index of the largest upper bound among means >= threshold, or -1.
+
+    `mean` and `upper` are (K,).
+    """
     best = -1
     top = -math.inf
     for k in range(mean.size):
@@ -126,7 +136,7 @@ def _best_above(mean, upper, threshold):
 
 @kernel
 def in_pruned_set(state, pooled, terms, beta, floor, scores, k):
-    """Tell whether action k is in the pruned set."""
+    """Tell whether action k is in the pruned set, as `best_pruned` defines it."""
     mean, reach = scores.mean[k], terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)
     if low > 0.0 and mean >= reach / math.sqrt(low) + floor:
@@ -138,7 +148,7 @@ def in_pruned_set(state, pooled, terms, beta, floor, scores, k):
 
 @kernel
 def best_clear(score, scores, floor):
-    """Return the action of the largest score whose lower bound clears the floor, or -1.
+    """Return the action of the largest score whose lower bound clears the floor, or -1; score (K,).
 
     The lower bound is that of the whole ellipsoid, psi'theta-hat - beta norm(psi)_{V^-1}, as far
     below the mean as the upper bound is above; ties go to the lowest index.
@@ -154,7 +164,7 @@ def best_clear(score, scores, floor):
 
 @kernel
 def mark_pruned(state, pooled, terms, beta, floor, scores, allowed):
-    """Set allowed[k] for every action of the pruned set; returns how many there are."""
+    """Set allowed (K,) for the actions of the pruned set, see `best_pruned`; return how many."""
     mean = scores.mean
     reach = terms.feature_bound * beta
     low, high = eigenvalue_bounds(state.estimate)

@@ -50,9 +50,10 @@ def horizon_radius(terms, dim, count, level):
 
 @kernel
 def absorb(state, x, y, weight, guess):
-    """Learn from reward y of the vector x; return the growth of det V, which is at least 1.
+    """Learn from reward y of the vector x (d,); return the growth of det V, which is at least 1.
 
-    `guess` is x'theta-hat as it was before the round's context was drawn.
+    W += w x x', U += w y x, and H += w (yhat^2 - 2 y yhat). `guess` is yhat, x'theta-hat as it was
+    before the round's context was drawn.
     """
     own = state.own
     gain = _learn(state, x, y, weight)
@@ -112,7 +113,10 @@ def _plus(total, rest, term):
 
 @kernel
 def _learn(state, x, y, weight):
-    """Update the estimate by one observation; return the growth of det V."""
+    """Update the estimate by one observation, x (d,); return the growth of det V.
+
+    theta-hat += w (y - x'theta-hat) V^-1 x / (1 + w x'V^-1 x), and V^-1 by `rank_one`.
+    """
     estimate, scaled = state.estimate, state.work[1]
     gain = rank_one(estimate.inverse, x, weight, scaled)
     surprise = (weight / gain) * (y - dot(x, estimate.theta))
@@ -127,7 +131,7 @@ def _learn(state, x, y, weight):
 
 @kernel
 def prediction(x, theta):
-    """Return x'theta-hat, which H is summed from; 0 where that is no number.
+    """Return x'theta-hat, which H is summed from, of x and theta (d,); 0 where that is no number.
 
     Any finite prediction is valid; one that is NaN would stay in H.
     """
@@ -139,7 +143,8 @@ def prediction(x, theta):
 def refresh(state, pooled, ridge):
     """Rebuild the estimate from the sums it follows from, free of rounding drift.
 
-    What is known of lambda_min(V) stays true: V never shrinks.
+    V = ridge I + W_pooled + W_own, and theta-hat = V^-1 (U_pooled + U_own), refined by what it
+    leaves unexplained. What is known of lambda_min(V) stays true: V never shrinks.
     """
     own, estimate, work = state.own, state.estimate, state.work
     d = own.moment.size
@@ -159,7 +164,7 @@ def refresh(state, pooled, ridge):
 
 @kernel
 def _add_up(state, pooled, ridge):
-    """Write V to the agent's scratch; return its trace."""
+    """Write V = ridge I + W_pooled + W_own to the agent's scratch; return its trace."""
     d = state.own.moment.size
     matrix = state.work[4 : 4 + d]
     trace = 0.0

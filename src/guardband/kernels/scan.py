@@ -18,7 +18,10 @@ BLOCK = 512  # actions at a time: what they need of menu and scores stays in the
 
 @kernel
 def scan(estimate, beta, coords, menu, scores):
-    """Write psi'theta-hat to `mean` and psi'theta-hat + beta norm(psi)_{V^-1} to `upper`."""
+    """Write psi'theta-hat to `mean` and psi'theta-hat + beta norm(psi)_{V^-1} to `upper`.
+
+    `menu` is (d, K): one column psi for every action.
+    """
     mean, upper = scores.mean, scores.upper
     scan_forms(estimate, coords, menu, mean, upper, scores.part)
     for k in range(menu.shape[1]):
@@ -27,7 +30,10 @@ def scan(estimate, beta, coords, menu, scores):
 
 @kernel
 def scan_forms(estimate, coords, menu, mean, form, part):
-    """Write psi'theta-hat to `mean` and psi'V^-1 psi to `form` for every action."""
+    """Write psi'theta-hat to `mean` and psi'V^-1 psi to `form` for every action.
+
+    `menu` is (d, K); `mean`, `form` and the scratch `part` are (K,).
+    """
     actions = menu.shape[1]
     for start in range(0, actions, BLOCK):
         stop = min(start + BLOCK, actions)
@@ -36,7 +42,7 @@ def scan_forms(estimate, coords, menu, mean, form, part):
 
 @kernel
 def _scan_block(estimate, coords, menu, means, forms, parts, start, stop):
-    """Scan the actions from `start` to before `stop`."""
+    """Do what `scan_forms` does for the actions from `start` to before `stop`."""
     # Views that start at zero: Numba vectorises their loops, but not range(start, stop).
     mean, form, part = means[start:stop], forms[start:stop], parts[start:stop]
     inverse, theta = estimate.inverse, estimate.theta
@@ -78,7 +84,7 @@ def _scan_block(estimate, coords, menu, means, forms, parts, start, stop):
 
 @kernel
 def argmax(values):
-    """Return the lowest index of the largest value."""
+    """Return the lowest index of the largest value; values (K,)."""
     best, top = 0, values[0]
     for k in range(1, values.size):
         if values[k] > top:

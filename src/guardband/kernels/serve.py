@@ -150,7 +150,7 @@ def _compiled(guard):
 
     @kernel
     def learn(numbers, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now):
-        """Let agent m learn from reward y of the vector x; tell whether a pooling is due.
+        """Let agent m learn from reward y of the vector x (d,); tell whether a pooling is due.
 
         `weight`, `guess` and `conservative` are as `serve` returned them; `rounds` have passed
         since the last pooling, after which log det(V / ridge) was `last_logdet`, and `now` in all.

@@ -70,7 +70,7 @@ def new_budget(dim: int) -> ConservativeBudget:
 def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, metrics, trace):
     """Play a chunk of rounds of one agent; it pools nothing and uses no other agent's data.
 
-    `numbers` is the array of a group of one, see `state`.
+    `numbers` is the array of a group of one, `solo` the method's settings, see `rivals.Solo`.
     """
     d, terms = env.theta.size, terms_of(settings[0])
     group = group_of(numbers, d)
@@ -122,7 +122,11 @@ def _radius(state, pooled, solo, terms, given, dim):
 
 @kernel
 def _decide(state, pooled, solo, terms, given, scores, beta, draws, s):
-    """Choose among the certified actions, if the gate is open; else play safe."""
+    """Choose among the certified actions, if lambda_min(V) reaches the gate; else play safe.
+
+    The largest score of those with psi'theta-hat - beta norm(psi)_{V^-1} >= floor is played: the
+    upper bound (SCLUCB), the mean (SEGE), or the reward under a sampled parameter (SCLTS).
+    """
     if solo.method == GREEDY:
         need = solo.pace * math.sqrt(given.number)
     else:
@@ -152,7 +156,7 @@ def _decide(state, pooled, solo, terms, given, scores, beta, draws, s):
 
 @kernel
 def _sample(state, beta, normal):
-    """Write theta-hat + beta A eta to work[1], with A the Cholesky factor of V^-1."""
+    """Write theta-hat + beta A eta to work[1], with A the Cholesky factor of V^-1; eta (d,)."""
     sample = state.work[1]
     factor = state.work[4 : 4 + sample.size]
     copy(state.estimate.inverse, factor)
@@ -166,7 +170,7 @@ def _sample(state, beta, normal):
 
 @kernel
 def _score(menu, theta, score):
-    """Write every action's reward under `theta`."""
+    """Write psi'theta of every action to `score` (K,); menu (d, K), theta (d,)."""
     for k in range(score.size):
         score[k] = 0.0
     for i in range(theta.size):
@@ -176,7 +180,13 @@ def _score(menu, theta, score):
 
 @kernel
 def _spend(state, budget, terms, given, scores, beta):
-    """Choose optimistically if the budget covers it, else the baseline; keeps the budget."""
+    """Choose optimistically if the budget covers it, else the baseline; keeps the budget.
+
+    z, u and w are the sums of a `ConservativeBudget`, and low and high the bounds of `_bound`. The
+    largest upper bound, psi_x, is played if low(z + psi_x) + what the baseline rounds earned is at
+    least (1 - alpha) times what the baseline would have earned in all rounds; where its reward is
+    not known, if low(z + psi_x) + alpha max(low(u), n_b r_l) >= (1 - alpha) high(w + psi_b).
+    """
     scan(state.estimate, beta, given.coords, given.menu, scores)
     best, b = argmax(scores.upper), given.baseline
     hoped, owed = budget.sums[0], budget.sums[1]
@@ -206,6 +216,9 @@ def _spend(state, budget, terms, given, scores, beta):
 
 @kernel
 def _bound(estimate, beta, x, index):
-    """Return x'theta-hat + beta norm(x)_{V^-1}: the largest reward, or with -beta the least."""
+    """Return x'theta-hat + beta norm(x)_{V^-1}, the largest reward, or with -beta the least.
+
+    `x` is (d,).
+    """
     form = quadratic(estimate.inverse, x, index)
     return dot(x, estimate.theta) + beta * math.sqrt(0.0 if form < 0.0 else form)

@@ -51,7 +51,10 @@ def entry_size(d):
 
 @kernel
 def group_of(numbers, d):
-    """Return named views of a group's array, each with a leading axis for the M + 1 entries."""
+    """Return named views of a group's array, each with a leading axis for the M + 1 entries.
+
+    `numbers` is ((M + 1) entry_size(d),).
+    """
     n = numbers.size // entry_size(d)
     sums, found = ((n, d, d), (n, d), (n, 5)), ((n, d, d), (n, d), (n, 4))
     size, rest = n * (d * d + d + 5), n * (d * d + d + 4)
@@ -66,7 +69,7 @@ def group_of(numbers, d):
 
 @kernel
 def state_of(group, m):
-    """Return the views of entry m."""
+    """Return the views of entry m of a group, which `group_of` returned."""
     own, estimate, reports, anchored = group.own, group.estimate, group.reports, group.anchored
     return State(
         Statistic(own.gram[m], own.moment[m], own.scalars[m]),
@@ -79,7 +82,7 @@ def state_of(group, m):
 
 @kernel
 def scores_of(scratch, actions):
-    """Return named views of the scratch that `new_scratch` returns."""
+    """Return named views of the scratch (SCORES, K or more) that `new_scratch` returns."""
     return Scores(
         scratch[0, :actions],
         scratch[1, :actions],
@@ -94,7 +97,7 @@ def scores_of(scratch, actions):
 
 @kernel
 def terms_of(settings):
-    """Return the terms that `types.pack` put into an array; alpha and rho come after them."""
+    """Return the terms in a row of settings (TERMS + 2,); alpha and rho come after them."""
     return Terms(*to_fixed_tuple(settings, TERMS))
 
 

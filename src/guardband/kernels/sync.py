@@ -20,7 +20,8 @@ def due(terms, logdet, last_logdet, rounds, now, conservative, dim):
     """Tell whether an agent's information has grown enough to call for a pooling.
 
     `rounds` have passed since the last pooling, `now` in all. Paper (Algorithm 1, line 20):
-    log(det V / det V_last) * (t - t_last) >= B.
+    log(det V / det V_last) * (t - t_last) >= B; growth: log(det V / det V_last) >= B; without a
+    horizon: `due_anytime`, or growth by EAGER where a strict agent had to be conservative.
     """
     growth = logdet - last_logdet
     if terms.trigger == PAPER:
@@ -42,7 +43,7 @@ def due_anytime(logdet, last_logdet, rounds, now, agents, dim):
 
 @kernel
 def add_statistic(total, part):
-    """Add the sums of `part` to `total`."""
+    """Add the sums W, U and the scalars of `part` to those of `total`."""
     d = part.moment.size
     for i in range(d):
         total.moment[i] += part.moment[i]
@@ -54,7 +55,7 @@ def add_statistic(total, part):
 
 @kernel
 def clear_statistic(part):
-    """Forget all sums."""
+    """Set all sums of a statistic to zero."""
     part.gram[:] = 0.0
     part.moment[:] = 0.0
     part.scalars[:] = 0.0
@@ -64,8 +65,8 @@ def clear_statistic(part):
 def pool(group, ridge):
     """Move what every agent learned to the group's last entry, in their order, and share it out.
 
-    `group` are the views of all entries, see `state`. Returns log det(V / ridge) of the pooled
-    data, which is then every agent's.
+    `group` are the views of all entries, see `state`. Afterwards every agent has
+    V = ridge I + W and U of all data so far. Returns log det(V / ridge).
     """
     agents = group.work.shape[0] - 1
     shared, first = state_of(group, agents), state_of(group, 0)
