@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -11,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.command import SMALL, answer, refuse, started
 from typer.testing import CliRunner
 
 import guardband as gb
 from guardband.algorithms import ALGORITHMS
-from guardband.cli import main as start
-from guardband.cli.app import app, main
+from guardband.cli.app import app
 from guardband.cli.config import DEFAULT_ALGORITHMS, RunConfig, make_problem, read_config
 from guardband.problems import PROBLEMS, MovieLens, SyntheticC
 
-SMALL = ("--problem", "synthetic-a", "--rounds", "50", "--trials", "2")
 FIELDS = ["problem", "settings", "series", "seconds"]
 SERIES_FIELDS = [
     "algorithm",
@@ -36,48 +34,12 @@ SERIES_FIELDS = [
     "sync_rounds",
     "numbers_sent",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-
-def answer(*words: str) -> str:
-    """Return standard output of a command that succeeds."""
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def as_json(*words: str) -> dict[str, object]:
     loaded: dict[str, object] = json.loads(answer("run", *words, "--json"))
     return loaded
-
-
-def refuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Return standard error of a command that fails with exit code 2, and without a traceback."""
-    monkeypatch.setattr(sys, "argv", ["guardband", *words])
-    monkeypatch.setattr("warnings.showwarning", None)  # main sets it; this sets it back
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
-    return err
-
-
-def started(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a user does."""
-    return subprocess.run(
-        [sys.executable, "-m", "guardband", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "200"},
-    )
 
 
 # ---- guardband run -----------------------------------------------------------------------------
@@ -113,6 +75,15 @@ def test_json_says_what_was_run() -> None:
         for field in ("violations_expected", "violations_realised"):
             assert 0 <= row[field] <= 50
         assert row["numbers_sent"] == row["sync_rounds"] * 2 * 1 * (3 + 2)
+
+
+def test_algorithms_are_told_the_bounds_on_noise() -> None:
+    Path("my.toml").write_text("[settings]\nnoise = 0.3\nridge = 2.0\n")
+    words = ("my.toml", *SMALL, "--algorithms", "disc-ucb")
+    found = as_json(*words, "--noise", "0.2", "--context-noise", "0.4")["settings"]
+    assert isinstance(found, dict)
+    told = found["algorithms"]["disc-ucb"]
+    assert (told["noise"], told["context_noise"], told["ridge"]) == (0.2, 0.4, 2.0)
 
 
 def test_json_has_null_where_nothing_can_be_told() -> None:
@@ -238,80 +209,6 @@ def test_every_algorithm_runs_by_name() -> None:
     assert [row["algorithm"] for row in found["series"]] == list(ALGORITHMS)
 
 
-# ---- mistakes ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("run", "--problem", "movielenz"), "Did you mean 'movielens'?"),
-        (("run", "--algorithms", "disc-ucv"), "Did you mean 'disc-ucb'?"),
-        (("run", "--algorithms", ","), "algorithms is empty"),
-        (("run", "--problm", "toy"), "--problem"),
-        (("runn",), "run"),
-        (("data", "fetch", "movielenz"), "Did you mean 'movielens'?"),
-        (("run", "--rounds", "0"), "rounds must be at least 1, not 0"),
-        (("run", "--trials", "0"), "trials must be at least 1, not 0"),
-        (("run", "--agents", "0"), "agents must be at least 1, not 0"),
-        (("run", "--seed", "-1"), "seed must be at least 0, not -1"),
-        (("run", "--alpha", "2"), "alpha must lie in (0, 1], not 2.0"),
-        (("run", "--alpha", "x"), "not 'x'"),
-        (("run", "--rounds", "many"), "--rounds"),
-        (("run", "missing.toml"), "there is no missing.toml; make one with --init missing.toml"),
-        (("run", "--problem", "missing.npz"), "missing.npz"),
-        (("bounds", "forecast"), "guardband bounds --problem forecast"),
-    ],
-)
-def test_mistakes_get_a_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    told: str,
-) -> None:
-    err = refuse(monkeypatch, capsys, *words)
-    assert told in err
-    assert not Path("guardband-run").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('problem = "toyy"', "Did you mean 'toy'?"),
-        ("problm = 1", "my.toml: unknown setting 'problm'. Did you mean 'problem'?"),
-        ("problem = 1", "my.toml: problem must be a text, not 1"),
-        ('algorithms = "disc-ucb"', "my.toml: algorithms must be a list of names, not 'disc-ucb'"),
-        ("settings = 3", "my.toml: settings must be a table, not 3"),
-        ('trials = "many"', "trials must be a whole number, not 'many'"),
-        ("[settings]\nnosie = 1", "no algorithm has a setting 'nosie'. Did you mean 'noise'?"),
-        ("[settings]\nalpha = 0.1", "write it above [settings]"),
-        ("[problem_settings]\nbasline = 1", "Did you mean 'baseline'?"),
-        ('[problem_settings]\nreward_std = {model = "studnt"}', "Did you mean 'student'?"),
-        ("[problem_settings]\nreward_std = {sdt = 1}", "Did you mean 'std'?"),
-        ("problem = ", "is not valid TOML"),
-    ],
-)
-def test_mistakes_in_a_file_get_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, told: str
-) -> None:
-    Path("my.toml").write_text(text + "\n")
-    assert told in refuse(monkeypatch, capsys, "run", "my.toml")
-
-
-def test_init_does_not_overwrite(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("my.toml").write_text("mine")
-    assert "is there already" in refuse(monkeypatch, capsys, "run", "--init", "my.toml")
-    assert Path("my.toml").read_text() == "mine"
-
-
-def test_a_user_sees_the_sentence_and_the_exit_code() -> None:
-    done = started("run", "--problem", "forcast")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: problem must be one of")
-    assert done.stderr.rstrip().endswith("Did you mean 'forecast'?")
-
-
 def test_a_bound_that_does_not_hold_is_a_note_on_standard_error() -> None:
     Path("my.toml").write_text("[settings]\nfeature_bound = 0.5\n")
     done = started("run", "my.toml", *SMALL, "--json")
@@ -319,36 +216,6 @@ def test_a_bound_that_does_not_hold_is_a_note_on_standard_error() -> None:
     assert list(json.loads(done.stdout)) == FIELDS
     assert "note: " in done.stderr
     assert "feature_bound=0.5" in done.stderr
-
-
-def test_a_missing_extra_is_a_sentence_for_packages_and_checkouts() -> None:
-    code = (
-        "import sys; sys.modules['apsw'] = None; from guardband.cli import main; "
-        "sys.argv = ['guardband', 'export', '--out', 'x.parquet']; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "error: this needs apsw: pip install 'guardband[live]' (in a checkout: pip install "
-        "'.[live]').\n"
-    )
-
-
-def test_who_stops_it_while_it_loads_sees_no_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Stopped:
-        def find_spec(self, name: str, *_: object) -> None:
-            if name == "guardband.cli.app":
-                raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "guardband.cli.app")
-    monkeypatch.setattr(sys, "meta_path", [Stopped(), *sys.meta_path])
-    monkeypatch.setattr(sys, "argv", ["guardband", "run"])
-    with pytest.raises(SystemExit) as ended:
-        start()
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "stopped.\n"
 
 
 def test_the_version_needs_nothing_loaded() -> None:

@@ -31,11 +31,8 @@ class SEGE(Conservative):
 
     Parameters
     ----------
-    alpha, mix
-        See `Conservative`; directions of "vector" lie in the task's own coordinates.
-    ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
-        The confidence set, see `Confidence`; by default it ignores the hidden context, as the
-        authors' does.
+    alpha, mix, ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
+        As for `SCLTS`.
     pace
         c: round t is greedy only if lambda_min(V) >= c sqrt(t).
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,13 @@ import numpy as np
 import pytest
 from live.client.world import DIM, THETA, agent, another_process, live_on, menus
 from live.operators.journals import change, found, sync, two_agents
-from live.operators.world import a_space, free_port, pool, serving, work
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
 from guardband.live.client.journal import Journal, JournalError
-from guardband.live.operators.audit import audit, compared, find_decision
+from guardband.live.operators.audit import audit, find_decision
 from guardband.live.operators.replay import rebuild
 from guardband.live.protocol.messages import Refused, Registered
-from guardband.live.protocol.sums import HEAD, Sums
 
 RUN = CliRunner()
 
@@ -342,63 +339,3 @@ def test_of_many_features_those_that_differ_most(tmp_path: Path) -> None:
     said, names = features_of(tmp_path, 25)
     assert len(names) == 10
     assert "the 10 features that differ most of 25; --json has all." in said
-
-
-def test_the_sum_is_compared_with_the_coordinators(tmp_path: Path) -> None:
-    data = tmp_path / "gb"
-    with serving(data, free_port()) as server:
-        server.post("/v1/spaces", a_space().as_json())
-        one, other = server.agent("movies"), server.agent("tv")
-        work(one, 20)
-        work(other, 20, seed=1)
-        pool(one, other)
-        ident = work(one, 5, seed=2)[-1].id
-        assert one.epoch == 1
-        words = ["audit", ident, "--state", str(one.state_dir)]
-        token = (data / "admin.token").read_text().strip()
-        asked = [[*words, "--url", server.url, "--token", token], [*words, "--data", str(data)]]
-        for each in asked:
-            result = RUN.invoke(app, each)
-            assert result.exit_code == 0, (result.output, result.exception)
-            assert "as the coordinator has it" in result.output
-        # The last bit of one number: nothing else in the journal can tell.
-        journal = Journal(one.state_dir / "journal.db")
-        ((total,),) = journal.query("SELECT total FROM epoch WHERE epoch = 1")
-        journal.close()
-        flipped = total[:-8] + bytes([total[-8] ^ 1]) + total[-7:]
-        change(one, "UPDATE epoch SET total = ?", flipped)
-        assert "checksum" in str(RUN.invoke(app, words).exception)
-        # Changed by somebody who also writes the checksum anew:
-        forged = Sums.from_bytes(flipped[HEAD.size :]).as_bytes()
-        change(one, "UPDATE epoch SET total = ?", forged)
-        assert RUN.invoke(app, words).exit_code == 0
-        for each in asked:
-            result = RUN.invoke(app, each)
-            assert result.exit_code == 1
-            assert "the coordinator has another sum of epoch 1" in result.output
-        finding = compared(found(one.state_dir, ident), None)
-        assert finding.result == "impossible"
-        one.close()
-        other.close()
-
-
-def test_a_running_agent_is_not_mistaken_for_a_changed_journal(tmp_path: Path) -> None:
-    one = agent(tmp_path)
-    first = live_on(one, 30)[-1].id
-    stop, seen = threading.Event(), []
-
-    def look() -> None:
-        while not stop.is_set():
-            seen.append(found(tmp_path / "gb", first).result)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        for seed in range(1, 15):
-            live_on(one, 20, seed=seed)
-            sync(one)
-    finally:
-        stop.set()
-        thread.join(timeout=60)
-    assert seen
-    assert set(seen) == {"same"}

@@ -33,18 +33,27 @@ def test_a_sealed_stream_enters_with_its_end_and_its_rest_moves_once(harness):
     assert {line.stream: line.n for line in record.manifest}[old] == 2
 
 
+def copied_and_sealed(harness, a):
+    """Let a stream be copied with a rest that was not uploaded, sealed and continued.
+
+    Returns the copy.
+    """
+    harness.observe(a, 2)
+    twin = harness.copy(a, "twin")
+    harness.coordinator.seal(harness.stream(a), harness.state(a).base, now=0.0)
+    harness.checkpoint(a)
+    assert harness.refused(a) == Effect.CONTINUED
+    harness.register(a)
+    return twin
+
+
 def test_a_copy_of_a_sealed_stream_hears_no_news(harness):
     """Its rest may be in the sum, under the name of the stream that took it."""
     a, b = harness.join("movies"), harness.join("tv")
     harness.observe(a)
     harness.checkpoint(a)
     harness.send(a)
-    harness.observe(a, 2)
-    twin = harness.copy(a, "twin")
-    harness.coordinator.seal(harness.stream(a), harness.state(a).base, now=0.0)
-    harness.checkpoint(a)
-    harness.refused(a)
-    harness.register(a)
+    twin = copied_and_sealed(harness, a)
     harness.observe(b)
     harness.trigger(b)
     harness.answer(a)
@@ -59,12 +68,7 @@ def test_the_rest_does_not_move_where_somebody_went_on_with_the_stream(harness):
     harness.checkpoint(a)
     harness.send(a)
     backup = harness.store.snapshot()
-    harness.observe(a, 2)
-    twin = harness.copy(a, "twin")
-    harness.coordinator.seal(harness.stream(a), harness.state(a).base, now=0.0)
-    harness.checkpoint(a)
-    harness.refused(a)
-    harness.register(a)
+    twin = copied_and_sealed(harness, a)
     harness.store.restore(backup)  # nothing sealed, nothing continued
     harness.checkpoint(twin)
     harness.send(twin)  # with the rest
@@ -80,12 +84,7 @@ def test_a_rest_moves_once_and_not_again(harness):
     harness.observe(a)
     harness.checkpoint(a)
     harness.send(a)
-    harness.observe(a, 2)
-    twin = harness.copy(a, "twin")
-    harness.coordinator.seal(harness.stream(a), harness.state(a).base, now=0.0)
-    harness.checkpoint(a)
-    assert harness.refused(a) == Effect.CONTINUED
-    harness.register(a)
+    twin = copied_and_sealed(harness, a)
     harness.coordinator.seal(harness.stream(a), Revision(0, ""), now=0.0)  # before it sent the rest
     harness.checkpoint(a)
     assert harness.refused(a) == Effect.CONFLICT
