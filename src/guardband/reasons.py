@@ -45,7 +45,7 @@ CONSERVATIVE = {
     ),
     "no-reward-floor": (
         "the unknown baseline's gate needs a positive lower bound on its reward: "
-        "pass reward_floor=..., or baseline_reward=... in each round"
+        "pass reward_floor=...; disc-ucb can also use baseline_reward=... in each round"
     ),
 }
 # A live agent was allowed nothing but the baseline.
@@ -68,7 +68,9 @@ REMEDIES = {
     "gate": "Nothing to do: it opens as rewards come in.",
     "empty": "Nothing to do: it becomes rarer as rewards come in.",
     "no-baseline-reward": "Give decide() a baseline that earns something.",
-    "no-reward-floor": "Give decide() baseline_reward=..., or set the reward_floor of the space.",
+    "no-reward-floor": (
+        "Set the reward_floor of the space; disc-ucb can also use decide()'s baseline_reward=... ."
+    ),
     "no-config": "Check that the agent can reach the coordinator.",
     "paused": "Resume learning.",
     "lease": "Check that the agent can reach the coordinator.",

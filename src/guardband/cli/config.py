@@ -68,6 +68,7 @@ out = "{out}"   # where the report goes
 # Settings of the algorithms and of the problem, by their names in Python:
 # [settings]
 # noise = 0.1      # the bound on the reward noise that algorithms are told
+# context_noise = 0.1    # the same for what the hidden context adds to a reward
 # delta = 1e-3
 # [problem_settings]
 # psi_noise = 0.01
@@ -105,9 +106,16 @@ class RunConfig:
                 "alpha is a setting of the whole run: write it above [settings]."
             )
 
-    def updated(self, **changes: Any) -> RunConfig:
-        """Return the settings with those changes that are not None."""
-        return replace(self, **{k: v for k, v in changes.items() if v is not None})
+    def updated(
+        self, noise: float | None = None, context_noise: float | None = None, **changes: Any
+    ) -> RunConfig:
+        """Return the settings with what is given; algorithms are told the two bounds on noise."""
+        told = _given({"noise": noise, "context_noise": context_noise})
+        return replace(self, settings={**(self.settings or {}), **told}, **_given(changes))
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def read_config(path: Path) -> RunConfig:

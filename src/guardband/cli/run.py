@@ -38,6 +38,12 @@ def run(
             help="Share of the baseline's reward that may be lost; one, or one per agent."
         ),
     ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="The bound on the reward noise that algorithms are told.")
+    ] = None,
+    context_noise: Annotated[
+        float | None, typer.Option(help="The same for what the hidden context adds to a reward.")
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.")] = None,
@@ -64,6 +70,8 @@ def run(
         console.print(f"wrote {init}; edit it, then: guardband run {init}")
         return
     chosen = (RunConfig() if config is None else read_config(config)).updated(
+        noise=noise,
+        context_noise=context_noise,
         problem=problem,
         algorithms=None if algorithms is None else tuple(_split(algorithms)),
         agents=agents,
@@ -96,6 +104,8 @@ def run(
         algorithms=algorithms,
         agents=agents,
         alpha=alpha,
+        noise=noise,
+        context_noise=context_noise,
         rounds=rounds,
         trials=trials,
         seed=seed,
@@ -162,7 +172,7 @@ def _command(config: Path | None, **options: object) -> str:
     """Return the command line that asks for the same run."""
     words = ["guardband", "run"] + ([] if config is None else [str(config)])
     for name, value in options.items():
-        words += [] if value is None else [f"--{name}", str(value)]
+        words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
     return shlex.join(words)
 
 
