@@ -23,6 +23,13 @@ class TestDifference:
         apart = judge.difference(np.array([5.0, 5.0, 900.0]), np.array([1.0, 1.0]))
         assert (apart.mean, apart.low, apart.high, apart.trials) == (4, 4, 4, 2)
 
+    def test_rounding_is_no_difference(self):
+        regret = np.array([4892.5, 4893.1])
+        apart = judge.difference(regret, regret * (1 + 2e-16 * np.array([3, -2])))
+        assert apart.none
+        assert apart.above is False
+        assert not judge.difference(regret, regret * (1 + 1e-9)).none
+
     def test_one_trial_tells_nothing(self):
         apart = judge.difference(np.array([5.0]), np.array([1.0]))
         assert apart.above is None
