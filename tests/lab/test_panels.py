@@ -134,7 +134,7 @@ def test_what_the_notebooks_draw_is_beside_the_count_of_violations():
     made = {"DiSC-UCB": bad, "SCLTS": 0 * bad, "DisLinUCB": bad}
     results = {n: result(n, curves={"violations_realised": each}) for n, each in made.items()}
     figure = PANELS["1b"].draw(smoke(), results)
-    realised, _, theirs = figure.axes
+    realised, theirs, _ = figure.axes
     assert "not a count" in theirs.get_title(loc="left")
     count, drawn = (
         [line for line in axes.lines if len(line.get_xdata()) > 2] for axes in (realised, theirs)

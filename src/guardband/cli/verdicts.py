@@ -85,7 +85,8 @@ def verdict_table(outcomes: Sequence[lab.PanelResult]) -> Table:
 
 def cost_table(outcomes: Sequence[lab.PanelResult]) -> Table:
     """Return a row for each panel: verdicts, seconds of one core, agent-rounds per second."""
-    table = Table(box=None, pad_edge=False, title="\npanels", title_justify="left")
+    close = (0, 1, 0, 0)  # eight columns in eighty characters
+    table = Table(box=None, pad_edge=False, padding=close, title="\npanels", title_justify="left")
     for heading in (
         "panel",
         *lab.VERDICTS,
@@ -93,7 +94,7 @@ def cost_table(outcomes: Sequence[lab.PanelResult]) -> Table:
         "agent-rounds",
         "per core second",
     ):
-        whole = heading in ("panel", "agent-rounds")  # others have headings to break
+        whole = " " not in heading  # others break
         table.add_column(heading, justify="left" if heading == "panel" else "right", no_wrap=whole)
     for outcome in outcomes:
         table.add_row(

@@ -103,11 +103,11 @@ class Violations(Comparison):
         return self._drawn(results, *self._counts(results))
 
     @staticmethod
-    def _counts(results: RunResults) -> list[plots.View]:
-        return [
+    def _counts(results: RunResults) -> tuple[plots.View, plots.View]:
+        return (
             plots.violations(results, "realised", "As realised"),
             plots.violations(results, "expected", "By expectation"),
-        ]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,18 +47,16 @@ class Panel1b(Violations):
 
     def draw(self, options: RunOptions, results: RunResults) -> Figure:
         """Draw the counts, and what the notebooks draw."""
-        return self._drawn(
-            results,
-            *self._counts(results),
-            plots.since_first_violation(results, "What the notebooks draw: not a count"),
-        )
+        theirs = plots.since_first_violation(results, "What the notebooks draw: not a count")
+        realised, expected = self._counts(results)
+        return self._drawn(results, realised, theirs, expected)
 
     def remarks(self, options: RunOptions) -> Sequence[str]:
         """Add what the notebooks draw."""
         drawn = (
             "The notebooks' plot of Fig. 1b is not a count of violations. It adds 1 in every round "
             "after the first violation in any trial, so that one bad round of a hundred trials "
-            "looks like thousands. The last picture shows it, to within a two-hundredth of the "
+            "looks like thousands. The second picture shows it, to within a two-hundredth of the "
             "rounds; the first is the count that claims use."
         )
         return [drawn, *super().remarks(options)]
