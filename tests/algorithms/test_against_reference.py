@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import rivals
 
 import guardband as gb
-from guardband.algorithms import optimal_design
+from guardband.algorithms import ALGORITHMS, optimal_design
 from guardband.algorithms.fed_pe import width_factor
 
 SIGHTS = ("hidden", "observed", "observed-after")
@@ -171,6 +171,94 @@ def test_roful(mix: str, context: str, d: int) -> None:
         whole=mix == "action",
     )
     assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("name", ["sclts", "scl-ucb"])
+def test_scl_with_a_lower_bound_on_the_lead(name: str, known: bool) -> None:
+    case = small(3, K=8)
+    made = ALGORITHMS[name].make(
+        alpha=0.5, noise=0.01, ridge=0.01, kappa_l=0.15, known_baseline=known, reward_floor=0.2
+    )
+    ref = alone(
+        case,
+        rivals.stage_wise,
+        method=name,
+        alpha=0.5,
+        sigma=0.01,
+        level=1e-3 / (4 * 250) if name == "sclts" else 1e-3,
+        ridge=0.01,
+        kappa=np.full(case.baseline.shape, 0.15),
+        known=known,
+        reward_floor=0.2,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("name", ["sclts", "scl-ucb", "sege", "roful", "cl-ucb"])
+def test_the_confidence_set_of_guard_ucb(name: str) -> None:
+    case, alpha = small(14, d=3), 0.2
+    told = {"noise": 0.05, "context_noise": 0.03, "delta": 0.01, "theta_bound": 0.96}
+    lead = {"kappa_l": 2.0} if "scl" in name else {}
+    made = ALGORITHMS[name].make(alpha=alpha, constant="guard", **told, **lead)
+    kappa = np.full(case.baseline.shape, 2.0)
+    own: dict[str, tuple[Any, dict[str, Any]]] = {
+        "sclts": (rivals.stage_wise, {"method": "sclts", "kappa": kappa}),
+        "scl-ucb": (rivals.stage_wise, {"method": "scl-ucb", "kappa": kappa}),
+        "sege": (rivals.stage_wise, {"method": "sege", "pace": 1.0}),
+        "roful": (rivals.directional, {}),
+        "cl-ucb": (rivals.cumulative, {}),
+    }
+    run, more = own[name]
+    guard = rivals.GuardSet(0.05, 0.03, 0.01, agents=3, S=0.96)
+    ref = alone(
+        case, run, alpha=alpha, sigma=None, level=None, ridge=None, S=0.96, guard=guard, **more
+    )
+    assert 0 < ref.conservative.mean() < 1
+    agree(case.run(made), ref)
+
+
+def test_optimism_with_the_confidence_set_of_guard_ucb_is_guard_ucb_free() -> None:
+    case = small(16, d=3)
+    told: dict[str, Any] = {"noise": 0.05, "context_noise": 0.03, "ridge": 0.5}
+    one = case.run(gb.algorithms.LinUCB(constant="guard", **told)).trace
+    two = case.run(gb.algorithms.GuardUCBFree(share=False, **told)).trace
+    assert_array_equal(one.actions, two.actions)
+    assert_array_equal(one.rewards, two.rewards)
+
+
+@pytest.mark.parametrize("context", SIGHTS)
+def test_c_square_cb(context: str) -> None:
+    case = small(15, d=3)
+    made = gb.algorithms.CSquareCB(
+        0.3, delta=0.01, ridge=0.2, slack=0.2, gamma=3.0, feature_bound=0.96, context=context
+    )
+    common = {"alpha": 0.3, "level": 0.01, "ridge": 0.2, "slack": 0.2, "gamma": 3.0, "L": 0.96}
+    ref = alone(case, rivals.by_gaps, context, **common)
+    assert 0.1 < ref.conservative.mean() < 0.9
+    agree(case.run(made), ref)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.2])
+def test_ma_scl_ucb(kappa: float) -> None:
+    case = small(7, T=200)
+    made = gb.algorithms.MASCLUCB(0.5, noise=0.01, context_noise=0.01, ridge=0.01, kappa_l=kappa)
+    ref = rivals.dis_lin_ucb(
+        *case.tables("hidden"),
+        case.theta,
+        case.tasks,
+        case.baseline,
+        case.draws,
+        sigma=math.hypot(0.01, 0.01),
+        level=5e-4,
+        ridge=0.01,
+        alpha=0.5,
+        kappa=kappa,
+    )
+    assert 0 < ref.conservative.mean() < 1
+    assert ref.sync_rounds
     agree(case.run(made), ref)
 
 

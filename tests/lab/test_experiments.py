@@ -233,7 +233,7 @@ def test_algorithms_are_written_as_their_papers_do():
     plain = {name for name in ALGORITHMS if shown_name(name) == name}
     assert plain == {"baseline", "oracle"}
     assert [shown_name(name) for name in ("scl-ucb", "sege", "cl-ucb", "fed-pe", "lin-ucb")] == [
-        *("SCLUCB", "SEGE", "CLUCB", "Fed-PE", "LinUCB")
+        *("SCLUCB", "SEGE-type", "CLUCB", "Fed-PE", "LinUCB")
     ]
 
 

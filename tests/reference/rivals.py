@@ -66,6 +66,35 @@ def determinant_radius(V, *, sigma, level, ridge, S=1.0):
     return sigma * np.sqrt(grown + 2.0 * np.log(1.0 / level)) + np.sqrt(ridge) * S
 
 
+class GuardSet(NamedTuple):
+    """Guard-UCB's confidence set of agents that keep apart, for a declared context noise."""
+
+    noise: float
+    context_noise: float
+    delta: float
+    agents: int
+    ridge: float = 1.0
+    S: float = 1.0
+
+    def fit(self, seen, d):
+        """Return V, theta-hat and beta, the smaller of log det's and the residuals', delta halved.
+
+        H sums w (yhat^2 - 2 y yhat), yhat predicted from what was seen before.
+        """
+        w = 1.0 / (self.noise**2 + self.context_noise**2)
+        V, U, H = self.ridge * np.eye(d), np.zeros(d), 0.0
+        for x, y in seen:
+            yhat = x @ np.linalg.solve(V, U)
+            H += w * (yhat**2 - 2.0 * y * yhat)
+            V = V + w * np.outer(x, x)
+            U = U + w * x * y
+        theta_hat = np.linalg.solve(V, U)
+        rest = 2.0 * np.log(2.0 * np.pi**2 * self.agents / (6.0 * self.delta))
+        rest += self.ridge * self.S**2
+        volume = np.linalg.slogdet(V)[1] - d * np.log(self.ridge)
+        return V, theta_hat, np.sqrt(min(volume, max(0.0, H + U @ theta_hat)) + rest)
+
+
 def widths(table, V):
     """norm(x)_{V^-1} of every row."""
     inverse = np.linalg.inv(V)
@@ -86,16 +115,20 @@ def own(draws: Draws, m: int, task: Sequence[int]) -> Draws:
 
 def stage_wise(
     choose, learn, earn, theta, baseline, draws, *, method, alpha, sigma, level, ridge, S=1.0,
-    L=1.0, kappa=None, gate=True, pace=None, known=True, reward_floor=None,
+    L=1.0, kappa=None, gate=True, pace=None, known=True, reward_floor=None, guard=None,
 ) -> Trace:  # fmt: skip
     """SCLTS, SCLUCB or SEGE of one agent, all tables in its own coordinates.
 
-    ``kappa`` (C,) is added to the gate's margin; ``pace`` is SEGE's c, ``level`` delta'.
+    ``kappa`` (C,) is added to the gate's margin; ``pace`` is SEGE's c, ``level`` delta'; ``guard``
+    is Guard-UCB's confidence set in the place of their own.
     """
     d, seen, trace = len(theta), [], empty_trace(draws)
     for t, c in enumerate(draws.contexts):
-        V, theta_hat = ridge_fit(seen, d, ridge)
-        beta = horizon_radius(t, d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        if guard is None:
+            V, theta_hat = ridge_fit(seen, d, ridge)
+            beta = horizon_radius(t, d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        else:
+            V, theta_hat, beta = guard.fit(seen, d)
         b, F, r_b = baseline[c], choose[c], earn[c, baseline[c]] @ theta
         mean, width = F @ theta_hat, beta * widths(F, V)
         floor = (1.0 - alpha) * (r_b if known else mean[b] + width[b])
@@ -131,7 +164,7 @@ def stage_wise(
 
 def cumulative(
     choose, learn, earn, theta, baseline, draws, *, alpha, sigma, level, ridge, S=1.0, L=1.0,
-    known=True, reward_floor=0.0,
+    known=True, reward_floor=0.0, guard=None,
 ) -> Trace:  # fmt: skip
     """CLUCB of one agent, or with ``known=False`` CLUCB2."""
     d, seen, trace = len(theta), [], empty_trace(draws)
@@ -139,8 +172,11 @@ def cumulative(
     saved = everything = 0.0
     n = 0
     for t, c in enumerate(draws.contexts):
-        V, theta_hat = ridge_fit(seen, d, ridge)
-        beta = horizon_radius(len(seen), d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        if guard is None:
+            V, theta_hat = ridge_fit(seen, d, ridge)
+            beta = horizon_radius(len(seen), d, sigma=sigma, level=level, ridge=ridge, S=S, L=L)
+        else:
+            V, theta_hat, beta = guard.fit(seen, d)
         inverse = np.linalg.inv(V)
         b, F, r_b = baseline[c], choose[c], earn[c, baseline[c]] @ theta
 
@@ -228,9 +264,12 @@ def play(learn, earn, theta, task, draws, t, a, conservative):
 
 def dis_lin_ucb(
     choose, learn, earn, theta, tasks, baseline, draws, *, sigma, level, ridge, S=1.0, share=True,
-    alpha=None,
+    alpha=None, kappa=None,
 ) -> Trace:  # fmt: skip
-    """DisLinUCB, with ``alpha`` under the guard; M LinUCB learners with ``share=False``."""
+    """DisLinUCB, with ``alpha`` under the guard; M LinUCB learners with ``share=False``.
+
+    With ``kappa``, a number, it is MA-SCLUCB: the guard, and SCLUCB's gate at L = 1.
+    """
     M, d, T, trace = len(tasks), len(theta), len(draws.contexts), empty_trace(draws)
     common, mine = [], [[] for _ in tasks]
     budget, last, V_last = T * np.log(M * T) / (d * M), 0, ridge * np.eye(d)
@@ -243,6 +282,10 @@ def dis_lin_ucb(
             mean, width = F @ theta_hat, beta * widths(F, V)
             r_b = masked(earn[c, b], task) @ theta
             a, trace.conservative[t, m] = guarded(mean, width, b, r_b, alpha)
+            if kappa is not None:
+                need = (2.0 * beta / (kappa + alpha * r_b)) ** 2
+                if np.linalg.eigvalsh(V)[0] < need:
+                    a, trace.conservative[t, m] = b, True
             played = play(learn, earn, theta, task, draws, t, a, trace.conservative[t, m])
             trace.actions[t, m], trace.rewards[t, m] = a, played[1]
             mine[m].append((played[0], played[1] + draws.noise[t, m]))
@@ -364,13 +407,16 @@ def fed_pe(choose, learn, earn, theta, tasks, draws, *, sigma, delta) -> Elimina
 
 def directional(
     choose, learn, earn, theta, baseline, draws, *, alpha, sigma, level, ridge, S=1.0, L=1.0,
-    whole=False,
+    whole=False, guard=None,
 ) -> Trace:  # fmt: skip
     """ROFUL of one agent; with ``whole`` a coin plays whole actions."""
     d, seen, trace = len(theta), [], empty_trace(draws)
     for t, c in enumerate(draws.contexts):
-        V, theta_hat = ridge_fit(seen, d, ridge)
-        beta = horizon_radius(t, d, sigma=sigma, level=level / 2, ridge=ridge, S=S, L=L)
+        if guard is None:
+            V, theta_hat = ridge_fit(seen, d, ridge)
+            beta = horizon_radius(t, d, sigma=sigma, level=level / 2, ridge=ridge, S=S, L=L)
+        else:
+            V, theta_hat, beta = guard.fit(seen, d)
         F, b = choose[c], baseline[c]
         limit = alpha * (earn[c, b] @ theta)
         k = int(np.argmax(F @ theta_hat + beta * widths(F, V)))
@@ -388,4 +434,39 @@ def directional(
         reward = (earn[c, b] + g * (earn[c, k] - earn[c, b])) @ theta
         seen.append((x, reward + draws.noise[t, 0]))
         trace.actions[t, 0], trace.rewards[t, 0] = a, reward
+    return trace
+
+
+def by_gaps(
+    choose, learn, earn, theta, baseline, draws, *, alpha, level, ridge, slack=16.0, gamma=1.0,
+    S=1.0, L=1.0,
+) -> Trace:  # fmt: skip
+    """C-SquareCB of one agent, with the Vovk-Azoury-Warmuth forecaster as its oracle."""
+    d, seen, trace = len(theta), [], empty_trace(draws)
+    predicted = saved = everything = 0.0
+
+    def regret(m):
+        return d * np.log(1.0 + m * L**2 / (ridge * d)) + ridge * S**2
+
+    for t, c in enumerate(draws.contexts):
+        m, F, b = len(seen), choose[c], baseline[c]
+        r_b, K = earn[c, b] @ theta, len(F)
+        V = ridge * np.eye(d) + sum(np.outer(x, x) for x, _ in seen)
+        U = sum((y * x for x, y in seen), np.zeros(d))
+        yhat = np.array([x @ np.linalg.inv(V + np.outer(x, x)) @ U for x in F])
+        j = int(np.argmax(yhat))
+        rate = gamma * np.sqrt(K * (m + 1) / (regret(m + 1) + np.log(8.0 / level)))
+        p = 1.0 / (K + rate * (yhat[j] - yhat))
+        p[j] = 0.0
+        p[j] = 1.0 - p.sum()
+        drawn = np.r_[np.delete(np.arange(K), j), j]  # the leader last: it has what is left
+        a = int(drawn[np.searchsorted(np.cumsum(p[drawn])[:-1], draws.coin[t, 0], side="right")])
+        everything += r_b
+        margin = slack * np.sqrt(m * (regret(m) + np.log(4.0 / level)))
+        if predicted + p @ yhat + saved - margin >= (1.0 - alpha) * everything:
+            predicted += p @ yhat
+            seen.append((learn[c, a], earn[c, a] @ theta + draws.noise[t, 0]))
+        else:
+            a, saved, trace.conservative[t, 0] = b, saved + r_b, True
+        trace.actions[t, 0], trace.rewards[t, 0] = a, earn[c, a] @ theta
     return trace

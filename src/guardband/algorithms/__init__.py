@@ -9,12 +9,14 @@ from guardband.algorithms.disc_ucb_unknown import DiscUCBUnknown
 from guardband.algorithms.dis_lin_ucb import DisLinUCB
 from guardband.algorithms.sclts import SCLTS
 from guardband.algorithms.scl_ucb import SCLUCB
+from guardband.algorithms.ma_scl_ucb import MASCLUCB
 from guardband.algorithms.roful import ROFUL
 from guardband.algorithms.dis_lsb import DisLSB
 from guardband.algorithms.fed_pe import FedPE
 from guardband.algorithms.fed_pecd import FedPECD
 from guardband.algorithms.sege import SEGE
 from guardband.algorithms.cl_ucb import CLUCB
+from guardband.algorithms.c_square_cb import CSquareCB
 from guardband.algorithms.fed_lin_ucb import FedLinUCB
 from guardband.algorithms.lin_ucb import LinUCB
 from guardband.algorithms.baseline import Baseline
@@ -30,7 +32,15 @@ from guardband.algorithms.design import Design, optimal_design
 from guardband.algorithms.phases import Phases, Phasing
 from guardband.algorithms.plan import Algorithm, Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
-from guardband.algorithms.registry import ALGORITHMS, ORACLE, AlgorithmEntry, entry_of, register
+from guardband.algorithms.registry import (
+    ALGORITHMS,
+    ORACLE,
+    AlgorithmEntry,
+    entry_of,
+    plain_name,
+    register,
+    setting,
+)
 
 for _module in iter_modules(__path__):  # a new file comes last in the list, without an import
     import_module(f"{__name__}.{_module.name}")
@@ -38,6 +48,7 @@ for _module in iter_modules(__path__):  # a new file comes last in the list, wit
 __all__ = [
     "ALGORITHMS",
     "CLUCB",
+    "MASCLUCB",
     "ORACLE",
     "ROFUL",
     "SCLTS",
@@ -46,6 +57,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmEntry",
     "Baseline",
+    "CSquareCB",
     "Confidence",
     "Conservative",
     "Design",
@@ -71,5 +83,7 @@ __all__ = [
     "optimal_design",
     "packed",
     "paper_trigger",
+    "plain_name",
     "register",
+    "setting",
 ]

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from guardband.algorithms.guard_ucb import GuardUCB
 from guardband.algorithms.plan import require_simulation
 from guardband.algorithms.policy import Policy
 from guardband.checks import (
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 UNKNOWN_PROBLEM = Facts(((0,),), 1)
-CONSTANTS = ("source", "paper", "tight")
 MIXES = {"vector": Mix.VECTOR, "task-vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
 # Of a method that runs in the coordinates of its task alone: it knows no other directions.
 OWN_MIXES = {"vector": Mix.TASK_VECTOR, "action": Mix.ACTION}
@@ -53,7 +53,8 @@ class Assumptions(Policy):
     noise
         R: the reward noise is R-sub-Gaussian.
     context_noise
-        The same for what the hidden context adds to the reward, (phi - psi)'theta.
+        The same for what the hidden context adds to the reward, (phi - psi)'theta. None, for
+        constant="guard" only: from each round's possible contexts, as Guard-UCB has it.
     delta
         The probability with which the promise may fail.
     constant
@@ -61,7 +62,8 @@ class Assumptions(Policy):
         it, which is R alone for those made for known contexts; "paper":
         sqrt(context_noise^2 + R^2); "tight": the same with the problem's true context noise, that
         of (phi - psi)'theta, which only a simulation knows. Beside R alone the level is delta,
-        else delta / 2.
+        else delta / 2. "guard", for those with a confidence set, in a simulation: Guard-UCB's set
+        and weights in the place of their own.
     context
         "hidden": chooses and learns by expected features psi; "observed": by the true features
         phi; "observed-after": chooses by psi and learns from phi. Where phi is seen, the hidden
@@ -69,25 +71,34 @@ class Assumptions(Policy):
     """
 
     noise: float = 1.0
-    context_noise: float = 1.0
+    context_noise: float | None = 1.0
     delta: float = 1e-3
     constant: str = "paper"
     context: str = "hidden"
 
     made_for_hidden: ClassVar[bool] = False
-    keeps: ClassVar[frozenset[str]] = frozenset({"context_noise"})  # as the papers have it: 1
+    constants: ClassVar[tuple[str, ...]] = ("source", "paper", "tight")
     sights: ClassVar[tuple[str, ...]] = tuple(SIGHTS)
 
     def __post_init__(self) -> None:
         checked = {
             "noise": check_not_negative("noise", self.noise),
-            "context_noise": check_not_negative("context_noise", self.context_noise),
             "delta": check_fraction("delta", self.delta),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        check_choice("constant", self.constant, CONSTANTS)
+        check_choice("constant", self.constant, self.constants)
+        if self.context_noise is not None:
+            context_noise = check_not_negative("context_noise", self.context_noise)
+            object.__setattr__(self, "context_noise", context_noise)
+        elif self.constant != "guard":
+            raise InvalidValueError("context_noise must be a number unless constant='guard'.")
         check_choice("context", self.context, self.sights)
+
+    @property
+    def keeps(self) -> frozenset[str]:
+        """A context noise of 1, as the papers have it, or what Guard-UCB keeps."""
+        return GuardUCB.keeps if self.constant == "guard" else frozenset({"context_noise"})
 
     def _sigma(self, facts: Facts) -> tuple[float, float]:
         """Return sigma, and the level at which the confidence set holds."""
@@ -96,7 +107,7 @@ class Assumptions(Policy):
         unaware = self.constant == "source" and not self.made_for_hidden
         if unaware or self.context != "hidden":
             return self.noise, self.delta
-        context_noise = self.context_noise
+        context_noise = self.context_noise or 0.0
         if self.constant == "tight":
             if facts.context_noise is None:
                 raise InvalidValueError(
@@ -131,6 +142,8 @@ class Confidence(Assumptions):
     theta_bound: float = 1.0
     feature_bound: float = 1.0
 
+    constants: ClassVar[tuple[str, ...]] = (*Assumptions.constants, "guard")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         why = "Without a ridge the first estimates are undefined; 1.0 is the usual choice."
@@ -159,20 +172,39 @@ class Confidence(Assumptions):
         reward_floor: float = 0.0,
     ) -> Terms:
         trigger, budget = paper_trigger(facts) if share else (Trigger.NEVER, math.inf)
-        sigma, level = self._sigma(facts)
-        return Terms(
+        own = self._guards_set(facts, share) if self.constant == "guard" else self._own_set(facts)
+        return own._replace(
             rule=int(rule),
             gate=int(gate),
             mix=int(mix),
             trigger=int(trigger),
-            ridge=self.ridge,
-            sigma=sigma,
-            confidence=2.0 * math.log(1.0 / level),
-            theta_bound=self.theta_bound,
             feature_bound=self.feature_bound,
             reward_floor=float(reward_floor),
             budget=float(budget),
         )
+
+    def _own_set(self, facts: Facts) -> Terms:
+        sigma, level = self._sigma(facts)
+        return Terms(
+            rule=int(Rule.FREE),
+            ridge=self.ridge,
+            sigma=sigma,
+            confidence=2.0 * math.log(1.0 / level),
+            theta_bound=self.theta_bound,
+        )
+
+    def _guards_set(self, facts: Facts, share: bool) -> Terms:
+        """Return the terms of Guard-UCB's confidence set, for noise that is not bounded."""
+        require_simulation(facts, "constant='guard'")
+        guard = GuardUCB(
+            noise=self.noise,
+            delta=self.delta,
+            theta_bound=self.theta_bound,
+            context_noise=self.context_noise if self.context == "hidden" else 0.0,
+            ridge=self.ridge,
+            share=share,
+        )
+        return guard.plan(replace(facts, bounded=False)).terms._replace(weighted=True)
 
 
 @dataclass(frozen=True)

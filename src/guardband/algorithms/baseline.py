@@ -23,6 +23,7 @@ __all__ = ["Baseline"]
     constraint="stage-wise",
     communication="none",
     source="-",
+    reading="own",
     label="baseline",
 )
 @dataclass(frozen=True)

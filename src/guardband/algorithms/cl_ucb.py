@@ -10,7 +10,7 @@ import numpy as np
 
 from guardband.algorithms.base import SIGHTS, Floored
 from guardband.algorithms.plan import Plan, require_simulation
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Mix, Rule
@@ -18,12 +18,14 @@ from guardband.kernels.types import Mix, Rule
 __all__ = ["CLUCB"]
 
 
+@setting("cl-ucb-tuned", "the same, told the true context noise", constant="tight")
 @register(
     "cl-ucb",
     about="optimism from savings, every task alone",
     constraint="cumulative",
     communication="none",
     source="Kazerouni et al., NeurIPS 2017",
+    reading="partly read",
 )
 @dataclass(frozen=True)
 class CLUCB(Floored):
@@ -49,7 +51,6 @@ class CLUCB(Floored):
     constant: str = field(default="source", kw_only=True)
     known_baseline: bool = field(default=True, kw_only=True)
 
-    name: ClassVar[str] = "cl-ucb"
     sights: ClassVar[tuple[str, ...]] = ("hidden", "observed")
 
     def plan(self, facts: Facts) -> Plan:

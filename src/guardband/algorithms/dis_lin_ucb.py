@@ -23,6 +23,7 @@ __all__ = ["DisLinUCB"]
     communication="pools when log det V has grown",
     source="Wang et al., ICLR 2020",
     colour="#CC79A7",
+    reading="partly read",
 )
 @dataclass(frozen=True)
 class DisLinUCB(Confidence):

@@ -13,7 +13,7 @@ from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.checks import check_choice, check_positive
 from guardband.facts import Facts
 from guardband.kernels.rivals import Mode
@@ -82,12 +82,15 @@ class PastTests(Phases):
         """Do nothing: the recorded tests are the plan."""
 
 
+@setting("dis-lsb-tuned", "the same with C = 0.001", pulls=0.001)
+@setting("dis-lsb-authors", "the same with C = 10, as others have run it", pulls=10.0)
 @register(
     "dis-lsb",
     about="distributed elimination on expected features",
     constraint="none",
     communication="pools at the end of each phase",
     source="Lin and Moothedath, ACC",
+    reading="partly read",
     colour="#8C6D31",
 )
 @dataclass(frozen=True)
@@ -113,7 +116,6 @@ class DisLSB(Assumptions):
     option: str = field(default="A", kw_only=True)
     pulls: float | None = field(default=600.0, kw_only=True)
 
-    name: ClassVar[str] = "dis-lsb"
     rate: ClassVar[Rate] = Rate(0.2, 0.0, 0.0016, 0.1)
     made_for_hidden: ClassVar[bool] = True
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from guardband.algorithms.base import SIGHTS, Confidence
+from guardband.algorithms.base import SIGHTS, Assumptions, Confidence
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.checks import check_positive
 from guardband.facts import Facts
 from guardband.kernels.rivals import UploadRule
@@ -19,6 +19,16 @@ from guardband.kernels.types import Rule, Terms
 __all__ = ["FedLinUCB"]
 
 
+@setting(
+    "fed-lin-ucb-tuned", "the same with a = 1, beta = 0.25", growth=1.0, ridge=1.0, radius=0.25
+)
+@setting(
+    "fed-lin-ucb-authors",
+    "the same with a = 1, lambda = 1, beta = 0.5, as its authors run it",
+    growth=1.0,
+    ridge=1.0,
+    radius=0.5,
+)
 @register(
     "fed-lin-ucb",
     about="asynchronous optimism",
@@ -46,7 +56,7 @@ class FedLinUCB(Confidence):
     growth: float | None = field(default=None, kw_only=True)
     radius: float | None = field(default=None, kw_only=True)
 
-    name: ClassVar[str] = "fed-lin-ucb"
+    constants: ClassVar[tuple[str, ...]] = Assumptions.constants  # the radius has a form of its own
 
     def __post_init__(self) -> None:
         super().__post_init__()

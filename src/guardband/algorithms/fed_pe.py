@@ -13,7 +13,7 @@ from guardband.algorithms.base import SIGHTS, Assumptions, idle_terms
 from guardband.algorithms.phases import Phases, Phasing, require_contexts
 from guardband.algorithms.plan import Plan, Traffic, packed, require_simulation
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.checks import check_positive
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
@@ -76,6 +76,7 @@ class Clients(Phases):
             self.phase.leader[...] = shares.argmax(axis=2)
 
 
+@setting("fed-pe-tuned", "the same with delta = 0.5", delta=0.5)
 @register(
     "fed-pe",
     about="federated elimination, a client per agent and context",
@@ -103,7 +104,6 @@ class FedPE(Assumptions):
     constant: str = field(default="source", kw_only=True)
     base: float = field(default=2.0, kw_only=True)
 
-    name: ClassVar[str] = "fed-pe"
     rate: ClassVar[Rate] = Rate(0.3, 0.0, 0.003, 0.15)
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ __all__ = ["FedPECD"]
     source="Lin and Moothedath, arXiv 2303.17043",
     label="Fed-PECD",
     colour="#444444",
+    reading="inferred",
 )
 @dataclass(frozen=True)
 class FedPECD(FedPE):
@@ -33,6 +34,5 @@ class FedPECD(FedPE):
 
     constant: str = field(default="paper", kw_only=True)
 
-    name: ClassVar[str] = "fed-pe-cd"
     rate: ClassVar[Rate] = Rate(0.4, 0.0, 0.005, 0.2)
     made_for_hidden: ClassVar[bool] = True

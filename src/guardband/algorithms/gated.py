@@ -13,7 +13,7 @@ from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Gate
 
-__all__ = ["Gated"]
+__all__ = ["GapGated", "Gated"]
 
 NEEDS_OPTIMUM = (
     "gate='gap' needs the true optimum, which only a simulation knows; "
@@ -68,3 +68,25 @@ class Gated(Conservative):
         if self.gap is None or facts.gap is None:
             return facts.gap if self.gap is None else self.gap
         return np.full_like(facts.gap, self.gap) if np.ndim(self.gap) == 0 else self.gap
+
+
+@dataclass(frozen=True)
+class GapGated(Gated):
+    """A gate that may be told a lower bound on the optimum's lead, as SCLTS and SCLUCB have it.
+
+    Parameters
+    ----------
+    kappa_l
+        The optimum leads the baseline by this or more in every round; the gate has
+        kappa_l + alpha r_b in the place of alpha r_b. 0: nothing is known.
+    """
+
+    kappa_l: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "kappa_l", check_not_negative("kappa_l", self.kappa_l))
+        if self.kappa_l > 0 and self.gate != "printed":
+            raise InvalidValueError(
+                f"kappa_l is read by gate='printed' only, not by gate={self.gate!r}."
+            )

@@ -45,6 +45,7 @@ PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
     constraint="stage-wise",
     communication="pools when log det V has grown, no horizon",
     source="guardband",
+    reading="own",
     label="Guard-UCB-policy",
     colour="#E69F00",
     mode="policy",
@@ -55,6 +56,7 @@ PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
     constraint="stage-wise",
     communication="pools when log det V has grown, no horizon",
     source="guardband",
+    reading="own",
     label="Guard-UCB",
     colour="#D55E00",
 )

@@ -20,6 +20,7 @@ __all__ = ["GuardUCBFree"]
     constraint="none",
     communication="pools when log det V has grown, no horizon",
     source="guardband",
+    reading="own",
     label="Guard-UCB-free",
     colour="#8C564B",
 )

@@ -23,6 +23,7 @@ __all__ = ["Oracle"]
     constraint="none",
     communication="none",
     source="-",
+    reading="own",
     label="oracle",
 )
 @dataclass(frozen=True)

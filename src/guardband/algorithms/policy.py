@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,8 +32,8 @@ class Policy:
         Where it can run beside `gb.simulate`: "agent" (and saved there), "live".
     told
         What agents may be told for it that is no setting of its own: "horizon", "reward_floor".
-    keeps
-        Settings that keep their own value, whatever a problem declares, unless they are given.
+    presets
+        The names under which the class is listed, and the settings that make it each of them.
     of_paper
         Whether it is one of the paper's own: reports speak of the paper's promise and gate.
     always_baseline
@@ -59,7 +60,7 @@ class Policy:
     constrained: ClassVar[bool] = False
     runs: ClassVar[frozenset[str]] = frozenset()
     told: ClassVar[frozenset[str]] = frozenset()
-    keeps: ClassVar[frozenset[str]] = frozenset()
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     of_paper: ClassVar[bool] = False
     always_baseline: ClassVar[bool] = False
     gates: ClassVar[tuple[str, ...]] = ()
@@ -75,6 +76,21 @@ class Policy:
     def settings(cls) -> list[str]:
         """Return the names of its settings."""
         return [f.name for f in fields(cls)]  # type: ignore[arg-type]  # every policy is a dataclass
+
+    @property
+    def name(self) -> str:
+        """The listed name whose preset it has; of several, the one that says most."""
+        has = [
+            name
+            for name, preset in self.presets.items()
+            if all(getattr(self, key) == value for key, value in preset.items())
+        ]
+        return max(has, key=lambda name: len(self.presets[name]), default=type(self).__name__)
+
+    @property
+    def keeps(self) -> frozenset[str]:
+        """Settings that keep their own value, whatever a problem declares, unless given."""
+        return frozenset()
 
     @property
     def penalty(self) -> float:

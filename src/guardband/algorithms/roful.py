@@ -11,7 +11,7 @@ import numpy as np
 from guardband.algorithms.base import SIGHTS, Constrained
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.checks import check_choice
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
@@ -22,6 +22,7 @@ __all__ = ["ROFUL"]
 MIXES = {"vector": Mix.PARTWAY, "action": Mix.ACTION}
 
 
+@setting("roful-tuned", "the same, told the true context noise", constant="tight")
 @register(
     "roful",
     about="goes from the baseline towards the best action as far as is safe; every task alone",
@@ -54,7 +55,6 @@ class ROFUL(Constrained):
     constant: str = field(default="source", kw_only=True)
     mix: str = field(default="vector", kw_only=True)
 
-    name: ClassVar[str] = "roful"
     rate: ClassVar[Rate] = Rate(0.25, 0.02, 0.001)
 
     def __post_init__(self) -> None:

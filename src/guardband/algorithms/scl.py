@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from guardband.algorithms.base import OWN_MIXES, SIGHTS, Floored
-from guardband.algorithms.gated import GATES, Gated
+from guardband.algorithms.gated import GATES, GapGated
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import ORACLE
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
 from guardband.kernels.types import Gate, Rule
@@ -24,21 +23,15 @@ __all__ = ["StageWiseLearner"]
 
 
 @dataclass(frozen=True)
-class StageWiseLearner(Gated, Floored):
-    """The settings and terms of both; each says its name and how it chooses."""
+class StageWiseLearner(GapGated, Floored):
+    """The settings and terms of both; each says how it chooses."""
 
     constant: str = field(default="source", kw_only=True)
     known_baseline: bool = field(default=True, kw_only=True)
 
     rate: ClassVar[Rate] = Rate(0.25, 0.02, 0.001)
-    stem: ClassVar[str]
     method: ClassVar[Method]
     mixes: ClassVar[tuple[str, ...]] = tuple(OWN_MIXES)
-
-    @property
-    def name(self) -> str:
-        """The name in lists, plots and on the command line."""
-        return self.stem + ORACLE if self.gate == "gap" else self.stem
 
     def _share_of_delta(self, facts: Facts) -> float:
         """Return by how much the level is divided, for the union over rounds."""
@@ -58,7 +51,7 @@ class StageWiseLearner(Gated, Floored):
         terms = self._terms(facts, rule, share=False, gate=gate, mix=mix, reward_floor=floor)
         level = self._sigma(facts)[1] / self._share_of_delta(facts)
         return Plan(
-            terms,
+            terms._replace(kappa=self.kappa_l),
             self._alpha(facts),
             self._rho(facts, low, high),
             self._told_gap(facts),

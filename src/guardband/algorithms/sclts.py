@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.algorithms.scl import StageWiseLearner
 from guardband.checks import check_positive
 from guardband.facts import Facts
@@ -14,6 +14,14 @@ from guardband.kernels.rivals import Method
 __all__ = ["SCLTS"]
 
 
+@setting("sclts-tuned", "the same without a gate", gate="none")
+@setting(
+    "sclts-authors",
+    "as DiSC-UCB's authors run it: delta / (10 T), its gate told the true optimum",
+    gate="gap",
+    parts=10.0,
+)
+@setting("sclts-gap-oracle", "the same, its gate told the true optimum", gate="gap")
 @register(
     "sclts",
     about="safe Thompson sampling, every task alone",
@@ -21,6 +29,7 @@ __all__ = ["SCLTS"]
     communication="none",
     source="Moradipari et al., NeurIPS 2020",
     colour="#009E73",
+    reading="partly read",
 )
 @dataclass(frozen=True)
 class SCLTS(StageWiseLearner):
@@ -33,8 +42,8 @@ class SCLTS(StageWiseLearner):
     ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context
         The confidence set, see `Confidence`; by default it ignores the hidden context, as the
         authors' does.
-    gate, gap
-        See `Gated`; an unknown baseline has 2 (2 - alpha) and r_l in the place of 2 and r_b.
+    gate, gap, kappa_l
+        See `GapGated`; an unknown baseline has 2 (2 - alpha) and r_l in the place of 2 and r_b.
     known_baseline
         False bounds the baseline's reward by the confidence set, too.
     reward_floor
@@ -45,7 +54,6 @@ class SCLTS(StageWiseLearner):
 
     parts: float = field(default=4.0, kw_only=True)
 
-    stem: ClassVar[str] = "sclts"
     method: ClassVar[Method] = Method.SAMPLE
 
     def __post_init__(self) -> None:

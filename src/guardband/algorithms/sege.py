@@ -9,7 +9,7 @@ from typing import ClassVar
 from guardband.algorithms.base import OWN_MIXES, SIGHTS, Conservative
 from guardband.algorithms.plan import Plan, require_simulation
 from guardband.algorithms.policy import Rate
-from guardband.algorithms.registry import register
+from guardband.algorithms.registry import register, setting
 from guardband.checks import check_not_negative
 from guardband.facts import Facts
 from guardband.kernels.rivals import Method, Solo
@@ -18,12 +18,15 @@ from guardband.kernels.types import Rule
 __all__ = ["SEGE"]
 
 
+@setting("sege-tuned", "the same with c = 0: no gate", pace=0.0)
 @register(
     "sege",
     about="safe exploration, then greed; every task alone",
     constraint="stage-wise",
     communication="none",
     source="Khezeli and Bitar, AAAI 2020",
+    label="SEGE-type",
+    reading="inferred",
 )
 @dataclass(frozen=True)
 class SEGE(Conservative):
@@ -40,7 +43,6 @@ class SEGE(Conservative):
     constant: str = field(default="source", kw_only=True)
     pace: float = field(default=1.0, kw_only=True)
 
-    name: ClassVar[str] = "sege"
     rate: ClassVar[Rate] = Rate(0.25, 0.02, 0.001)
     mixes: ClassVar[tuple[str, ...]] = tuple(OWN_MIXES)
 

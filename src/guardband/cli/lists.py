@@ -29,10 +29,11 @@ def problems() -> None:
 def algorithms() -> None:
     """List the algorithms that can be run by name."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("algorithm", "constraint", "communication", "what it is", "source"):
+    for heading in ("algorithm", "constraint", "communication", "what it is", "source", "reading"):
         table.add_column(heading, no_wrap=heading == "algorithm")
     for name, entry in gb.algorithms.ALGORITHMS.items():
-        table.add_row(name, entry.constraint, entry.communication, entry.about, entry.source)
+        words = (entry.constraint, entry.communication, entry.about, entry.source, entry.reading)
+        table.add_row(name, *words)
     _wide().print(table)
 
 
