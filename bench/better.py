@@ -11,17 +11,31 @@ from rich.console import Console
 
 from guardband.engines import LocalEngine, ResultCache
 from guardband.lab import PanelBetter, RunOptions, run_all
+from guardband.lab.leaders import leaders
 from guardband.progress import ProgressBar
 from guardband.sim import cache_folder, commit
 
 PANEL = PanelBetter(share=1.0, trials=20)
 TOLD = (
-    "Guard-UCB is told more than its rivals: `context_noise`, or the support of each "
-    "round's distribution where the problem is a forecast; the others assume 1, as the paper does. "
-    "`dis-lin-ucb-told` and `disc-ucb-told` are DisLinUCB and DiSC-UCB with the same information: "
-    "compare with these to see the algorithm, with the plain ones to see algorithm and information "
-    "together."
+    "Guard-UCB is told `context_noise`, or the support of each round's distribution where the "
+    "problem is a forecast. So are all rivals whose confidence sets have a place for it; in print "
+    "they assume 1. `dis-lin-ucb` and `disc-ucb` play twice, as printed and, `-told`, with the "
+    "same information: compare with the latter to see the algorithm, with the former to see "
+    "algorithm and information together."
 )
+SETTINGS = (
+    "A rival has up to three settings: `theory`, the constants of its paper; `authors`, those that "
+    "its authors, or others, experiment with; `tuned`, chosen by `python -m bench.tune` on seeds "
+    "that are not used here ([record](tuning.csv)). An `oracle` is told what no learner knows. "
+    "Each table has a rival's strongest setting on that problem, chosen in hindsight: the least "
+    "regret among settings that kept a promise per round, if there are any. Rivals are in the "
+    "order of regret, those that are inferred, because their papers could not be read, after all "
+    "others. What was read of each is said on [its page](algorithms/README.md)."
+)
+COLUMNS = [
+    *("algorithm", "regret", "below floor, expected", "policy below floor"),
+    *("below floor, realised", "conservative", "syncs", "outside", "setting", "others", "reading"),
+]
 OUTSIDE = " (psi is phi plus frozen noise: outside the model)"
 
 
@@ -76,11 +90,13 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
         "",
         TOLD,
         "",
+        SETTINGS,
+        "",
         *ratios(table),
         "",
     ]
     for name, part in table.groupby("problem", sort=False):
-        result = part.drop(columns=["problem", "model", "rounds"])
+        result = leaders(part)[COLUMNS]
         model = bool(part["model"].iloc[0])
         lines += [
             f"## {name}, {part['rounds'].iloc[0]:,} rounds" + ("" if model else OUTSIDE),
@@ -94,10 +110,13 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
 
 
 def cells(row: tuple[object, ...]) -> list[str]:
-    """Return an algorithm's name and its numbers."""
-    numbers = [float(str(value)) for value in row[1:]]
-    result = ("-" if math.isnan(v) else f"{v:,.2f}" if v < 100 else f"{v:,.0f}" for v in numbers)
-    return [str(row[0]), *result]
+    """Return the words and the numbers of a line."""
+    return [each if isinstance(each, str) else figure(float(str(each))) for each in row]
+
+
+def figure(value: float) -> str:
+    """Return a number with two places below 100, and none above."""
+    return "-" if math.isnan(value) else f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
 
 
 def main() -> None:

@@ -190,7 +190,7 @@ def test_a_safe_rival_with_less_regret_is_named():
     results = field(sege=9.0, disc_ucb=20.0)
     best = claim(results, "better-best-safe")
     assert best.holds is False
-    assert "SEGE 9" in best.detail
+    assert "SEGE-type 9" in best.detail
     for each in results.values():  # an unsafe one does not count
         if each.series.algorithm == "sege":
             each.series.totals["violations_expected"][0, 0] = 1.0

@@ -10,25 +10,19 @@ from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.facts import Facts
 from guardband.lab.experiments import shown_name
 
-__all__ = ["applicable", "with_extra"]
-
-
-def applicable(told: Mapping[str, Any], facts: Facts) -> list[Algorithm]:
-    """Return all algorithms that the problem allows, each in a form that it allows."""
-    made = [_fitting(ALGORITHMS[name].informed(told), facts) for name in ALGORITHMS]
-    return [algorithm for algorithm in made if algorithm is not None]
+__all__ = ["fitting", "with_extra"]
 
 
 def with_extra(
     own: Mapping[str, Algorithm], names: Iterable[str], told: Mapping[str, Any], facts: Facts
 ) -> dict[str, Algorithm]:
     """Return a panel's own algorithms by label, and those of the names that the problem allows."""
-    made = [_fitting(ALGORITHMS[name].informed(told), facts) for name in names]
+    made = [fitting(ALGORITHMS[name].informed(told), facts) for name in names]
     asked = {shown_name(each.name): each for each in made if each is not None}
     return {**own, **{label: each for label, each in asked.items() if label not in own}}
 
 
-def _fitting(rival: Any, facts: Facts) -> Algorithm | None:
+def fitting(rival: Any, facts: Facts) -> Algorithm | None:
     """Return the rival, in its second form where it has one and the first does not fit."""
     forms: list[Algorithm] = [rival]
     if hasattr(rival, "option"):
