@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import Any
 
+import numpy as np
 import pytest
 
 import guardband as gb
@@ -42,3 +44,37 @@ def test_fed_lin_ucb_as_its_authors_run_it() -> None:
     theirs, their_std, their_messages = FED_LIN_UCB
     assert abs(regret - theirs) < 3.0 * ((std**2 + their_std**2) / 20) ** 0.5
     assert messages == pytest.approx(their_messages, rel=0.03)
+
+
+def known_lead(seed: int) -> tuple[gb.Tabular, float]:
+    """50 contexts of 20 actions in the plane, the 6th best as baseline; and its least lead."""
+    rng = np.random.default_rng(seed)
+    phi = np.abs(rng.normal(size=(50, 20, 2)))
+    phi *= rng.uniform(0.4, 1.0, (50, 20, 1)) / np.linalg.norm(phi, axis=2, keepdims=True)
+    theta = np.array([0.9, 0.4])
+    theta *= 0.98 / np.linalg.norm(theta)
+    reward = phi @ theta
+    baseline = np.argsort(-reward, axis=1)[:, 5]
+    lead = reward.max(axis=1) - np.take_along_axis(reward, baseline[:, None], axis=1)[:, 0]
+    problem = gb.Tabular(phi, phi, theta, tasks=[[0, 1]], baseline=baseline[None], reward_std=0.1)
+    return problem, float(lead.min())
+
+
+def test_roful_and_the_gates_of_scl_ucb_where_an_independent_run_has_numbers() -> None:
+    """Regret and restrained rounds in 20,000, four seeds; nobody falls below the floor."""
+    found = []
+    for seed in range(4):
+        problem, kappa = known_lead(seed)
+        told: dict[str, Any] = {"noise": 0.1, "ridge": 1.0}
+        made = [
+            gb.algorithms.ROFUL(0.2, **told),
+            gb.algorithms.SCLUCB(0.2, **told),
+            gb.algorithms.SCLUCB(0.2, kappa_l=kappa, **told),
+            gb.algorithms.SCLUCB(0.2, gate="none", **told),
+        ]
+        results = gb.simulate(problem, made, rounds=20_000, seed=seed, alpha=0.2)
+        assert not any(each.violations_expected.any() for each in results.series)
+        found.append([(e.regret_expected.sum(), e.conservative.sum()) for e in results.series])
+    regret, restrained = np.mean(found, axis=0).T
+    assert regret == pytest.approx([17, 1767, 755, 21], rel=0.1)
+    assert restrained == pytest.approx([65, 6831, 2953, 47], rel=0.15)
