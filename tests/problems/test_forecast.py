@@ -21,7 +21,7 @@ from guardband.sim.draws import TrialDraws
 
 def chunk(world: World, rounds: int, seed: int = 0) -> Draws:
     """Return the draws of some rounds as one chunk."""
-    pieces = zip(*TrialDraws(world, rounds, seed).chunks(), strict=True)
+    pieces = zip(*(draws[:-1] for draws in TrialDraws(world, rounds, seed).chunks()), strict=True)
     return Draws(*(np.concatenate(arrays) for arrays in pieces))
 
 

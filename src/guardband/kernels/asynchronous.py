@@ -38,7 +38,7 @@ def simulate_asynchronous(
     agents, d = tasks.size.size, env.theta.size
     group, held, terms = group_of(numbers, d), group_of(downloaded, d), terms_of(settings[0])
     server = state_of(group, agents).own
-    scores = scores_of(env.scratch, env.menu.shape[2])
+    scores = scores_of(env.scratch, env.menu.shape[3])
     for s in range(draws.contexts.size):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1

@@ -20,7 +20,7 @@ def draw_round(env, draws, s):
     c = draws.contexts[s]
     if env.nature == TABLE:
         return c
-    last = env.menu.shape[0] - 1
+    last = env.menu.shape[1] - 1
     if env.nature == FRESH:
         _write_fresh(env, c, last, draws.fresh[s])
     else:
@@ -31,11 +31,11 @@ def draw_round(env, draws, s):
 @kernel
 def _write_fresh(env, c, last, noise):
     """Write phi = psi + context_std noise to the last slot, with psi of context c; noise (K, d)."""
-    d, actions = env.menu.shape[1], env.menu.shape[2]
-    menu, truth = env.menu[last], env.truth[last]
+    d, actions = env.menu.shape[2], env.menu.shape[3]
+    menu, truth = env.menu[0, last], env.truth[0, last]
     for i in range(d):
         for k in range(actions):
-            menu[i, k] = env.menu[c, i, k]
+            menu[i, k] = env.menu[0, c, i, k]
             truth[i, k] = menu[i, k] + env.context_std * noise[k, i]
     for g in range(env.masked.shape[0]):
         env.best[last, g] = env.best[c, g]
@@ -55,15 +55,15 @@ def _write_forecast(env, c, last, support, weights):
 
     `support` and `weights` are (n,). The baseline is the rank-th best action by psi'theta.
     """
-    d, actions = env.menu.shape[1], env.menu.shape[2]
-    menu, truth = env.menu[last], env.truth[last]
+    d, actions = env.menu.shape[2], env.menu.shape[3]
+    menu, truth = env.menu[0, last], env.truth[0, last]
     for i in range(d):
         for k in range(actions):
             menu[i, k] = 0.0
-            truth[i, k] = env.truth[c, i, k]
+            truth[i, k] = env.truth[0, c, i, k]
     for j in range(support.size):
         weight = weights[j]
-        slot = env.truth[support[j]]
+        slot = env.contexts[0, support[j]]
         for i in range(d):
             for k in range(actions):
                 menu[i, k] += weight * slot[i, k]

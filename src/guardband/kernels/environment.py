@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from guardband.kernels.types import Floats, Ints
 
 __all__ = [
+    "NO_TABLES",
     "Draws",
     "EnvironmentArrays",
     "Metric",
@@ -18,6 +19,7 @@ __all__ = [
     "Nature",
     "Played",
     "PoolingClock",
+    "RoundTables",
     "Sight",
     "TaskTable",
     "Trace",
@@ -70,14 +72,16 @@ class Sight(IntEnum):
 
 
 class EnvironmentArrays(NamedTuple):
-    """The world of one trial, one slot per context; features once for all agents.
+    """The world of one trial, one slot per context; A = 1 table of features for all agents, or M.
 
     Where a round has a slot of its own (FRESH, FORECAST), it is written to the last one.
     """
 
     nature: int
-    menu: Floats  # (slots, d, K) psi, what agents are given
-    truth: Floats  # (slots, d, K) phi
+    menu: Floats  # (A, slots, d, K) psi, what agents are given
+    truth: Floats  # (A, slots, d, K) phi
+    contexts: Floats  # (A, C, d, K) phi in the contexts that the draws' support names
+    table: Ints  # (M,) which of the A tables an agent is given
     expected: Floats  # (slots, G, K) psi'theta, by distinct task
     realised: Floats  # (slots, G, K) phi'theta, by distinct task
     best: Ints  # (slots, G) argmax psi'theta
@@ -96,6 +100,39 @@ class EnvironmentArrays(NamedTuple):
     binary: bool = False  # rewards are 0 or 1
 
 
+class RoundTables(NamedTuple):
+    """The tables of a chunk of n rounds, where every round and agent has its own; else empty.
+
+    They take the place of the environment's own: A = M tables with a slot per round, and every
+    agent is a group by itself.
+    """
+
+    menu: Floats  # (M, n, d, K)
+    truth: Floats  # (M, n, d, K)
+    contexts: Floats  # (M, n S, d, K) phi in every context that is possible in one of the rounds
+    expected: Floats  # (n, M, K)
+    realised: Floats  # (n, M, K)
+    best: Ints  # (n, M)
+    baseline: Ints  # (n, M)
+    baseline_reward: Floats  # (n, M)
+    gap: Floats  # (n, M)
+    actions: Ints  # (n, M) how many of the K actions are on offer; the others repeat the last
+
+
+NO_TABLES = RoundTables(
+    menu=np.zeros((0, 0, 0, 0)),
+    truth=np.zeros((0, 0, 0, 0)),
+    contexts=np.zeros((0, 0, 0, 0)),
+    expected=np.zeros((0, 0, 0)),
+    realised=np.zeros((0, 0, 0)),
+    best=np.zeros((0, 0), np.int64),
+    baseline=np.zeros((0, 0), np.int64),
+    baseline_reward=np.zeros((0, 0)),
+    gap=np.zeros((0, 0)),
+    actions=np.zeros((0, 0), np.int64),
+)
+
+
 class Draws(NamedTuple):
     """All randomness of a chunk of n rounds, drawn beforehand and shared by all algorithms."""
 
@@ -109,6 +146,7 @@ class Draws(NamedTuple):
     weights: Floats  # FORECAST: (n, S) their probabilities; else (1, 0)
     normal: Floats = np.zeros((0, 0, 0))  # (n, M, d) standard normal, for sampled parameters
     order: Ints = np.zeros((0, 0), np.int64)  # (n, M) in which order agents act
+    tables: RoundTables = NO_TABLES
 
 
 class PoolingClock(NamedTuple):

@@ -95,7 +95,7 @@ def _rounds(guard, weighted):
         agents = tasks.size.size
         group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
         shared = state_of(group, agents)
-        scores = scores_of(env.scratch, env.menu.shape[2])
+        scores = scores_of(env.scratch, env.menu.shape[3])
         choose = choose_guard if guard else choose_disc
         for s in range(draws.contexts.size):
             slot = draw_round(env, draws, s)
@@ -166,10 +166,10 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
 
     `own` are its settings, of which alpha and rho are read.
     """
-    b = env.baseline[slot, m]
-    menu, told = env.menu[slot], env.baseline_reward[slot, m]
+    a, b = env.table[m], env.baseline[slot, m]
+    menu, told = env.menu[a, slot], env.baseline_reward[slot, m]
     if env.sight == OBSERVED:
-        menu, told = env.truth[slot], env.realised[slot, env.group[m], b]
+        menu, told = env.truth[a, slot], env.realised[slot, env.group[m], b]
     rho = own[RHO]
     if draws.rho.size > 0:
         rho = draws.rho[s]
@@ -188,7 +188,7 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
         clock.ints[2] + 1,
         clock.ints[0],
         draws.coin[s, m],
-        env.truth,
+        env.contexts[a],
         draws.support[row],
         draws.weights[row],
         env.covariance[m],
@@ -231,10 +231,10 @@ def act(outcome, terms, given, env, draws, slot, s, m, work):
     Where features are mixed, a conservative round plays (1 - rho) psi_b + rho zeta, or partway to
     the target (1 - g) psi_b + g psi_target with g = `outcome.chance`.
     """
-    k, x = outcome.action, work[0]
+    k, a, x = outcome.action, env.table[m], work[0]
     expected, realised = env.expected[slot, env.group[m]], env.realised[slot, env.group[m]]
     mean, reward = expected[k], realised[k]
-    seen = env.menu[slot] if env.sight == HIDDEN else env.truth[slot]
+    seen = env.menu[a, slot] if env.sight == HIDDEN else env.truth[a, slot]
     copy_features(seen, k, given.coords, x)
     if outcome.conservative and terms.mix == PARTWAY:
         j, g = outcome.target, outcome.chance

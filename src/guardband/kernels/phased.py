@@ -30,7 +30,7 @@ def simulate_phase(phase, settings, tasks, env, draws, clock, metrics, trace, st
 
     `phase` is a `PhasePlan`.
     """
-    scores, terms = scores_of(env.scratch, env.menu.shape[2]), terms_of(settings[0])
+    scores, terms = scores_of(env.scratch, env.menu.shape[3]), terms_of(settings[0])
     for s in range(start, stop):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1

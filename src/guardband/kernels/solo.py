@@ -75,7 +75,7 @@ def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, met
     d, terms = env.theta.size, terms_of(settings[0])
     group = group_of(numbers, d)
     state, pooled = state_of(group, 0), state_of(group, 1).own
-    scores = scores_of(env.scratch, env.menu.shape[2])
+    scores = scores_of(env.scratch, env.menu.shape[3])
     for s in range(draws.contexts.size):
         slot = draw_round(env, draws, s)
         t = clock.ints[0] + 1

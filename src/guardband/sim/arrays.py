@@ -48,6 +48,7 @@ def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
         tables = {name: np.concatenate([table, table[:1]]) for name, table in tables.items()}
     # Joining transposed tables leaves them transposed: a slower layout, and kernels of its own.
     tables = {name: np.ascontiguousarray(table) for name, table in tables.items()}
+    tables |= {name: tables[name][None] for name in ("menu", "truth")}
     forecast = isinstance(nature, Forecast)
     high = world.facts(1).reward_high if forecast else 0.0
     support = nature.support if isinstance(nature, Forecast) else 0
@@ -59,6 +60,8 @@ def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
             Nature.FORECAST if forecast else Nature.TABLE if nature is None else Nature.FRESH
         ),
         **tables,
+        contexts=tables["truth"],
+        table=np.zeros(shape[0], np.int64),
         group=world.groups[1],
         theta=world.theta,
         masked=world.masked_theta,

@@ -90,7 +90,7 @@ class PythonRunner(CommonRunner):
             clock.ints[0] += 1
             t = int(clock.ints[0])
             for m, mask in enumerate(self.mask):
-                features = np.multiply(env.menu[slot].T, mask, order="C")
+                features = np.multiply(env.menu[env.table[m], slot].T, mask, order="C")
                 told = float(env.baseline_reward[slot, m])
                 row = self._ask(
                     m,
