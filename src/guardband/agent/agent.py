@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import check_whole
+from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.kernels.types import Floats
 
@@ -202,6 +203,47 @@ class Agent:
         """
         request = self._reader.read(
             features, baseline, baseline_reward, support, weights, covariance
+        )
+        with self._group.lock:
+            return self._decide(request)
+
+    def decide_from(
+        self,
+        feature_map: Callable[[Any, Any], Any],
+        actions: Sequence[Any],
+        distribution: Discrete | Gaussian,
+        baseline: int,
+        baseline_reward: float | None = None,
+    ) -> Decision:
+        """Choose one of this round's actions, from a distribution of the hidden context.
+
+        It is `decide` with what follows from the distribution: the expected features, and what
+        else the agent can use of it. Of a `gb.Discrete`, the support and its weights. Of a
+        `gb.Gaussian`, the covariance, where a chance is promised. Of `gb.Samples`, nothing more:
+        draws do not tell which other contexts are possible. If they are all there are, give them
+        as a `gb.Discrete`.
+
+        Parameters
+        ----------
+        feature_map
+            (action, context) -> its features: all `dim`, or those of the task; affine in the
+            context for a `gb.Gaussian`.
+        actions
+            The actions on offer, of any kind.
+        distribution
+            `gb.Discrete`, `gb.Samples` or `gb.Gaussian`: what is known about the hidden context.
+        baseline
+            The position of the baseline's action among them.
+        baseline_reward
+            Its expected reward; None if it is not known.
+
+        Returns
+        -------
+        Decision
+            As from `decide`; its action is a position in `actions`.
+        """
+        request = self._reader.read_from(
+            feature_map, actions, distribution, baseline, baseline_reward
         )
         with self._group.lock:
             return self._decide(request)

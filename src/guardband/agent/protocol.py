@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from guardband.agent.decision import Decision
+from guardband.contexts import Discrete, Gaussian
 from guardband.kernels.types import Floats
 
 __all__ = ["BanditAgent"]
@@ -42,6 +43,16 @@ class BanditAgent(Protocol):
         covariance: Any = None,
     ) -> Decision:
         """Choose one of this round's actions."""
+
+    def decide_from(
+        self,
+        feature_map: Callable[[Any, Any], Any],
+        actions: Sequence[Any],
+        distribution: Discrete | Gaussian,
+        baseline: int,
+        baseline_reward: float | None = None,
+    ) -> Decision:
+        """Choose one of this round's actions, from a distribution of the hidden context."""
 
     def decide_many(
         self,

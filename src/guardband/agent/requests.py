@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,18 @@ from guardband.agent.engine import NO_CONTEXTS, NO_COVARIANCE, NO_WEIGHTS, Reque
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import SLACK, as_number, as_plain_array
 from guardband.checks import as_array
+from guardband.contexts import (
+    Discrete,
+    Gaussian,
+    Samples,
+    difference_covariance,
+    expected_features,
+    feature_support,
+)
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
-from guardband.kernels.types import Floats
+from guardband.kernels.state import ALPHA
+from guardband.kernels.types import Floats, Realised
 
 __all__ = ["RequestReader"]
 
@@ -39,6 +48,8 @@ class RequestReader:
         theta_bound = getattr(group.algorithm, "theta_bound", math.inf)
         self._reward_limit = theta_bound * group.feature_bound * SLACK
         self._check = group.engine.check
+        self._needs_covariance = group.engine.terms.realised == Realised.CHANCE
+        self._alpha = float(group.engine.known[number][ALPHA])
 
     def read(
         self,
@@ -63,6 +74,29 @@ class RequestReader:
         request = Request(menu, row, baseline_reward, contexts, chances, covariances)
         self._check(request)
         return request
+
+    def read_from(
+        self,
+        feature_map: Callable[[Any, Any], Any],
+        actions: Any,
+        distribution: Discrete | Gaussian,
+        baseline: int,
+        baseline_reward: float | None,
+    ) -> Request:
+        """Return one round's request; the parameters are those of `Agent.decide_from`."""
+        psi = expected_features(feature_map, actions, distribution)
+        if isinstance(distribution, Gaussian):
+            covariance = None
+            if self._needs_covariance:
+                row = _as_row(baseline, len(psi))
+                given = (feature_map, actions, distribution, row, self._alpha)
+                covariance = self._in_full(difference_covariance(*given))
+            return self.read(psi, baseline, baseline_reward, covariance=covariance)
+        if isinstance(distribution, Samples):
+            # Draws may miss the extremes: nothing is concluded from them about what is possible.
+            return self.read(psi, baseline, baseline_reward)
+        phi, weights = feature_support(feature_map, actions, distribution)
+        return self.read(psi, baseline, baseline_reward, phi, weights)
 
     def read_many(
         self, features: Sequence[Any], baselines: Sequence[int], *columns_given: Any
@@ -143,6 +177,13 @@ class RequestReader:
         if least < -1e-9 * scale:
             raise InvalidValueError(f"covariance has a negative eigenvalue, {least:.3g}.")
         return array
+
+    def _in_full(self, covariance: Floats) -> Floats:
+        """Return covariances of all features from those of the task's."""
+        size, full = covariance.shape[1], np.zeros((len(covariance), self._dim, self._dim))
+        index = self._index if size < self._dim else np.arange(self._dim)
+        full[:, index[:, None], index] = covariance
+        return full
 
     def _as_baseline_reward(self, value: float) -> float:
         reward, limit = as_number("baseline_reward", value), self._reward_limit

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from guardband.agent import Decision, as_batch, as_id, as_number, as_reward
 from guardband.checks import check_whole
+from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import AgentSetup
@@ -188,6 +189,31 @@ class LiveAgent:
         state = self._opened().state
         request = state.learner.reader.read(
             features, baseline, baseline_reward, support, weights, covariance
+        )
+        return self._decisions.decide([request], self._round(round))[0]
+
+    def decide_from(
+        self,
+        feature_map: Callable[[Any, Any], Any],
+        actions: Sequence[Any],
+        distribution: Discrete | Gaussian,
+        baseline: int,
+        baseline_reward: float | None = None,
+        *,
+        round: int | None = None,
+    ) -> Decision:
+        """Choose one of this round's actions, from a distribution of the hidden context.
+
+        Parameters
+        ----------
+        feature_map, actions, distribution, baseline, baseline_reward
+            As for `gb.Agent`.
+        round
+            As for `decide`.
+        """
+        state = self._opened().state
+        request = state.learner.reader.read_from(
+            feature_map, actions, distribution, baseline, baseline_reward
         )
         return self._decisions.decide([request], self._round(round))[0]
 
