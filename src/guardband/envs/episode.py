@@ -26,10 +26,21 @@ class Rules:
     """What is the same in all episodes: the problem, its sizes, the horizon and the promise."""
 
     def __init__(self, problem: Problem, rounds: int, alpha: Any) -> None:
-        world = problem.build(0)
         self.problem, self.rounds = problem, check_whole("rounds", rounds)
-        self.agents, (_, self.actions, self.dim) = len(world.tasks), world.phi.shape
+        world = self.world(0)
+        self.agents, (_, self.actions, self.dim) = len(world.tasks), world.shape
         self.alpha = as_alpha(alpha, self.agents)
+
+    def world(self, seed: int) -> World:
+        """Return the world of an episode."""
+        world = self.problem.build(seed)
+        if not isinstance(world, World):
+            raise InvalidValueError(
+                f"{self.problem.name} has actions and features of its own for each agent and "
+                "round, but an environment has one table for all: play it by gb.simulate, with an "
+                "algorithm of your own if you like (docs/adding.md)."
+            )
+        return world
 
     def observation_space(self) -> Any:
         """Return the space of one agent's observations."""
@@ -61,7 +72,7 @@ class Episode:
     """The rounds of one trial, under the draws of the simulator for this seed."""
 
     def __init__(self, rules: Rules, seed: int) -> None:
-        self.rules, self.world = rules, rules.problem.build(seed)
+        self.rules, self.world = rules, rules.world(seed)
         # One more round, for the observation that follows the last action.
         draws = TrialDraws(self.world, rules.rounds + 1, seed, directions=False, coins=False)
         self._turns = _turns(self.world, draws)

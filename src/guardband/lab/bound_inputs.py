@@ -66,7 +66,6 @@ def gap_range(world: World) -> tuple[float, float]:
     """
     if isinstance(world.nature, Forecast):
         return 0.0, float(world.realised.max()) - (world.facts(1).reward_low or 0.0)
-    rewards = world.realised if world.nature is None else world.expected
-    top = np.take_along_axis(rewards, world.best[:, :, None], axis=2)[:, :, 0]
+    top = np.take_along_axis(world.told_rewards, world.best[:, :, None], axis=2)[:, :, 0]
     lead = top[:, world.groups[1]] - world.baseline_rewards
     return float(lead.min()), float(lead.max())

@@ -1,4 +1,4 @@
-"""Problems by name, reward noise models, and problems from arrays and files."""
+"""Problems by name, reward noise models, and problems from arrays, files and functions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from guardband.problems.base import NamedProblem, NoisyFeatures, ProblemAssumpti
 from guardband.problems.clicks import Clicks
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
+from guardband.problems.formal import Formal
+from guardband.problems.formal_world import FormalRound, FormalWorld
 from guardband.problems.noise import (
     NOISES,
     BernoulliRewards,
@@ -25,17 +27,21 @@ from guardband.problems.rounds import Round, round_of
 from guardband.problems.synthetic import SyntheticA, SyntheticB, SyntheticC
 from guardband.problems.tabular import Tabular
 from guardband.problems.toy import SafeSets, Toy, toy_safe_sets
-from guardband.problems.world import Forecast, Fresh, Problem, World, rank_baseline
+from guardband.problems.world import AnyWorld, Forecast, Fresh, Problem, World, rank_baseline
 
 __all__ = [
     "NOISES",
     "PROBLEMS",
+    "AnyWorld",
     "BernoulliRewards",
     "Clicks",
     "Forecast",
     "ForecastFormal",
     "ForecastFormal2",
     "ForecastLarge",
+    "Formal",
+    "FormalRound",
+    "FormalWorld",
     "Fresh",
     "GaussianNoise",
     "LastFm",

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from guardband.checks import as_array, as_index_set
+from guardband.checks import as_array, check_choice
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Ints
 from guardband.problems.base import ProblemAssumptions, Sizes, check_rank
 from guardband.problems.noise import RewardNoise, as_noise
-from guardband.problems.world import World, rank_baseline
+from guardband.problems.world import TOLD, World, as_tasks, rank_baseline
 
 __all__ = ["Tabular"]
 
@@ -33,6 +33,9 @@ class Tabular:
     baseline
         (M, C) actions; or a whole number: the rank of the baseline's action, 1 = best, by the
         agent's masked phi'theta.
+    told
+        Which reward of the baseline agents are told: the "realised" phi_b'theta of the round's
+        context, or the "expected" psi_b'theta, which the theory assumes.
     reward_std
         The standard deviation of the rewards' Gaussian noise, or another noise model.
     name
@@ -57,15 +60,13 @@ class Tabular:
         *,
         tasks: Sequence[Sequence[int]] | None = None,
         baseline: Any = 1,
+        told: str = "realised",
         reward_std: float | RewardNoise = 0.0,
         name: str = "tabular",
     ) -> None:
         true = as_array("phi", phi, (None, None, None))
         contexts, actions, dim = true.shape
-        sets = [range(dim)] if tasks is None else list(tasks)
-        if not sets:
-            raise InvalidValueError("tasks is empty: give one list of feature indices per agent.")
-        indices = tuple(as_index_set(f"tasks[{m}]", s, dim) for m, s in enumerate(sets))
+        indices = as_tasks(tasks, dim)
         parameter = as_array("theta", theta, (dim,))
         if np.ndim(baseline) == 0:
             rank = check_rank(baseline, actions)
@@ -80,6 +81,7 @@ class Tabular:
             tasks=indices,
             baseline=chosen,
             reward_noise=as_noise(reward_std),
+            told=check_choice("told", told, TOLD),
         )
 
     def build(self, seed: int) -> World:

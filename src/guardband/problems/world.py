@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from guardband.checks import check_not_negative, check_whole
+from guardband.checks import as_index_set, check_not_negative, check_whole
 from guardband.contexts import half_range
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
 from guardband.problems.noise import BernoulliRewards, RewardNoise
 
-__all__ = ["Forecast", "Fresh", "Problem", "World", "rank_baseline"]
+__all__ = ["AnyWorld", "Forecast", "Fresh", "Problem", "Reached", "World", "rank_baseline"]
+__all__ += ["TOLD", "as_tasks"]
+
+TOLD = ("expected", "realised")  # the baseline's reward, as agents are told
 
 # Dirichlet probabilities are gamma draws over their sum; below this all of them may round to zero.
 SHARPEST = 0.05
@@ -67,8 +72,52 @@ class Forecast:
             )
 
 
+class Reached(NamedTuple):
+    """How far a world goes in some rounds, for comparison with stated bounds."""
+
+    features: float  # the length of the longest expected features of a task
+    low: float  # the smallest and the largest reward without noise
+    high: float
+
+
+class AnyWorld(ABC):
+    """What every world has: a parameter, tasks, reward noise, and what follows from them."""
+
+    theta: Floats
+    tasks: tuple[tuple[int, ...], ...]
+    reward_noise: RewardNoise
+
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+        return self.theta.size
+
+    @property
+    def binary(self) -> bool:
+        """Whether rewards are 0 or 1."""
+        return isinstance(self.reward_noise, BernoulliRewards)
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int]:
+        """Contexts, actions and features: C, K, d."""
+
+    @abstractmethod
+    def facts(self, horizon: int) -> Facts:
+        """Return what algorithms may be told; the gap is for those named oracle."""
+
+    @abstractmethod
+    def reached(self, rounds: int) -> Reached:
+        """Return how far features and rewards go in so many rounds."""
+
+    @property
+    @abstractmethod
+    def announces_contexts(self) -> bool:
+        """Whether agents are told in each round which contexts are possible."""
+
+
 @dataclass(frozen=True, eq=False)
-class World:
+class World(AnyWorld):
     """A finite world: true and expected features per context and action, and the parameter.
 
     Parameters
@@ -86,6 +135,10 @@ class World:
         The model of the reward noise.
     nature
         None: the tables as they are; or `Fresh`, or `Forecast`.
+    told
+        Which reward of the baseline agents are told where the tables are as they are: the
+        "realised" phi_b'theta of the round's context, or the "expected" psi_b'theta. Where phi
+        changes from round to round it is the expected one.
     """
 
     phi: Floats
@@ -95,16 +148,18 @@ class World:
     baseline: Ints
     reward_noise: RewardNoise
     nature: Fresh | Forecast | None = None
+    told: str = "realised"
 
     @property
-    def dim(self) -> int:
-        """The number of features, d."""
-        return self.theta.size
+    def shape(self) -> tuple[int, int, int]:
+        """Contexts, actions and features: C, K, d."""
+        contexts, actions, dim = self.phi.shape
+        return contexts, actions, dim
 
     @property
-    def binary(self) -> bool:
-        """Whether rewards are 0 or 1."""
-        return isinstance(self.reward_noise, BernoulliRewards)
+    def announces_contexts(self) -> bool:
+        """Whether agents are told in each round which contexts are possible."""
+        return isinstance(self.nature, Forecast)
 
     @cached_property
     def menu(self) -> Floats:
@@ -146,15 +201,15 @@ class World:
         best: Ints = self.expected.argmax(axis=2)
         return best
 
+    @property
+    def told_rewards(self) -> Floats:
+        """(C, G, K): the rewards of which agents are told the baseline's."""
+        return self.realised if self.nature is None and self.told == "realised" else self.expected
+
     @cached_property
     def baseline_rewards(self) -> Floats:
-        """(C, M): the baseline's reward as agents are told.
-
-        The realised phi_b'theta of the round's context where tables are all there is; its
-        expectation psi_b'theta where phi is drawn in each round.
-        """
-        rewards = self.realised if self.nature is None else self.expected
-        mine = rewards[:, self.groups[1], :]
+        """(C, M): the baseline's reward as agents are told, see `told`."""
+        mine = self.told_rewards[:, self.groups[1], :]
         return np.take_along_axis(mine, self.baseline.T[:, :, None], axis=2)[:, :, 0]
 
     def facts(self, horizon: int) -> Facts:
@@ -170,8 +225,7 @@ class World:
         else:
             told = self.baseline_rewards
             low, high = float(np.min(told, where=told > 0, initial=told.max())), float(told.max())
-            rewards = self.realised if self.nature is None else self.expected
-            top = np.take_along_axis(rewards, self.best[:, :, None], axis=2)[:, :, 0]
+            top = np.take_along_axis(self.told_rewards, self.best[:, :, None], axis=2)[:, :, 0]
             gap = top[:, self.groups[1]].T - high
         return Facts(
             self.tasks,
@@ -186,6 +240,15 @@ class World:
             context_noise=self.context_noise,
             bounded=self.binary,
         )
+
+    def reached(self, rounds: int) -> Reached:
+        """Return how far features and rewards go; where phi is drawn, the expected rewards."""
+        longest = max(
+            float(np.linalg.norm(self.psi[:, :, list(task)], axis=2).max())
+            for task in self.groups[0]
+        )
+        rewards = self.expected if isinstance(self.nature, Fresh) else self.realised
+        return Reached(longest, float(rewards.min()), float(rewards.max()))
 
     @property
     def context_noise(self) -> float:
@@ -221,8 +284,16 @@ class Problem(Protocol):
     def name(self) -> str:
         """The name in tables and on the command line."""
 
-    def build(self, seed: int) -> World:
+    def build(self, seed: int) -> AnyWorld:
         """Return the world of a trial; the same seed gives the same world."""
+
+
+def as_tasks(tasks: Sequence[Sequence[int]] | None, dim: int) -> tuple[tuple[int, ...], ...]:
+    """Return one set of feature indices per agent; None: one agent that uses all features."""
+    sets = [range(dim)] if tasks is None else list(tasks)
+    if not sets:
+        raise InvalidValueError("tasks is empty: give one list of feature indices per agent.")
+    return tuple(as_index_set(f"tasks[{m}]", s, dim) for m, s in enumerate(sets))
 
 
 def rank_baseline(

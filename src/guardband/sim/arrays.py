@@ -9,15 +9,23 @@ import numpy as np
 
 from guardband.algorithms import Plan
 from guardband.errors import InvalidValueError
-from guardband.kernels.environment import Draws, EnvironmentArrays, Nature, Sight, TaskTable
+from guardband.kernels.environment import (
+    NO_TABLES,
+    Draws,
+    EnvironmentArrays,
+    Nature,
+    RoundTables,
+    Sight,
+    TaskTable,
+)
 from guardband.kernels.state import new_scratch
 from guardband.kernels.types import Floats, Ints, Realised
-from guardband.problems import Forecast, Fresh, World
+from guardband.problems import AnyWorld, Forecast, FormalWorld, Fresh, World
 
-__all__ = ["draws_of", "environment_of", "features_of", "task_table", "world_of"]
+__all__ = ["draws_of", "environment_of", "features_of", "in_rounds", "task_table", "world_of"]
 
 
-def task_table(world: World, judged: Floats) -> TaskTable:
+def task_table(world: AnyWorld, judged: Floats) -> TaskTable:
     """Return the tasks of all agents."""
     index = np.zeros((len(world.tasks), world.dim), np.int64)
     for m, task in enumerate(world.tasks):
@@ -26,14 +34,17 @@ def task_table(world: World, judged: Floats) -> TaskTable:
     return TaskTable(np.arange(sizes.size, dtype=np.int64), index, sizes, judged)
 
 
-def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
+def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
     """Return the world as tables: a slot per context, and one for a round that draws its own."""
+    _check_contexts_are_known(world, plan)
+    if isinstance(world, FormalWorld):
+        return _blank_environment(world, plan)
+    assert isinstance(world, World)
     shape = (len(world.tasks), len(world.phi))
     gap = np.zeros(shape) if plan.gap is None else plan.gap
     if gap.shape != shape:
         raise InvalidValueError(f"gap must have shape {shape} (agents, contexts), not {gap.shape}.")
     nature = world.nature
-    _check_contexts_are_known(world, plan)
     tables: dict[str, Any] = {
         "menu": world.menu,
         "truth": world.truth,
@@ -75,23 +86,62 @@ def environment_of(world: World, plan: Plan) -> EnvironmentArrays:
     )
 
 
-def _check_contexts_are_known(world: World, plan: Plan) -> None:
+def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
+    """Return an environment without tables: every chunk of rounds brings its own."""
+    agents, dim = len(world.tasks), world.dim
+    tables = NO_TABLES._asdict()
+    del tables["actions"]
+    if plan.gap is not None:
+        tables["gap"] = plan.gap.T
+    return EnvironmentArrays(
+        nature=int(Nature.TABLE),
+        **tables,
+        table=np.arange(agents),
+        group=np.arange(agents),
+        theta=world.theta,
+        masked=np.zeros((agents, dim)),
+        rank=0,
+        high=0.0,
+        context_std=0.0,
+        covariance=np.zeros((agents, 1, dim, dim)),
+        scratch=new_scratch(0),
+        sight=plan.sight,
+        binary=world.binary,
+    )
+
+
+def in_rounds(env: EnvironmentArrays, draws: Draws) -> EnvironmentArrays:
+    """Return the environment in a chunk of rounds: with the chunk's own tables, if it has some."""
+    tables = draws.tables._asdict()
+    if not tables.pop("actions").size:
+        return env
+    if env.gap.size:  # NaN where the gap is the round's own
+        tables["gap"] = np.where(np.isnan(env.gap), tables["gap"], env.gap)
+    scratch = new_scratch(draws.tables.menu.shape[3], draws.support.shape[1])
+    return env._replace(**tables, scratch=scratch)
+
+
+def _check_contexts_are_known(world: AnyWorld, plan: Plan) -> None:
     """Refuse a promise about the realised context where no context is announced."""
-    realised, nature = plan.terms.realised, world.nature
+    realised, nature = plan.terms.realised, getattr(world, "nature", None)
     fresh = isinstance(nature, Fresh) and realised == Realised.CHANCE
-    if realised != Realised.NONE and not fresh and not isinstance(nature, Forecast):
+    if realised != Realised.NONE and not fresh and not world.announces_contexts:
         raise InvalidValueError(
             "realised=... needs the possible contexts of each round, which only a forecast "
-            "announces; ('chance', eps) is content with nature='fresh', whose covariances are "
-            "known."
+            "announces (of a Gaussian, one with samples=...); ('chance', eps) is content with "
+            "nature='fresh', whose covariances are known."
         )
 
 
-def features_of(world: World, sight: int) -> tuple[Floats, Ints]:
+def features_of(world: AnyWorld, sight: int) -> tuple[Floats, Ints]:
     """Return (G, C, K, d) features, by which agents choose, of each distinct task, and the groups.
 
     They are psi, or phi where agents see it, with zeros outside the task.
     """
+    if isinstance(world, FormalWorld):  # nothing is known beforehand
+        agents = len(world.tasks)
+        return np.zeros((agents, 0, 0, world.dim)), np.arange(agents)
+    assert isinstance(world, World)
     table = world.phi if sight == Sight.OBSERVED else world.psi
     tasks, group = world.groups
     features = np.zeros((len(tasks), *table.shape))
@@ -100,9 +150,12 @@ def features_of(world: World, sight: int) -> tuple[Floats, Ints]:
     return features, group
 
 
-def world_of(world: World, agent: int) -> World:
+def world_of(world: AnyWorld, agent: int) -> AnyWorld:
     """Return the world as one agent's task has it, in the task's own coordinates."""
     task = list(world.tasks[agent])
+    if isinstance(world, FormalWorld):
+        return replace(world, theta=world.theta[task], tasks=(tuple(range(len(task))),))
+    assert isinstance(world, World)
     return replace(
         world,
         phi=np.ascontiguousarray(world.phi[:, :, task]),
@@ -116,7 +169,7 @@ def world_of(world: World, agent: int) -> World:
 def draws_of(draws: Draws, agent: int, task: tuple[int, ...]) -> Draws:
     """Return one agent's share of the draws, in its task's own coordinates."""
 
-    def own(array: Floats) -> Floats:
+    def own(array: Any) -> Any:
         """Cut the agent's axis; draws that all agents have in common have only one entry."""
         k = min(agent, max(array.shape[1] - 1, 0))
         return np.ascontiguousarray(array[:, k : k + 1])
@@ -124,7 +177,14 @@ def draws_of(draws: Draws, agent: int, task: tuple[int, ...]) -> Draws:
     def cut(array: Floats) -> Floats:
         return np.ascontiguousarray(array[:, :, list(task)]) if array.size else array
 
+    tables = draws.tables
+    if tables.actions.size:
+        mine: dict[str, Any] = {name: own(table) for name, table in tables._asdict().items()}
+        for name in ("menu", "truth", "contexts"):
+            mine[name] = cut(getattr(tables, name)[agent : agent + 1])
+        tables = RoundTables(**mine)
     return draws._replace(
+        tables=tables,
         noise=own(draws.noise),
         coin=own(draws.coin),
         zeta=cut(own(draws.zeta)),

@@ -14,7 +14,7 @@ from guardband.algorithms import ALGORITHMS
 from guardband.checks import as_alpha, check_choice, check_whole
 from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.errors import InvalidTypeError, InvalidValueError
-from guardband.problems import Fresh, Problem, World
+from guardband.problems import AnyWorld, Problem
 from guardband.problems import problem as named_problem
 from guardband.progress import ProgressBar
 from guardband.seeds import trial_seed
@@ -107,7 +107,7 @@ def simulate(
         raise InvalidValueError("the cache keeps neither traces nor replays: leave cache out.")
     first = problem.build(trial_seed(seed, 0))
     judged = _judge(made, alpha, len(first.tasks))
-    outside = _outside_bounds(first, made)
+    outside = _outside_bounds(first, made, rounds)
     _warn_of_bounds(outside)
     # Algorithms of one trial share its draws; in the cache each has an entry of its own.
     groups = [made] if cache is False else [[algorithm] for algorithm in made]
@@ -209,16 +209,15 @@ def _judge(algorithms: Sequence[Competitor], alpha: Any, agents: int) -> list[fl
     return None if alpha is None else [float(each) for each in as_alpha(alpha, agents)]
 
 
-def _outside_bounds(world: World, algorithms: Sequence[Competitor]) -> list[list[tuple[str, str]]]:
+def _outside_bounds(
+    world: AnyWorld, algorithms: Sequence[Competitor], rounds: int
+) -> list[list[tuple[str, str]]]:
     """Return for every algorithm which of its bounds the problem exceeds, at length and in short.
 
     Its promise assumes them.
     """
-    longest = max(
-        float(np.linalg.norm(world.psi[:, :, list(task)], axis=2).max()) for task in world.groups[0]
-    )
+    longest, low, high = world.reached(rounds)
     length = float(np.linalg.norm(world.theta))
-    low, high = _reward_range(world)
     beyond = high if high > 1 + 1e-9 else low
     found: list[list[tuple[str, str]]] = []
     for algorithm in algorithms:
@@ -257,9 +256,3 @@ def _warn_of_bounds(outside: Sequence[Sequence[tuple[str, str]]]) -> None:
     message = "; ".join(dict.fromkeys(text for found in outside for text, _ in found))
     if message:
         warnings.warn(f"{message}. Its promise does not cover that.", BoundWarning, stacklevel=3)
-
-
-def _reward_range(world: World) -> tuple[float, float]:
-    """Return the smallest and largest reward; where phi is drawn around psi, of the expected."""
-    rewards = world.expected if isinstance(world.nature, Fresh) else world.realised
-    return float(rewards.min()), float(rewards.max())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from guardband.algorithms import Rate
-from guardband.problems import Problem, World
+from guardband.problems import AnyWorld, Problem
 
 __all__ = ["Size", "seconds_of", "size_of", "size_of_world"]
 
@@ -35,9 +35,9 @@ def size_of(problem: Problem) -> Size:
     return size_of_world(problem.build(0)) if told is None else Size(**told)
 
 
-def size_of_world(world: World) -> Size:
+def size_of_world(world: AnyWorld) -> Size:
     """Return how large a world is."""
-    return Size(len(world.tasks), *world.phi.shape)
+    return Size(len(world.tasks), *world.shape)
 
 
 def seconds_of(problem: Problem, algorithm: Any, rounds: int, size: Size | None = None) -> float:

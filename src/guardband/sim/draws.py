@@ -18,8 +18,9 @@ from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws
 from guardband.kernels.loop import to_unit_length
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import Forecast, Fresh, World
+from guardband.problems import AnyWorld, Forecast, FormalRound, FormalWorld, Fresh, World
 from guardband.seeds import stream
+from guardband.sim.round_tables import announcement, round_tables
 
 __all__ = ["Replay", "TrialDraws"]
 
@@ -39,7 +40,8 @@ class Replay:
     Parameters
     ----------
     contexts
-        (T,): the context of each round.
+        (T,): the context of each round. Of `gb.problems.Formal`, its number among the possible
+        ones of the round; of a Gaussian, (T, p): the contexts themselves.
     reward_noise
         (T, M): the reward noise, added to the noise-free reward of what was played.
     rho
@@ -86,7 +88,7 @@ class TrialDraws:
 
     def __init__(
         self,
-        world: World,
+        world: AnyWorld,
         rounds: int,
         seed: int,
         *,
@@ -104,22 +106,60 @@ class TrialDraws:
 
     def chunks(self) -> Iterator[Draws]:
         """Yield the draws of successive rounds."""
+        agents, dim = len(self.world.tasks), self.world.dim
         if self._given is not None:
-            yield self._given
+            yield from self._replayed(self._given)
             return
-        contexts, actions, dim = self.world.phi.shape
-        agents, nature = len(self.world.tasks), self.world.nature
-        names = ("context", "noise", "zeta", "coin", "phi", "support", "weights", "normal", "order")
-        streams = (stream(self.seed, name) for name in (*names, "rho"))
-        context, noise, zeta, coin, phi, choice, chance, normal, order, weight = streams
+        names = ("noise", "zeta", "coin", "normal", "order", "rho")
+        noise, zeta, coin, normal, order, weight = (stream(self.seed, name) for name in names)
         most_rho: float | None = getattr(self.world, "most_rho", None)
+        for nature in self._nature():
+            n = nature.contexts.size
+            directions, rho = nature.zeta, NO_RHO
+            if self.directions:
+                directions = zeta.standard_normal((n, agents if most_rho is None else 1, dim))
+                if most_rho is not None:
+                    directions -= directions.mean(axis=2, keepdims=True)
+                    rho = most_rho - (most_rho - LEAST_RHO) * weight.random(n)
+                to_unit_length(directions)
+            yield nature._replace(
+                noise=self.world.reward_noise.draw(noise, (n, agents)),
+                zeta=directions,
+                coin=coin.random((n, agents)) if self.coins else np.zeros((n, agents)),
+                rho=rho,
+                normal=normal.standard_normal((n, agents, dim)) if self.normals else NO_NOISE,
+                order=np.argsort(order.random((n, agents)), axis=1) if self.orders else NO_ORDER,
+            )
+
+    def _nature(self) -> Iterator[Draws]:
+        """Yield chunks with contexts and features, and nothing else drawn yet."""
+        world, context = self.world, stream(self.seed, "context")
+        blank = Draws(
+            contexts=np.zeros(0, np.int64),
+            noise=NO_WEIGHTS,
+            zeta=np.zeros((0, 1, world.dim)),
+            coin=NO_WEIGHTS,
+            rho=NO_RHO,
+            fresh=NO_NOISE,
+            support=NO_SUPPORT,
+            weights=NO_WEIGHTS,
+        )
+        if isinstance(world, FormalWorld):
+            for rounds in world.rounds(self.rounds, CHUNK_NUMBERS):
+                uniform = context.random(len(rounds)).tolist()
+                drawn = [world.context(now, u) for now, u in zip(rounds, uniform, strict=True)]
+                yield self._formal(blank, world, rounds, drawn)
+            return
+        assert isinstance(world, World)
+        contexts, actions, dim = world.shape
+        nature, agents = world.nature, len(world.tasks)
+        phi, choice, chance = (stream(self.seed, name) for name in ("phi", "support", "weights"))
         width = agents * (dim + 2)
         if isinstance(nature, Fresh):
             width += actions * dim
         if isinstance(nature, Forecast):
             width += contexts + 2 * nature.support
         length = max(64, CHUNK_NUMBERS // width)
-        nothing = np.zeros((length, agents))
         for start in range(0, self.rounds, length):
             n = min(length, self.rounds - start)
             hidden = context.random(n)
@@ -128,28 +168,47 @@ class TrialDraws:
                 fresh = phi.standard_normal((n, actions, dim))
             if isinstance(nature, Forecast):
                 support, weights = _forecasts(choice, chance, n, contexts, nature)
-                drawn = _pick(support, weights, hidden)
+                picked = _pick(support, weights, hidden)
             else:
-                drawn = np.minimum((hidden * contexts).astype(np.int64), contexts - 1)
-            directions, rho = np.zeros((0, 1, dim)), NO_RHO
-            if self.directions:
-                directions = zeta.standard_normal((n, agents if most_rho is None else 1, dim))
-                if most_rho is not None:
-                    directions -= directions.mean(axis=2, keepdims=True)
-                    rho = most_rho - (most_rho - LEAST_RHO) * weight.random(n)
-                to_unit_length(directions)
-            yield Draws(
-                contexts=drawn,
-                noise=self.world.reward_noise.draw(noise, (n, agents)),
-                zeta=directions,
-                coin=coin.random((n, agents)) if self.coins else nothing[:n],
-                rho=rho,
-                fresh=fresh,
-                support=support,
-                weights=weights,
-                normal=normal.standard_normal((n, agents, dim)) if self.normals else NO_NOISE,
-                order=np.argsort(order.random((n, agents)), axis=1) if self.orders else NO_ORDER,
+                picked = np.minimum((hidden * contexts).astype(np.int64), contexts - 1)
+            yield blank._replace(contexts=picked, fresh=fresh, support=support, weights=weights)
+
+    def _formal(
+        self, blank: Draws, world: FormalWorld, rounds: list[FormalRound], hidden: list[Any]
+    ) -> Draws:
+        """Return a chunk of the formal model: every round has a slot of its own in the tables."""
+        tables = round_tables(world, rounds, hidden, world.best_told(self.rounds))
+        slots = np.arange(len(rounds))
+        if not world.announces_contexts:
+            return blank._replace(contexts=slots, tables=tables)
+        support, weights = announcement(rounds)
+        return blank._replace(contexts=slots, support=support, weights=weights, tables=tables)
+
+    def _replayed(self, given: Draws) -> Iterator[Draws]:
+        """Yield the draws that were given; features of the formal model are made as they go."""
+        world = self.world
+        if not isinstance(world, FormalWorld):
+            yield given
+            return
+        start = 0
+        for rounds in world.rounds(self.rounds, CHUNK_NUMBERS):
+            part = slice(start, start + len(rounds))
+            start = part.stop
+            hidden = list(given.contexts[part])
+            for now, c in zip(rounds, hidden, strict=True):
+                possible = len(now.features[0].phi)
+                if world.announces_contexts and c >= possible:
+                    raise InvalidValueError(
+                        f"replay.contexts[{now.number - 1}] is {c}, but round {now.number} has "
+                        f"{possible} contexts, numbered from 0."
+                    )
+            piece = given._replace(
+                **{
+                    name: getattr(given, name)[part]
+                    for name in ("noise", "zeta", "coin", "rho", "normal", "order")
+                }
             )
+            yield self._formal(piece, world, rounds, hidden)
 
 
 def _forecasts(
@@ -170,9 +229,9 @@ def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
     return np.take_along_axis(support, column[:, None], axis=1)[:, 0]
 
 
-def _checked(replay: Replay, world: World, rounds: int, *, coins: bool, normals: bool) -> Draws:
+def _checked(replay: Replay, world: AnyWorld, rounds: int, *, coins: bool, normals: bool) -> Draws:
     agents, dim = len(world.tasks), world.dim
-    if world.nature is not None:
+    if isinstance(world, World) and world.nature is not None:
         raise InvalidValueError(
             "a replay holds no features, but this problem draws some in each round "
             f"({type(world.nature).__name__}): replay a problem whose tables are fixed."
@@ -191,7 +250,7 @@ def _checked(replay: Replay, world: World, rounds: int, *, coins: bool, normals:
         shape = (rounds, agents, dim)
         normal = as_array("replay.normal", _head(replay.normal, rounds), shape)
     return Draws(
-        contexts=_as_contexts(replay.contexts, rounds, len(world.phi)),
+        contexts=_as_contexts(replay.contexts, rounds, world),
         noise=as_array("replay.reward_noise", _head(replay.reward_noise, rounds), (rounds, agents)),
         zeta=as_array("replay.zeta", _head(replay.zeta, rounds), (rounds, dim))[:, None, :].copy(),
         coin=as_array("replay.coin", _head(coin, rounds), (rounds, agents)),
@@ -208,13 +267,17 @@ def _head(values: Any, rounds: int) -> Floats:
     return np.asarray(values, dtype=np.float64)[:rounds]
 
 
-def _as_contexts(values: Any, rounds: int, contexts: int) -> Ints:
+def _as_contexts(values: Any, rounds: int, world: AnyWorld) -> Any:
+    """Return the contexts of a replay: numbers, or a Gaussian's contexts themselves."""
+    if isinstance(world, FormalWorld) and not world.announces_contexts:
+        return as_array("replay.contexts", _head(values, rounds), (rounds, None))
     array = np.asarray(values)[:rounds]
     if array.shape != (rounds,) or not np.issubdtype(array.dtype, np.integer):
         raise InvalidValueError(
             f"replay.contexts must be {rounds} whole numbers, not {array.dtype} of shape "
             f"{array.shape}."
         )
+    contexts = world.shape[0] if isinstance(world, World) else np.iinfo(np.int64).max
     if array.min() < 0 or array.max() >= contexts:
         raise InvalidValueError(
             f"replay.contexts holds {array.min()} to {array.max()}, but contexts are numbered 0 to "

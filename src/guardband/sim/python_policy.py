@@ -14,7 +14,7 @@ from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import Draws, Played
 from guardband.kernels.loop import count_round, observed_reward, save_checkpoint
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import World
+from guardband.problems import AnyWorld
 from guardband.sim.runners import CommonRunner
 
 __all__ = ["Competitor", "PolicyError", "PythonPolicy", "PythonRunner", "is_python_policy"]
@@ -73,7 +73,7 @@ class PythonRunner(CommonRunner):
     """Plays a policy in plain Python: world, noise and metrics are those of the compiled loops."""
 
     def __init__(
-        self, world: World, policy: PythonPolicy, judged: Floats, checkpoints: Ints, traced: int
+        self, world: AnyWorld, policy: PythonPolicy, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         # The baseline's plan serves as one without settings that needs no further draws.
         super().__init__(world, Baseline().plan(world.facts(1)), judged, checkpoints, traced)
@@ -82,15 +82,16 @@ class PythonRunner(CommonRunner):
         for m, task in enumerate(world.tasks):
             self.mask[m, list(task)] = 1.0
 
-    def play(self, draws: Draws) -> None:
-        """Play a chunk of rounds."""
+    def _play(self, draws: Draws) -> None:
         env, (clock, metrics, trace) = self.env, self.outputs
+        most, offered = env.menu.shape[3], draws.tables.actions
         for s in range(draws.contexts.size):
             slot = draw_round(env, draws, s)
             clock.ints[0] += 1
             t = int(clock.ints[0])
             for m, mask in enumerate(self.mask):
-                features = np.multiply(env.menu[env.table[m], slot].T, mask, order="C")
+                actions = offered[s, m] if offered.size else most
+                features = np.multiply(env.menu[env.table[m], slot].T[:actions], mask, order="C")
                 told = float(env.baseline_reward[slot, m])
                 row = self._ask(
                     m,

@@ -25,8 +25,15 @@ from guardband.kernels.rivals import Solo, UploadRule
 from guardband.kernels.solo import new_budget, simulate_solo
 from guardband.kernels.state import new_group
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import World
-from guardband.sim.arrays import draws_of, environment_of, features_of, task_table, world_of
+from guardband.problems import AnyWorld
+from guardband.sim.arrays import (
+    draws_of,
+    environment_of,
+    features_of,
+    in_rounds,
+    task_table,
+    world_of,
+)
 
 __all__ = ["CommonRunner", "Runner", "Trace", "TrialResult", "make_runner"]
 
@@ -55,7 +62,7 @@ class Runner(Protocol):
 
 
 class CommonRunner:
-    """Runs the loop that most algorithms share; those with their own loop override `play`.
+    """Runs the loop that most algorithms share; those with their own loop override `_play`.
 
     Parameters
     ----------
@@ -81,11 +88,12 @@ class CommonRunner:
     """
 
     def __init__(
-        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+        self, world: AnyWorld, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         agents = len(world.tasks)
         self.needs, self.traffic, self.settings = plan.streams, plan.traffic, plan.settings
         self.env, self.tasks = environment_of(world, plan), task_table(world, judged)
+        self._started_with = self.env
         self.numbers = new_group(agents, world.dim, plan.terms.ridge)
         self.clock = new_clock()
         self.metrics = Metrics(
@@ -113,6 +121,10 @@ class CommonRunner:
 
     def play(self, draws: Draws) -> None:
         """Play a chunk of rounds."""
+        self.env = in_rounds(self._started_with, draws)
+        self._play(draws)
+
+    def _play(self, draws: Draws) -> None:
         simulate(self.numbers, *self.inputs, draws, *self.outputs)
 
     def record(self) -> TrialResult:
@@ -125,14 +137,13 @@ class AsynchronousRunner(CommonRunner):
     """Agents that exchange data with the server one by one, at different times."""
 
     def __init__(
-        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+        self, world: AnyWorld, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         super().__init__(world, plan, judged, checkpoints, traced)
         self.upload = plan.method
         self.downloaded = self.numbers.copy()
 
-    def play(self, draws: Draws) -> None:
-        """Play a chunk of rounds."""
+    def _play(self, draws: Draws) -> None:
         agents = (self.numbers, self.downloaded, self.upload)
         simulate_asynchronous(*agents, *self.inputs, draws, *self.outputs)
 
@@ -141,14 +152,14 @@ class PhasedRunner(CommonRunner):
     """Agents that follow a plan until the end of a phase, and then pool."""
 
     def __init__(
-        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+        self, world: AnyWorld, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         super().__init__(world, plan, judged, checkpoints, traced)
         assert isinstance(plan.method, Phasing)
         self.phases: Phases = plan.method.begin(*features_of(world, plan.sight))
         self.done = 0
 
-    def play(self, draws: Draws) -> None:
+    def _play(self, draws: Draws) -> None:
         """Play a chunk of rounds; phases end within it as they may."""
         start, end = 0, draws.contexts.size
         while start < end:
@@ -175,13 +186,12 @@ class LoneRunner(CommonRunner):
     """One agent by itself: its world has no more features than its task."""
 
     def __init__(
-        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+        self, world: AnyWorld, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         super().__init__(world, plan, judged, checkpoints, traced)
         self.solo, self.budget = plan.method, new_budget(world.dim)
 
-    def play(self, draws: Draws) -> None:
-        """Play a chunk of rounds."""
+    def _play(self, draws: Draws) -> None:
         agent = (self.numbers, self.budget, self.solo)
         simulate_solo(*agent, *self.inputs, draws, *self.outputs)
 
@@ -190,7 +200,7 @@ class SoloRunner:
     """M independent copies of a single-task method."""
 
     def __init__(
-        self, world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+        self, world: AnyWorld, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
     ) -> None:
         self.needs, self.tasks = plan.streams, world.tasks
         self.agents = []
@@ -234,6 +244,8 @@ RUNNERS: dict[type, Callable[..., Runner]] = {
 }
 
 
-def make_runner(world: World, plan: Plan, judged: Floats, checkpoints: Ints, traced: int) -> Runner:
+def make_runner(
+    world: AnyWorld, plan: Plan, judged: Floats, checkpoints: Ints, traced: int
+) -> Runner:
     """Return the runner for a plan: by its method, if that has a loop of its own."""
     return RUNNERS[type(plan.method)](world, plan, judged, checkpoints, traced)

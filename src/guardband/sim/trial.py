@@ -18,7 +18,7 @@ from guardband.engines import Advance, CacheEntry
 from guardband.errors import InvalidValueError, OtherVersionError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import Problem, World
+from guardband.problems import AnyWorld, Problem
 from guardband.seeds import trial_seed
 from guardband.sim.costs import seconds_of, size_of, size_of_world
 from guardband.sim.draws import Replay, TrialDraws
@@ -84,7 +84,7 @@ def make_trials(
     trace: bool = False,
     agent_curves: bool = True,
     by_content: bool = True,
-    first: World | None = None,
+    first: AnyWorld | None = None,
 ) -> list[Trial]:
     """Return the trials of some algorithms that run together.
 
@@ -169,7 +169,7 @@ def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
 
 
 def _runner(
-    algorithm: Any, problem: Problem, world: World, facts: Facts, judged: Floats, *rest: Any
+    algorithm: Any, problem: Problem, world: AnyWorld, facts: Facts, judged: Floats, *rest: Any
 ) -> Any:
     """Return what plays an algorithm in one trial; `rest` as a runner takes it."""
     try:
@@ -216,14 +216,14 @@ class _BuiltOnce:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.world: World | None = None
+        self.world: AnyWorld | None = None
 
 
 _worlds: OrderedDict[str, _BuiltOnce] = OrderedDict()  # the ones used last, the newest at the end
 _worlds_lock = threading.Lock()
 
 
-def build_world(trial: Trial, built: World | None = None) -> World:
+def build_world(trial: Trial, built: AnyWorld | None = None) -> AnyWorld:
     """Return the trial's world; trials that share one build it once, or not if it is given."""
     with _worlds_lock:
         slot = _worlds.setdefault(trial.world, _BuiltOnce())
