@@ -22,6 +22,7 @@ from guardband.seeds import stream
 __all__ = ["FormalModel", "FormalRound", "FormalWorld"]
 
 KEPT_NUMBERS = 1 << 21  # 16 MB of features, of distributions that may come again
+MOST_ROUNDS = 4096  # in one list: a round takes some kilobytes, however few its features
 GLANCE = 100  # rounds that are looked at beforehand where the baseline's range is stated
 
 Law = Discrete | Gaussian
@@ -104,13 +105,13 @@ class FormalWorld(AnyWorld):
         return np.array([np.isin(np.arange(self.dim), task) for task in self.tasks], np.float64)
 
     def rounds(self, count: int, numbers: int) -> Iterator[list[FormalRound]]:
-        """Yield rounds 1 to `count` in lists that hold about so many numbers each."""
+        """Yield rounds 1 to `count` in lists, none much longer than so many numbers."""
         some: list[FormalRound] = []
         held = 0
         for t in range(1, count + 1):
             some.append(self.round(t))
             held += sum(own.phi.size + 2 * own.psi.size for own in some[-1].features)
-            if held >= numbers or t == count:
+            if held >= numbers or len(some) == MOST_ROUNDS or t == count:
                 yield some
                 some, held = [], 0
 
