@@ -72,6 +72,84 @@ def test_a_batch_is_decided_like_single_requests(agent: BanditAgent) -> None:
     assert (agent.rounds, agent.pending) == (2, 0)
 
 
+LABELS = ["low", "middle", "high"]
+FORECAST = gb.Discrete([0.5, 1.0], [0.25, 0.75])
+
+
+def seen_in(action: str, context: Any) -> list[float]:
+    """Return the features of an action in a context; affine."""
+    row = MENU[LABELS.index(action)]
+    return [row[0], float(np.sum(context)) * row[1], row[2]]
+
+
+def test_it_decides_from_a_distribution_as_from_what_follows_from_it(agent: BanditAgent) -> None:
+    phi, weights = gb.feature_support(seen_in, LABELS, FORECAST)
+    psi = gb.expected_features(seen_in, LABELS, FORECAST)
+    for distribution, known in (
+        (FORECAST, {"support": phi, "weights": weights}),
+        (gb.Samples([0.5, 1.0, 1.0, 1.0]), {}),
+        (gb.Gaussian([0.875], [[0.01]]), {}),
+    ):
+        one = agent.decide_from(seen_in, LABELS, distribution, 0, 0.3)
+        other = agent.decide(psi, 0, 0.3, **known)
+        assert one[1:12] == other[1:12]
+        agent.observe_many([one, other], [0.3, 0.3])
+    assert (agent.rounds, agent.pending) == (6, 0)
+
+
+def test_a_known_support_tells_more_than_draws(agent: BanditAgent) -> None:
+    """A reward weighs more where it is known how far the context can have moved it."""
+    weights = []
+    for distribution in (FORECAST, gb.Samples([0.5, 1.0, 1.0, 1.0])):
+        before = np.linalg.norm(agent.theta)
+        agent.observe(agent.decide_from(seen_in, LABELS, distribution, 0), 1.0)
+        weights.append(np.linalg.norm(agent.theta) - before)
+    assert weights[0] > 3 * abs(weights[1])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ((seen_in, LABELS, [0.5, 1.0], 0), TypeError, r"distribution is \[0.5, 1.0\]: pass Discr"),
+        ((seen_in, [], FORECAST, 0), ValueError, "actions is empty"),
+        ((MENU, LABELS, FORECAST, 0), TypeError, "feature_map is"),
+        ((seen_in, LABELS, FORECAST, 3), ValueError, "baseline 3 is not one of the 3 actions"),
+        ((lambda a, c: [c] * 4, LABELS, FORECAST, 0), ValueError, r"\(K, 3\) .*, not \(3, 4\)"),
+        (
+            (lambda a, c: [c[0] ** 2] * 3, LABELS, gb.Gaussian([1.0], [[1.0]]), 0),
+            ValueError,
+            "not affine in the context",
+        ),
+    ],
+)
+def test_a_bad_distribution_changes_nothing(
+    agent: BanditAgent, given: tuple[Any, ...], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words) as caught:
+        agent.decide_from(*given)
+    assert isinstance(caught.value, gb.InputError)
+    assert (agent.rounds, agent.pending) == (0, 0)
+
+
+def test_a_chance_is_promised_from_a_gaussian() -> None:
+    """Of a task's own features, too: the covariance is that of all of them."""
+    guard = gb.GuardUCB(0.3, noise=0.1, realised=("chance", 0.1))
+    law = gb.Gaussian([0.875], [[0.01]])
+    wide = gb.Agent(3, algorithm=guard)
+    covariance = gb.difference_covariance(seen_in, LABELS, law, 0, 0.3)
+    psi = gb.expected_features(seen_in, LABELS, law)
+    one, other = (
+        wide.decide_from(seen_in, LABELS, law, 0),
+        wide.decide(psi, 0, covariance=covariance),
+    )
+    assert one[1:12] == other[1:12]
+    narrow = gb.Fleet({"tv": [0, 2]}, 3, algorithm=guard)["tv"]
+    decision = narrow.decide_from(lambda a, c: np.array(seen_in(a, c))[[0, 2]], LABELS, law, 0)
+    assert decision.action == 0
+    with pytest.raises(ValueError, match="certifies against the possible contexts"):
+        wide.decide_from(seen_in, LABELS, gb.Samples([0.5, 1.0]), 0)
+
+
 def test_a_decision_can_be_discarded(agent: BanditAgent) -> None:
     first, second = agent.decide(MENU, 0, 0.4), agent.decide(MENU, 0, 0.4)
     agent.discard(first)
