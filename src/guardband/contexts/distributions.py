@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from guardband.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["SLACK", "Array", "Discrete", "Gaussian", "Items", "Samples"]
-__all__ += ["as_items", "as_numbers", "as_probabilities", "covariance_root"]
+__all__ += ["as_items", "as_numbers", "as_probabilities"]
 
 Array = NDArray[np.float64]
 Items = Sequence[Any] | NDArray[Any]
@@ -87,6 +87,11 @@ class Gaussian:
     cov
         (p, p) covariance, symmetric and positive semidefinite; it may be singular.
 
+    Attributes
+    ----------
+    root
+        (p, p) with root root' = cov.
+
     Raises
     ------
     ValueError
@@ -100,6 +105,7 @@ class Gaussian:
 
     mean: Array
     cov: Array
+    root: Array = field(repr=False)  # (p, p) with root root' = cov
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
         object.__setattr__(self, "mean", as_numbers(mean, "mean", "p"))
@@ -109,10 +115,14 @@ class Gaussian:
             raise InvalidValueError(
                 f"cov has shape {self.cov.shape}; a mean of length {p} needs {(p, p)}"
             )
-        covariance_root(self.cov)
+        object.__setattr__(self, "root", _root_of(self.cov))
+
+    def sample(self, rng: np.random.Generator, n: int) -> Array:
+        """Return n independent contexts, one per row."""
+        return np.asarray(self.mean + rng.standard_normal((n, self.mean.size)) @ self.root.T)
 
 
-def covariance_root(cov: Array) -> Array:
+def _root_of(cov: Array) -> Array:
     """Return R with R R' = cov, or raise if `cov` is not a covariance."""
     # At unit variances, so that coordinates in small units count as much as the others.
     scale = np.sqrt(np.abs(np.diag(cov))) + (np.diag(cov) == 0.0)

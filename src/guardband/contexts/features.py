@@ -19,7 +19,6 @@ from guardband.contexts.distributions import (
     as_items,
     as_numbers,
     as_probabilities,
-    covariance_root,
 )
 from guardband.errors import InvalidTypeError, InvalidValueError
 
@@ -275,7 +274,7 @@ def _features_at_mean(feature_map: FeatureMap, actions: Items, law: Gaussian) ->
     # Generic directions, since a product of coordinates is flat along the axes; wide steps, since
     # a clipped map bends only far out.
     draws = np.random.default_rng(0).standard_normal((3, law.mean.size))
-    steps = 3.0 * draws @ covariance_root(law.cov).T
+    steps = 3.0 * draws @ law.root.T
     probes = np.vstack([law.mean, law.mean - steps, law.mean + steps, law.mean + 2.0 * steps])
     psi: list[Array] = []
     for phi in _features(feature_map, actions, Samples(probes)):

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.contexts import Discrete, Gaussian, Samples, expected_features, feature_support
-from guardband.contexts.distributions import covariance_root
 from guardband.errors import InputError, InvalidTypeError, InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Ints
@@ -134,7 +133,7 @@ class FormalWorld(AnyWorld):
         """Return the hidden context of a round: which of the possible ones, or a Gaussian draw."""
         law = now.law
         if isinstance(law, Gaussian):
-            return _gaussian(law, stream(self.seed, "hidden", now.number), 1)[0]
+            return law.sample(stream(self.seed, "hidden", now.number), 1)[0]
         possible = np.flatnonzero(law.weights)
         place = int(np.searchsorted(np.cumsum(law.weights[possible]), uniform))
         return int(possible[min(place, possible.size - 1)])
@@ -165,7 +164,7 @@ class FormalWorld(AnyWorld):
         given, count = self.model.distribution(t), self.model.samples
         if isinstance(given, Discrete) or (isinstance(given, Gaussian) and count is None):
             return given, False
-        if not isinstance(given, Gaussian) and not callable(getattr(given, "sample", None)):
+        if not callable(getattr(given, "sample", None)):
             raise InvalidTypeError(
                 f"the distribution of round {t} is {given!r}: give a gb.Discrete, gb.Samples or "
                 "gb.Gaussian, or an object with sample(rng, n)."
@@ -175,10 +174,7 @@ class FormalWorld(AnyWorld):
                 f"the distribution of round {t} is known by its draws only: state samples=..., how "
                 "many stand for it in each round, such as 200."
             )
-        rng = stream(self.seed, "samples", t)
-        if isinstance(given, Gaussian):
-            return Samples(_gaussian(given, rng, count)), True
-        drawn = Samples(given.sample(rng, count))
+        drawn = Samples(given.sample(stream(self.seed, "samples", t), count))
         if len(drawn.contexts) != count:
             raise InvalidValueError(
                 f"sample(rng, {count}) returned {len(drawn.contexts)} contexts in round {t}: "
@@ -200,7 +196,7 @@ class FormalWorld(AnyWorld):
         phi_of, labels = partial(self.model.feature_map, m), self.model.actions(m, t)
         if isinstance(law, Gaussian):
             psi = self._affine(phi_of, labels, law)
-            around = Samples(law.mean + covariance_root(law.cov).T)
+            around = Samples(law.mean + law.root.T)
             phi = feature_support(phi_of, labels, around)[0]
         else:
             phi, weights = feature_support(phi_of, labels, law)
@@ -326,9 +322,3 @@ class _Range:
     def least_positive(self) -> float:
         """The smallest positive number; the largest of all where none is positive."""
         return self._positive if np.isfinite(self._positive) else self.high
-
-
-def _gaussian(law: Gaussian, rng: np.random.Generator, count: int) -> Floats:
-    """Draw contexts, one per row."""
-    normal = rng.standard_normal((count, law.mean.size))
-    return np.asarray(law.mean + normal @ covariance_root(law.cov).T)

@@ -110,13 +110,16 @@ def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
     )
 
 
-def in_rounds(env: EnvironmentArrays, draws: Draws) -> EnvironmentArrays:
-    """Return the environment in a chunk of rounds: with the chunk's own tables, if it has some."""
+def in_rounds(env: EnvironmentArrays, draws: Draws, gap: Floats) -> EnvironmentArrays:
+    """Return the environment in a chunk of rounds: with the chunk's own tables, if it has some.
+
+    `gap` is what the plan says of it: nothing, or NaN where it is the round's own.
+    """
     tables = draws.tables._asdict()
     if not tables.pop("actions").size:
         return env
-    if env.gap.size:  # NaN where the gap is the round's own
-        tables["gap"] = np.where(np.isnan(env.gap), tables["gap"], env.gap)
+    if gap.size:
+        tables["gap"] = np.where(np.isnan(gap), tables["gap"], gap)
     scratch = new_scratch(draws.tables.menu.shape[3], draws.support.shape[1])
     return env._replace(**tables, scratch=scratch)
 

@@ -93,7 +93,7 @@ class CommonRunner:
         agents = len(world.tasks)
         self.needs, self.traffic, self.settings = plan.streams, plan.traffic, plan.settings
         self.env, self.tasks = environment_of(world, plan), task_table(world, judged)
-        self._started_with = self.env
+        self._told_gap = self.env.gap
         self.numbers = new_group(agents, world.dim, plan.terms.ridge)
         self.clock = new_clock()
         self.metrics = Metrics(
@@ -121,7 +121,7 @@ class CommonRunner:
 
     def play(self, draws: Draws) -> None:
         """Play a chunk of rounds."""
-        self.env = in_rounds(self._started_with, draws)
+        self.env = in_rounds(self.env, draws, self._told_gap)
         self._play(draws)
 
     def _play(self, draws: Draws) -> None:
