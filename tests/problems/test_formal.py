@@ -370,6 +370,14 @@ def test_the_sampling_error_is_that_of_psi() -> None:
     assert Formal(phi, drifting, THETA, actions=["a0"]).sampling_error() == 0.0
 
 
+def test_a_class_of_distributions_is_a_function_of_the_round() -> None:
+    made = {"actions": ["a0"], "samples": 5}
+    one, other = (Formal(phi, given, THETA, **made) for given in (Lamps, lambda t: Lamps(1.0 * t)))
+    for t in (1, 2):
+        laws = (problem.build(0).round(t).law for problem in (one, other))
+        assert_array_equal(*(np.stack(law.contexts) for law in laws))  # type: ignore[union-attr]
+
+
 def test_draws_stand_for_a_gaussian_where_samples_are_stated() -> None:
     world = Formal(phi, normal, THETA, actions=["a0"], samples=5000).build(3)
     assert world.announces_contexts

@@ -167,7 +167,8 @@ class Formal:
 
 def _by_round(distributions: Any) -> Callable[[int], Any]:
     """Return the distributions as a function of the round."""
-    if isinstance(distributions, Discrete | Gaussian) or hasattr(distributions, "sample"):
+    draws = hasattr(distributions, "sample") and not isinstance(distributions, type)
+    if draws or isinstance(distributions, Discrete):  # a class is a function of the round
         return lambda t: distributions
     if callable(distributions):
         of_any_round: Callable[[int], Any] = distributions
