@@ -14,7 +14,7 @@ __all__ = ["FedPECD"]
 
 @register(
     "fed-pe-cd",
-    about="the same, the hidden context counted as noise",
+    about="Fed-PE with the hidden context counted as noise",
     constraint="none",
     communication="pools at the end of each phase",
     source="Lin and Moothedath, arXiv 2303.17043",

@@ -23,6 +23,7 @@ MIXES = {"vector": Mix.PARTWAY, "action": Mix.ACTION}
 
 
 @setting("roful-tuned", "the same, told the true context noise", constant="tight")
+@setting("roful-action", "the same, whole actions by a coin: the choice is safe", mix="action")
 @register(
     "roful",
     about="goes from the baseline towards the best action as far as is safe; every task alone",
