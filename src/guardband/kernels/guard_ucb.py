@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.bounded import (
-    EMPTY,
-    HOLDS,
-    UNSURE,
-    find_point,
-    knowledge_of,
-    least,
-    mixture_line,
-)
+from guardband.kernels.bounded import EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import argmax, scan_forms
@@ -23,8 +15,7 @@ __all__ = ["choose", "describe", "write_image"]
 
 HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
-MIXTURES = 10  # mixtures that are tried
-CLOSE = 1e-3  # how exactly the chance of the target is found
+MIXTURES = 20  # mixtures that are tried
 NONE = int(Realised.NONE)
 IGNORE, TO_BASELINE = int(Refuted.IGNORE), int(Refuted.BASELINE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
@@ -102,7 +93,7 @@ def _bounded_slack(known, given, scores, work, k):
     for p in range(given.coords.size):
         i = given.coords[p]
         work[4][i] = given.menu[i, k] - (1.0 - given.alpha) * given.menu[i, given.baseline]
-    return least(known, scores, work, 0.0)
+    return least(known, scores, work, 0.0, True)
 
 
 @kernel
@@ -133,26 +124,31 @@ def _certify_others(known, given, scores, work, target):
 
 @kernel
 def _raised(known, given, scores, work, outcome):
-    """Return the outcome with the largest chance of the target that was found to be certified.
+    """Return the outcome with the largest chance of the target that is certified.
 
-    Multipliers that are good for one mixture certify an interval of mixtures.
+    The bound of (1 - r) psi_p + r psi_x - (1 - alpha) psi_b is concave in r, and the minimiser at
+    one r bounds it from above by a line: Newton's method goes down from r = 1.
     """
     target, partner, keep = outcome.target, outcome.partner, 1.0 - given.alpha
-    chance, margin, high = outcome.chance, outcome.margin, 1.0
+    chance, margin, r = outcome.chance, outcome.margin, 1.0
     for _ in range(MIXTURES):
-        if high - chance <= CLOSE:
-            break
-        r = 0.5 * (chance + high)
         for p in range(given.coords.size):
             i = given.coords[p]
             mixed = (1.0 - r) * given.menu[i, partner] + r * given.menu[i, target]
             work[4][i] = mixed - keep * given.menu[i, given.baseline]
-        if not least(known, scores, work, 0.0) >= 0.0:
-            high, r = r, chance
-        line = mixture_line(known, scores, work, keep, partner, target)
-        if _along(line, known.beta, r) >= 0.0:
-            chance = _largest(line, known.beta, r)
-            margin = _along(line, known.beta, chance)
+        bound = least(known, scores, work, 0.0, False)
+        if bound >= 0.0:
+            chance, margin = r, bound
+            break
+        start = slope = 0.0
+        for p in range(given.coords.size):
+            i = given.coords[p]
+            start += work[2][i] * (given.menu[i, partner] - keep * given.menu[i, given.baseline])
+            slope += work[2][i] * (given.menu[i, target] - given.menu[i, partner])
+        zero = start / -slope if slope < 0.0 else 0.0
+        if not chance < zero < r:
+            break
+        r = zero
     action = target if given.coin < chance else partner
     propensity = chance if given.coin < chance else 1.0 - chance
     return Outcome(

@@ -13,7 +13,7 @@ import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from guardband.kernels._jit import kernel, views
-from guardband.kernels.bounded import CUTS, ROWS
+from guardband.kernels.cuts import CUTS, ROWS
 from guardband.kernels.types import Estimate, Floats, Scores, State, Statistic, Terms
 
 __all__ = [

@@ -10,16 +10,8 @@ import math
 
 import numpy as np
 
-from guardband.kernels.bounded import (
-    ACTION,
-    COUNT,
-    EASE,
-    HOLDS,
-    MULTIPLIER,
-    SIGN,
-    find_point,
-    least,
-)
+from guardband.kernels.bounded import EASE, HOLDS, find_point, least
+from guardband.kernels.cuts import ACTION, COUNT, MULTIPLIER, SIGN
 from guardband.kernels.scan import scan_forms
 from guardband.kernels.state import new_scratch, scores_of
 from guardband.kernels.types import Floats, Ints, Knowledge, Scores
@@ -43,7 +35,7 @@ def slack_by_range(rebuilt: Rebuilt, alpha: float, actions: Ints) -> dict[int, f
     for k in actions:
         v = known.menu[:, k] - (1.0 - alpha) * known.menu[:, request.baseline]
         work[4][:] = v
-        least(known, scores, work, 0.0)
+        least(known, scores, work, 0.0, True)
         bound = _bound(known, scores, v)
         proved[int(k)] = 0.0 if -EASE <= bound < 0.0 else bound
     return proved
