@@ -86,7 +86,8 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
         "",
         f"Means over {trials} trials, per agent; written by `make better` in {seconds:.0f} s, "
         f"commit {commit()}. Regret is in expected rewards; counts are rounds. `outside`: rounds "
-        "with theta outside the confidence set.",
+        "with theta outside the confidence set; `refuted`: rounds in which Guard-UCB plays the "
+        'baseline because no parameter fits (`on_refuted="baseline"`, on every problem).',
         "",
         TOLD,
         "",

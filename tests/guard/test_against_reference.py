@@ -233,7 +233,7 @@ SHORT = forecast(11, **{**D3, "T": 80})
 CASES |= {
     f"{name}, with the range of rewards": (SHORT if "policy" in name else case, settings | RANGED)
     for name, (case, settings) in CASES.items()
-    if name in ("policy, known", "policy, unknown", "strict, known")
+    if name in ("policy, known", "policy, unknown", "strict, known", "strict, anchored")
 }
 CASES["strict, unknown, with the range of rewards"] = (
     forecast(22, **D5),
@@ -266,7 +266,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         ridge=settings.get("ridge"),
         share=settings.get("share", True),
         reward_ceiling=settings.get("ceiling"),
-        on_refuted="baseline" if settings.get("use_range") else "ignore",
+        on_refuted="baseline" if settings.get("use_range") else "ellipsoid",
     )
 
 

@@ -322,7 +322,13 @@ def test_a_decision_names_its_certificate() -> None:
             agent.observe(decision.id, float(menu[decision.action] @ theta) + rng.normal(0, 0.05))
             seen.add((decision.promise, decision.certificate))
             if decision.promise == "play":
-                assert decision.certificate in ("difference", "lead", "reward", "baseline")
+                assert decision.certificate in (
+                    "difference",
+                    "lead",
+                    "reward",
+                    "baseline",
+                    "bounded",
+                )
                 assert decision.certified[decision.action]
             assert (decision.certificate == "mixture") == (decision.promise == "policy")
     assert {("play", "difference"), ("policy", "mixture")} <= seen

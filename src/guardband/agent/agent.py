@@ -46,8 +46,8 @@ class Agent:
         What Guard-UCB promises: "strict" (every play clears the floor) or "policy" (the
         randomised choice does).
     on_refuted
-        What Guard-UCB does where observations refute its assumptions: "baseline", "ellipsoid" or
-        "ignore", see `gb.GuardUCB`.
+        What Guard-UCB does where observations refute its assumptions: "baseline" plays the
+        baseline, "ellipsoid" does not look for it; see `gb.GuardUCB`.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].

@@ -108,6 +108,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     settings = dict(about["algorithm"])
     if "spread" in settings:  # its name in the first files
         settings["context_noise"] = settings.pop("spread")
+    if settings["kind"] == "GuardUcb":  # of format 1, when certificates used no range of rewards
+        settings["on_refuted"] = "ellipsoid"
     group = AgentGroup(
         about["tasks"],
         dim=about["dim"],

@@ -25,7 +25,6 @@ from guardband.kernels.types import (
     Mix,
     Radius,
     Realised,
-    Refuted,
     Rule,
     Terms,
     Trigger,
@@ -34,7 +33,6 @@ from guardband.kernels.types import (
 __all__ = ["GuardUCB"]
 
 RADII = {kind.name.lower(): kind for kind in Radius}
-ON_REFUTED = {kind.name.lower(): kind for kind in Refuted}
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
 
@@ -113,11 +111,10 @@ class GuardUCB(Policy):
     share
         False keeps the agents apart.
     on_refuted
-        Certificates use that every expected reward lies in [0, 1], where the confidence set alone
-        does not certify the most promising action. If no parameter in the set fits that, the
-        assumptions are refuted: "baseline" plays the baseline; "ellipsoid" certifies by the set
-        alone in that round, for problems that are known to be outside the model; "ignore" never
-        uses the range of rewards.
+        "baseline": certificates also use that every expected reward lies in [0, 1]. Where no
+        parameter of the confidence set fits that, the assumptions are refuted, and the baseline is
+        played. "ellipsoid": certificates use the confidence set alone, for problems that are known
+        to be outside the model.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -136,7 +133,7 @@ class GuardUCB(Policy):
     radius: str = field(default="best", kw_only=True)
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
-    on_refuted: str = field(default="ignore", kw_only=True)
+    on_refuted: str = field(default="baseline", kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -167,7 +164,7 @@ class GuardUCB(Policy):
         set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
         check_choice("mode", self.mode, ("strict", "policy"))
         check_choice("radius", self.radius, tuple(RADII))
-        check_choice("on_refuted", self.on_refuted, tuple(ON_REFUTED))
+        check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
         set_(self, "optimism", check_not_negative("optimism", self.optimism))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
         for name in ("baseline_tolerance", "context_noise"):
@@ -259,7 +256,7 @@ class GuardUCB(Policy):
             planned_weight=1.0 / (variance + sharing * planned**2),
             optimism=self.optimism,
             bias=self.bias_bound,
-            on_refuted=int(ON_REFUTED[self.on_refuted]),
+            use_range=self.on_refuted == "baseline",
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
             agents=float(agents),

@@ -9,7 +9,7 @@ from guardband.kernels.bounded import EMPTY, HOLDS, UNSURE, find_point, knowledg
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import argmax, scan_forms
-from guardband.kernels.types import Certificate, Outcome, Realised, Reason, Refuted, RoundInput
+from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
 __all__ = ["choose", "describe", "write_image"]
 
@@ -17,7 +17,6 @@ HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
 MIXTURES = 20  # mixtures that are tried
 NONE = int(Realised.NONE)
-IGNORE, TO_BASELINE = int(Refuted.IGNORE), int(Refuted.BASELINE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
 REFUTED = int(Reason.REFUTED)
@@ -68,9 +67,9 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
     """
     b, work, found = given.baseline, state.work, UNSURE
     known = knowledge_of(estimate, beta, terms, given)
-    if terms.on_refuted != IGNORE and terms.realised == NONE:
+    if terms.use_range and terms.realised == NONE:
         found = find_point(known, scores, work)
-    if found == EMPTY and terms.on_refuted == TO_BASELINE:
+    if found == EMPTY:
         return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0)
     if found == HOLDS:
         slack = _bounded_slack(known, given, scores, work, target)

@@ -26,7 +26,6 @@ __all__ = [
     "Radius",
     "Realised",
     "Reason",
-    "Refuted",
     "RoundInput",
     "Rule",
     "Scores",
@@ -129,17 +128,6 @@ class Certificate(IntEnum):
     BOUNDED = 8  # the difference, for parameters that give every action a possible reward
 
 
-class Refuted(IntEnum):
-    """What Guard-UCB does where no parameter fits both the observations and the range of rewards.
-
-    It looks for one where the confidence set alone does not certify the most promising action.
-    """
-
-    IGNORE = 0  # it does not look: certificates do without the range of rewards
-    BASELINE = 1  # it plays the baseline
-    ELLIPSOID = 2  # it certifies by the confidence set alone, in this round
-
-
 class Statistic(NamedTuple):
     """Sums over observations; what agents send, and what a coordinator adds up."""
 
@@ -202,7 +190,7 @@ class Terms(NamedTuple):
     planned_weight: float = 1.0  # of an observation, where exploration is planned
     optimism: float = 1.0  # gamma
     bias: float = 0.0
-    on_refuted: float = 0.0  # `Refuted`: certificates use the range of rewards, unless IGNORE
+    use_range: float = False  # certificates use that rewards have a range
 
 
 class RoundInput(NamedTuple):
@@ -249,7 +237,7 @@ class Scores(NamedTuple):
     slack: Floats  # (K,) certified lead over the floor
     values: Floats  # (n or more,) of one action in every possible context
     point: Floats  # (K,) psi'x of a point x of the set, see `bounded`
-    cuts: Floats  # (ROWS, CUTS) the bounds on rewards that are in use, see `bounded`
+    cuts: Floats  # (ROWS, CUTS) the bounds on rewards that are in use, see `cuts`
 
 
 class Outcome(NamedTuple):

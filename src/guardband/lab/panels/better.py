@@ -221,7 +221,9 @@ class PanelBetter:
             "Tables lead with the strongest on each problem, which is chosen in hindsight. Oracles "
             "are told what no learner knows.",
             "Outside the theory (marked *): ψ is φ plus noise that is drawn once, so that no "
-            "confidence set can be right.",
+            "confidence set can be right. Guard-UCB has its default there too, "
+            "on_refuted='baseline': the table counts the rounds in which it plays the baseline "
+            "because no parameter fits.",
         ]
 
     def table(self, results: RunResults) -> pd.DataFrame:
@@ -242,6 +244,7 @@ class PanelBetter:
                     "policy below floor": mean["violations_policy"],
                     "below floor, realised": mean["violations_realised"],
                     "conservative": mean["conservative"],
+                    "refuted": mean["refuted"] if name in (STRICT, POLICY) else float("nan"),
                     "syncs": float(result.series.sync_rounds.mean()),
                     "outside": mean["outside"] if watched and _has_set(name) else float("nan"),
                     "model": case.model,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import Request, Verdict
-from guardband.kernels.types import Floats, Refuted, Rule
+from guardband.kernels.types import Floats, Rule
 from guardband.live.operators.range_check import slack_by_range
 from guardband.live.operators.replay import Rebuilt
 from guardband.reasons import CHOSEN, HELD_BACK
@@ -94,7 +94,7 @@ def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
         told = keep * (request.reward + terms.tolerance)
         slack = np.maximum(slack, np.maximum(0.0, mean - width) - told)
         slack[b] = max(slack[b], alpha * max(0.0, request.reward - terms.tolerance))
-    if terms.on_refuted != Refuted.IGNORE and verdict.certified.size == slack.size:
+    if terms.use_range and verdict.certified.size == slack.size:
         more = np.flatnonzero(verdict.certified & (slack < 0.0))
         for k, proved in slack_by_range(rebuilt, alpha, more).items():
             slack[k] = max(slack[k], proved)

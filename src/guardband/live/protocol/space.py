@@ -132,7 +132,7 @@ class SpaceSettings(SettingsModel):
     realised: (
         Literal["worst"] | Annotated[tuple[Literal["chance"], Fraction], Field(strict=False)] | None
     ) = None
-    on_refuted: Literal["baseline", "ellipsoid", "ignore"] | None = None
+    on_refuted: Literal["baseline", "ellipsoid"] | None = None
     gate: Literal["printed", "none"] | None = None
     constant: Literal["source", "paper"] | None = None
     context: Literal["hidden", "observed"] | None = None
@@ -288,7 +288,7 @@ class SpaceSettings(SettingsModel):
         for new, old in FORMAT_1.items():
             if given.get("algorithm") == old:
                 given["algorithm"] = new
-                given.setdefault("on_refuted", "ignore")  # the range of rewards was not used
+                given.setdefault("on_refuted", "ellipsoid")  # the range of rewards was not used
         unused = FOREIGN.get(given.get("algorithm", "guard-ucb"), set())
         unused = {*unused, "alphas"} if "alpha" in unused else unused
         sync = given.get("sync")
