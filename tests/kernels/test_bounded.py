@@ -89,7 +89,7 @@ def ask(case: Case, enough: float = math.inf, *, careful: bool = True) -> Asked:
     for v in (case.v, -case.v):
         state.work[4][:] = v
         ok = found == HOLDS or not careful
-        bounds.append(least(known, scores, state.work, enough, enough == 0.0) if ok else math.nan)
+        bounds.append(least(known, scores, state.work, enough) if ok else math.nan)
     width = case.beta * math.sqrt(case.v @ np.linalg.solve(case.V, case.v))
     return Asked(found, bounds[0], bounds[1], float(case.v @ case.center) - width)
 
@@ -235,7 +235,7 @@ def test_a_known_reward_of_the_baseline_counts() -> None:
     known = known._replace(bottom=0.29, top=0.31)
     assert find_point(known, scores, state.work) == HOLDS
     state.work[4][:] = case.v
-    assert least(known, scores, state.work, math.inf, False) == pytest.approx(0.29, abs=1e-8)
+    assert least(known, scores, state.work, math.inf) == pytest.approx(0.29, abs=1e-8)
     known = known._replace(bottom=0.9, top=1.0)  # action 1 would be worth 1.2 or more
     assert find_point(known, scores, state.work) == EMPTY
 
@@ -262,6 +262,6 @@ def test_the_bound_follows_from_its_multipliers(seed: int) -> None:
     known, scores, state = prepared(case)
     assert find_point(known, scores, state.work) == HOLDS
     state.work[4][:] = case.v
-    bound = least(known, scores, state.work, math.inf, False)
+    bound = least(known, scores, state.work, math.inf)
     assert scores.cuts[COUNT, 0] <= CUTS
     assert bound == pytest.approx(proved(case, scores, case.v), abs=1e-8)

@@ -38,7 +38,8 @@ from guardband.kernels.types import Knowledge
 __all__ = ["EASE", "EMPTY", "HOLDS", "UNSURE", "find_point", "knowledge_of", "least"]
 
 STEPS = 40  # a step puts one cut to use
-EASE = 1e-9  # a point may break a cut by so much, and a bound miss zero
+EASE = 1e-9  # a bound may miss what is asked for by so much
+FIT = 1e-11  # a point may break a cut by so much
 ROUNDING = 1e-12  # of the sum of the sizes of all terms
 HOLDS, UNSURE, EMPTY = 1, 0, -1  # what is known about the set
 
@@ -107,7 +108,7 @@ def _most_broken(known, form, values):
             continue
         low, high = range_of(known, k)
         miss = max(low - values[k], values[k] - high)
-        if not miss <= EASE:
+        if not miss <= FIT:
             miss /= math.sqrt(form[k])
             if not miss <= far:
                 action, sign, far = k, (1.0 if values[k] < low else -1.0), miss
@@ -115,14 +116,14 @@ def _most_broken(known, form, values):
 
 
 @kernel
-def least(known, scores, work, enough, brief):
+def least(known, scores, work, enough):
     """Return a lower bound of v'theta over the set, for v in row 4 of `work`.
 
-    It starts from the minimum over the ellipsoid, and stops where the bound reaches `enough`; if it
-    is to be `brief`, also where a point of the set shows that it cannot, else the minimiser is
-    left in row 2. Only for a set that HOLDS, by `find_point`, from whose point such a witness is
-    looked for. A bound just below zero is zero: where v is a sum of multiples of features, rounding
-    decides.
+    It starts from the minimum over the ellipsoid, and stops where the bound reaches `enough` or a
+    point of the set shows that it cannot; infinity asks for the minimum, and leaves the minimiser
+    in row 2. Only for a set that HOLDS, by `find_point`, from whose point such a witness is looked
+    for. A bound that just misses `enough` is enough: where v is a sum of multiples of features, its
+    minimum is zero, and rounding must not decide.
     """
     cuts, coords, v, x, start = scores.cuts, known.coords, work[4], work[2], 0.0
     for p in range(coords.size):
@@ -131,7 +132,7 @@ def least(known, scores, work, enough, brief):
     best, square = _bound(known, scores, work)
     s = math.sqrt(square) / known.beta
     for _ in range(STEPS):
-        if best + EASE >= enough or (brief and start + EASE < enough) or not square > 0.0:
+        if best + EASE >= enough or start + EASE < enough < math.inf or not square > 0.0:
             break
         if s > 0.0:
             for p in range(coords.size):
@@ -147,7 +148,7 @@ def least(known, scores, work, enough, brief):
         for p in range(coords.size):
             end += v[coords[p]] * x[coords[p]]
         witness = start + _way(known, scores.point, scores.part) * (end - start)
-        if brief and witness + EASE < enough:  # at zero, rounding must not decide
+        if witness + EASE < enough < math.inf:  # at zero, rounding must not decide
             break
         if not use_cut(known, scores, work, k, sign):
             break
@@ -155,7 +156,7 @@ def least(known, scores, work, enough, brief):
         if s < 0.0:
             break
         best = max(best, _bound(known, scores, work)[0])
-    return 0.0 if -EASE <= best < 0.0 else best
+    return enough if enough - EASE <= best < enough else best
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.bounded import EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
+from guardband.kernels.bounded import EASE, EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import argmax, scan_forms
@@ -16,6 +16,7 @@ __all__ = ["choose", "describe", "write_image"]
 HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
 MIXTURES = 20  # mixtures that are tried
+CLOSE = 1e-6  # smaller changes of the target's chance do not matter
 NONE = int(Realised.NONE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
@@ -92,7 +93,7 @@ def _bounded_slack(known, given, scores, work, k):
     for p in range(given.coords.size):
         i = given.coords[p]
         work[4][i] = given.menu[i, k] - (1.0 - given.alpha) * given.menu[i, given.baseline]
-    return least(known, scores, work, 0.0, True)
+    return least(known, scores, work, 0.0)
 
 
 @kernel
@@ -135,17 +136,15 @@ def _raised(known, given, scores, work, outcome):
             i = given.coords[p]
             mixed = (1.0 - r) * given.menu[i, partner] + r * given.menu[i, target]
             work[4][i] = mixed - keep * given.menu[i, given.baseline]
-        bound = least(known, scores, work, 0.0, False)
-        if bound >= 0.0:
-            chance, margin = r, bound
-            break
-        start = slope = 0.0
+        bound, start, slope = least(known, scores, work, math.inf), 0.0, 0.0
         for p in range(given.coords.size):
             i = given.coords[p]
             start += work[2][i] * (given.menu[i, partner] - keep * given.menu[i, given.baseline])
             slope += work[2][i] * (given.menu[i, target] - given.menu[i, partner])
-        zero = start / -slope if slope < 0.0 else 0.0
-        if not chance < zero < r:
+        zero = start / -slope if slope < 0.0 else r
+        if bound >= -EASE:
+            chance, margin = max(chance, zero if abs(zero - r) < CLOSE else r), 0.0
+        if bound >= -EASE or not chance + CLOSE < zero < r:
             break
         r = zero
     action = target if given.coin < chance else partner

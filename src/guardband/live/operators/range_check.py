@@ -35,7 +35,7 @@ def slack_by_range(rebuilt: Rebuilt, alpha: float, actions: Ints) -> dict[int, f
     for k in actions:
         v = known.menu[:, k] - (1.0 - alpha) * known.menu[:, request.baseline]
         work[4][:] = v
-        least(known, scores, work, 0.0, True)
+        least(known, scores, work, 0.0)
         bound = _bound(known, scores, v)
         proved[int(k)] = 0.0 if -EASE <= bound < 0.0 else bound
     return proved
