@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import guardband as gb
-from bench import live, replicas, workloads
+from bench import certificates, live, replicas, workloads
 from bench.clock import best_of, limit, matrix_rate, root_rate
 from guardband.algorithms import ALGORITHMS
 from guardband.problems import PROBLEMS
@@ -134,6 +134,11 @@ def main() -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+    ranged = certificates.measure(notes)
+    by_range = Table(*certificates.HEADINGS, box=None, title="Certificates by the range of rewards")
+    for row in ranged:
+        by_range.add_row(*row)
+    Console().print(by_range)
     beside = Table(*live.HEADINGS, box=None, title="The live system, beside what it rests on")
     lived = [row.cells() for row in live.measure(notes)]
     for row in lived:
@@ -159,6 +164,12 @@ def main() -> None:
         "| " + " | ".join(headings) + " |",
         "|" + "---|" * len(headings),
         *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "Guard-UCB's rounds with certificates by the range of rewards, all agents together:",
+        "",
+        "| " + " | ".join(certificates.HEADINGS) + " |",
+        "|" + "---|" * len(certificates.HEADINGS),
+        *("| " + " | ".join(row) + " |" for row in ranged),
         "",
         "The live system beside what it rests on, in turns; everything on this machine:",
         "",

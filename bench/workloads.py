@@ -9,6 +9,7 @@ import numpy as np
 import guardband as gb
 from guardband.algorithms import Algorithm
 from guardband.kernels.types import Floats
+from guardband.problems import Problem
 from guardband.sim import TrialDraws, checkpoint_rounds, make_runner
 
 
@@ -28,12 +29,18 @@ def rounds_of(
     """Return a run of the simulator's loop; it answers with the share of conservative rounds."""
     phi, theta = features(contexts, actions, dim)
     problem = gb.Tabular(phi, phi, theta, baseline=actions // 2, reward_std=0.1)
+    return rounds_on(problem, algorithm, rounds)
+
+
+def rounds_on(problem: Problem, algorithm: Algorithm, rounds: int) -> Callable[[], float]:
+    """Return the same on a problem; the share is the first agent's."""
     world = problem.build(0)
-    plan = algorithm.plan(world.facts(rounds))
+    facts = world.facts(rounds)
+    plan = algorithm.plan(facts)
     draws = list(TrialDraws(world, rounds, seed=1).chunks())
 
     def work() -> float:
-        runner = make_runner(world, plan, np.full(1, 0.3), checkpoint_rounds(rounds), 0)
+        runner = make_runner(world, plan, np.full(facts.agents, 0.3), checkpoint_rounds(rounds), 0)
         for each in draws:
             runner.play(each)
         return float(runner.metrics.totals[0, 4]) / rounds
