@@ -28,7 +28,7 @@ class Attack(NamedTuple):
     prediction: 0 the agent's own; 1 the end of [l, u] that is farther from the truth; 2 and 3 above
     and below the truth by a fifth of a standard deviation, as far as [l, u] goes.
     reward: 0 one or nothing; 1 zero or twice the mean; 2 uniform around the mean.
-    pooling: 0 never; 1 when some agent's estimate is far off; 2 every 50 rounds.
+    pooling: 0 never; 1 when some agent's estimate is far off; 2 every 50 rounds; 3 every round.
     """
 
     features: int
@@ -82,7 +82,7 @@ def _off(state, pooled, ridge, theta):
 
 @kernel
 def run(numbers, settings, theta, rate, attack, shared_context, inflate, draws, coins, blank):
-    """Play one run; tell whether theta left the set of some agent in some round.
+    """Play one run; tell whether theta left an agent's set, or that of the pooled data.
 
     `inflate` multiplies every weight; `draws` are (T, M) uniforms for rewards, of which only the
     first counts if the context is shared: then all rewards of a round hang together.
@@ -116,16 +116,18 @@ def run(numbers, settings, theta, rate, attack, shared_context, inflate, draws, 
                     guess = min(max(p + step, low), high)
             y = _reward(attack.reward, p, draws[t, 0 if shared_context else m])
             absorb_tidily(state, shared.own, terms, x, y, inflate * weight, guess)
-        if attack.pooling == 1 and agents > 1:
+        due = attack.pooling == 3 or (attack.pooling == 2 and (t + 1) % 50 == 0)
+        if attack.pooling == 1:
             worst = 0.0
             for m in range(agents):
                 worst = max(worst, _off(state_of(group, m), shared.own, terms.ridge, theta))
-            if worst > 1.0 + epoch:
-                pool(group, terms.ridge)
-                epoch += 1
-        elif attack.pooling == 2 and (t + 1) % 50 == 0 and agents > 1:
-            pool(group, terms.ridge)
+            due = worst > 1.0 + epoch
+        if due and agents > 1:
+            pool(group, terms)
             epoch += 1
+            nothing, beta = state_of(group, 0).own, shared.estimate.scalars[2]
+            if beta > 0.0 and outside(shared, nothing, terms.ridge, theta, beta):
+                return True
     return False
 
 

@@ -34,7 +34,8 @@ NONE = np.zeros((0, 0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0, 
 
 def terms_of(agents: int = 1, dim: int = 3, **settings: object) -> Terms:
     facts = Facts(tuple(tuple(range(dim)) for _ in range(agents)), dim)
-    return gb.GuardUCB(**({"noise": 0.3} | settings)).plan(facts).terms
+    own = {"noise": 0.3, "pooled_set": False}  # the sets of agents' own views
+    return gb.GuardUCB(**(own | settings)).plan(facts).terms
 
 
 def learned(seed: int, dim: int, terms: Terms, rounds: int = 12) -> State:
@@ -208,7 +209,7 @@ def test_the_empirical_radius_is_its_definition_from_raw_data(late: bool) -> Non
             absorb(state, x, y, w, guess)
             seen.append((w, x, y, guess))
         if t % 20 == 19 and (not late or t > 50):
-            pool(group, terms.ridge)
+            pool(group, terms)
     w, x, y, guess = (np.array([row[i] for row in seen]) for i in range(4))
     epoch = 4
     level = 2 * math.log(math.pi**2 * agents * epoch**2 / (6 * 0.1))

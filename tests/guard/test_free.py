@@ -19,7 +19,8 @@ def test_it_plays_what_guard_ucb_plays_if_everything_may_be_lost(
     problem: str, settings: dict[str, Any]
 ) -> None:
     free = GuardUCBFree(**settings)
-    all_lost = gb.GuardUCB(1.0, mode="policy", on_refuted="ellipsoid", **settings)
+    alone = {"pooled_set": False, "on_refuted": "ellipsoid"}
+    all_lost = gb.GuardUCB(1.0, mode="policy", **alone, **settings)
     found = gb.simulate(problem, [free, all_lost], rounds=300, trials=2, alpha=0.1)
     one, other = found.series
     for metric in ("regret_expected", "reward", "outside", "violations_expected"):

@@ -92,7 +92,7 @@ def test_lazy_eigenvalues_decide_like_eager_ones(rule: Rule, gate: Gate, d: int)
             reasons.add(played[0].reason)
         if t % 100 == 99:
             for group in groups:
-                pool(group, terms.ridge)
+                pool(group, terms)
     assert 0 in reasons  # it did learn
     assert len(reasons) > 1  # and it was conservative, too
     assert lazy_work < 0.5 * rounds * agents  # and the eigenvalue was seldom needed

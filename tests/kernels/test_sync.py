@@ -29,7 +29,7 @@ def filled(seed: int, agents: int, d: int, ridge: float) -> tuple[State, list]:
 def test_pooled_agents_know_what_all_have_seen() -> None:
     agents, d, ridge = 4, 3, 0.7
     group, data = filled(1, agents, d, ridge)
-    logdet, pooled = pool(group, ridge), view_of(group, agents).own
+    logdet, pooled = pool(group, Terms(0.0, ridge, 1.0, 1.0)), view_of(group, agents).own
     x, y = np.concatenate([x for x, _ in data]), np.concatenate([y for _, y in data])
     V, theta, growth = naive.estimate((x, y), ridge)
     assert_allclose(logdet, growth, rtol=1e-12)
@@ -56,9 +56,9 @@ def test_the_order_of_merges_does_not_matter(seed: int, order: list[int]) -> Non
 
 def test_pooling_nothing_new_changes_nothing() -> None:
     group, _ = filled(3, 2, 4, 0.5)
-    pool(group, 0.5)
+    pool(group, Terms(0.0, 0.5, 1.0, 1.0))
     before = [array.copy() for array in (*group.estimate, *group.own)]
-    pool(group, 0.5)
+    pool(group, Terms(0.0, 0.5, 1.0, 1.0))
     for old, new in zip(before, (*group.estimate, *group.own), strict=True):
         assert_array_equal(old, new)
 

@@ -42,6 +42,7 @@ EXAMPLES: dict[str, Any] = {
     "noise": 0.21,
     "on_refuted": "baseline",
     "optimism": 0.4,
+    "pooled_set": False,
     "radius": "logdet",
     "realised": ("chance", 0.2),
     "reward_ceiling": 0.3,
@@ -61,6 +62,7 @@ NOT_IN_A_SPACE = {
     "anchors": r"gb\.Fleet can learn from them",
     "gap": "gate='printed' or gate='none'",
     "mix": "agents play real actions",
+    "pooled_set": r"gb\.Fleet has the pooled set",
     "share": "give each its own space",
 }
 # What agents refuse, too.
@@ -90,13 +92,16 @@ def stated(algorithm: str, setting: str) -> dict[str, Any]:
 
 def fleet(algorithm: str, setting: str | None = None) -> gb.Fleet:
     """A fleet whose algorithm was made with the setting."""
-    if setting is None:
-        return gb.Fleet(TASKS, 2, algorithm=algorithm)
-    value, kind = EXAMPLES[setting], POLICIES[algorithm]
+    kind = POLICIES[algorithm]
+    # Live agents have no pooled set.
+    same: dict[str, Any] = {"pooled_set": False} if "pooled_set" in kind.settings() else {}
+    if setting is None or setting == "pooled_set":
+        return gb.Fleet(TASKS, 2, algorithm=kind(**same))
+    value = EXAMPLES[setting]
     if setting in kind.settings():
-        made = kind(**{setting: value}, **BESIDE.get(setting, {}))
+        made = kind(**{setting: value}, **BESIDE.get(setting, {}), **same)
         return gb.Fleet(TASKS, 2, algorithm=made)
-    return gb.Fleet(TASKS, 2, algorithm=algorithm, **{setting: value})
+    return gb.Fleet(TASKS, 2, algorithm=kind(**same), **{setting: value})
 
 
 def terms_of(group: Any, *, without: list[int]) -> np.ndarray:

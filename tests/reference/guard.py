@@ -15,7 +15,8 @@ from reference import bounded
 RADII = {"best", "logdet", "empirical"}
 TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
 PLANNED_CONTEXT_NOISE = 0.2  # of the informative action, if no context noise is stated
-EAGER_GROWTH = 0.7  # of log det, at which a conservative agent of strict mode asks for a sync
+EAGER_GROWTH = 0.3  # of log det, at which a conservative agent asks for a sync
+RELUCTANT_GROWTH = 0.7  # the same in strict mode, without the set of pooled data
 TAU_FLOOR = 1e-4  # of the tolerance of the anchors
 LEAST_RATE = 1e-3  # ranges of rewards reach at least this far from 0, and from 1
 OTHERS = 8  # actions that are tried beside x, in strict mode, with the range of rewards
@@ -96,7 +97,7 @@ def gram_of(x: np.ndarray, w: np.ndarray, ridge: float) -> np.ndarray:
     return ridge * np.eye(x.shape[1]) + (x * w[:, None]).T @ x
 
 
-def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="best"):
+def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="best", union=True):
     """Return beta from raw data (2.3, R2, R5), and whether it is the empirical one.
 
     G is the weighted squared error of the predictions ``yhat`` minus the smallest ridge loss;
@@ -108,7 +109,8 @@ def radius_of(x, y, w, yhat, *, ridge, S, delta, M=1, epoch=1, eps=0.0, radius="
     V = gram_of(x, w, ridge)
     th = np.linalg.inv(V) @ (x.T @ (w * y))
     G = np.sum(w * (y - yhat) ** 2) - np.sum(w * (y - x @ th) ** 2) - ridge * (th @ th)
-    share = (3.0 if radius == "best" else 6.0) * delta / (np.pi**2 * M * epoch**2)
+    share = delta * (0.5 if radius == "best" else 1.0)
+    share *= 6.0 / (np.pi**2 * M * epoch**2) if union else 1.0
     log_term, shrink = 2.0 * np.log(1.0 / share), ridge * S**2
     total, mixture = np.sum(w), np.linalg.slogdet(V / ridge)[1]
     by_logdet = np.sqrt(mixture + log_term + shrink) + eps * np.sqrt(total)
@@ -237,10 +239,12 @@ def certify_others(offer: Offer, x, slack, upper, lower_bound) -> np.ndarray:
 
 
 def choose(
-    offer: Offer, slack, belief, mode, gamma, w0, toss, t, ranges
+    offer: Offer, slack, belief, common, mode, gamma, w0, toss, t, ranges
 ) -> tuple[dict, np.ndarray]:
     """Return the choice by the names of ``Trace``, and its mean psi.
 
+    ``common`` is the set from pooled data alone and the slacks in it, or None. It takes the place
+    of the agent's own where it is surer of the target.
     t is the number of observations there can be by now, M times the round counted from 1: data of
     all M agents shrink the gain, so all of them count. ``ranges`` are those of the rewards, where
     certificates use them.
@@ -249,6 +253,11 @@ def choose(
     width = np.sqrt(squared_width(F, belief.V))
     upper = F @ belief.th + gamma * belief.beta * width
     x = int(np.argmax(upper))
+    if common is not None and x != b and slack[x] < 0.0:
+        lead = F[x] - (1.0 - offer.alpha) * F[b]
+        if certificate(lead, *common[0]) > certificate(lead, *belief):
+            belief, slack = common
+            width = np.sqrt(squared_width(F, belief.V))
     choice = {"actions": x, "targets": x, "conservative": x != b and slack[x] < 0.0}
 
     def lower_bound(v):
@@ -290,7 +299,7 @@ def known_to(log: list[np.ndarray], m: int, t_last: int, t: int) -> list[np.ndar
     return [np.concatenate((old, part[t_last:t, m])) for old, part in zip(shared, log, strict=True)]
 
 
-def sync_wanted(log, eager, t, t_last, ridge) -> bool:
+def sync_wanted(log, eager, t, t_last, ridge, enough) -> bool:
     """Tell whether an agent asks for a synchronisation after round t, counted from 1 (2.6)."""
     _, M, d = log[0].shape
     growth = np.zeros(M)
@@ -298,14 +307,14 @@ def sync_wanted(log, eager, t, t_last, ridge) -> bool:
         grams = [gram_of(*known_to(log[:3:2], m, t_last, end), ridge) for end in (t_last, t)]
         growth[m] = np.linalg.slogdet(grams[1])[1] - np.linalg.slogdet(grams[0])[1]
     due = growth * (t - t_last) >= t * np.log(M * t + 1) / (d * M)
-    return bool(np.any(due | (eager & (growth >= EAGER_GROWTH))))
+    return bool(np.any(due | (eager & (growth >= enough))))
 
 
 def simulate(
     phi, theta, tasks, contexts, coin, reward_noise, *, psi=None, baseline=None, r_hat=None,
     support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
     f=None, gamma=1.0, eps=0.0, tau=None, context_noise=None, radius="best", ridge=None, share=True,
-    realised=None, anchors=False, ceiling=1.0, use_range=False,
+    realised=None, anchors=False, ceiling=1.0, use_range=False, pooled_set=True,
 ) -> Trace:  # fmt: skip
     """Run one trial on given draws; inputs are not checked for their range.
 
@@ -328,6 +337,8 @@ def simulate(
         None: rewards lie in [0, 1], and weights follow Lemma V where they are larger.
     ceiling
         The largest expected reward.
+    pooled_set
+        Whether the data of all agents up to the last sync make a set of their own, at delta / 2.
     gamma, radius, ridge, share
         Optimism; "best", "logdet" or "empirical"; 1/S^2 if omitted; False: M separate learners.
     tau, anchors
@@ -349,6 +360,8 @@ def simulate(
     stated, sigma = sigma is not None, 0.5 if sigma is None else sigma
     radius = radius if stated or radius == "logdet" else "empirical"
     w0 = 1.0 / (sigma**2 + f * planned**2)
+    pooled_set = pooled_set and share and M > 1
+    delta = delta / 2 if pooled_set else delta
     log = [np.zeros((T, M, d) if part in {0, 4} else (T, M)) for part in range(6)]
     kinds = dict.fromkeys(("actions", "partner", "targets"), int)
     kinds |= dict.fromkeys(("rho", "betas", "weights", "rewards", "policy_mean"), float)
@@ -381,13 +394,28 @@ def simulate(
 
         # The choice.
         offer = Offer(F, b, alphas[m], told, None if alarmed[m] else tau)
-        slack = slack_of(offer, belief)
-        if realised:
-            mean = certificate(F - (1.0 - alphas[m]) * F[b], *belief)
-            slack = np.minimum(mean, realised_slack(points, mu, b, alphas[m], belief, realised))
-            slack[b] = max(mean[b], 0.0)
+
+        def slacks(belief, offer=offer, points=points, mu=mu):
+            slack = slack_of(offer, belief)
+            if realised:
+                mean = certificate(offer.F - (1.0 - offer.alpha) * offer.F[offer.b], *belief)
+                sure = realised_slack(points, mu, offer.b, offer.alpha, belief, realised)
+                slack = np.minimum(mean, sure)
+                slack[offer.b] = max(mean[offer.b], 0.0)
+            return slack
+
+        common = None
+        if pooled_set and t_last > 0:
+            x, y, w, yhat = (part[:t_last].reshape(-1, *part.shape[2:]) for part in log[:4])
+            beta_common, _ = radius_of(x, y, w, yhat, union=False, **bounds)
+            V_common = gram_of(x, w, ridge)
+            th = np.linalg.inv(V_common) @ (x.T @ (w * y))
+            common = Belief(th, V_common, beta_common)
+            common = common, slacks(common)
         ranges = reward_ranges(offer, eps, ceiling) if use_range else None
-        facts, mean = choose(offer, slack, belief, mode, gamma, w0, coin[t, m], M * (t + 1), ranges)
+        facts, mean = choose(
+            offer, slacks(belief), belief, common, mode, gamma, w0, coin[t, m], M * (t + 1), ranges
+        )
 
         # What is learned, and what is noted.
         played, tightened = facts["actions"], False
@@ -407,8 +435,9 @@ def simulate(
         facts["outside"] = np.sqrt((plain.th - theta) @ V @ (plain.th - theta)) > beta
         for name, fact in facts.items():
             out[name][t, m] = fact
-        eager = out["conservative"][t] & (mode == "strict")
-        if share and m == M - 1 and sync_wanted(log, eager, t + 1, t_last, ridge):
+        eager = out["conservative"][t] & (pooled_set or mode == "strict")
+        enough = EAGER_GROWTH if pooled_set else RELUCTANT_GROWTH
+        if share and m == M - 1 and sync_wanted(log, eager, t + 1, t_last, ridge, enough):
             t_last = t + 1
             out["sync_rounds"].append(t_last)
     return Trace(**out)

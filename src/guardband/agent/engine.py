@@ -13,8 +13,8 @@ from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.serve import kernels_of
-from guardband.kernels.state import new_group, new_scratch, view, view_of
-from guardband.kernels.sync import pool
+from guardband.kernels.state import new_group, new_scratch, new_statistic, view, view_of
+from guardband.kernels.sync import pool, set_pooled
 from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms, Trigger
 from guardband.reasons import promise_shown, sentence
 
@@ -205,7 +205,13 @@ class Engine:
 
     def pool(self) -> float:
         """Share out what all agents learned; return log det(V / ridge) of all their data."""
-        return float(pool(self.group, self.ridge))
+        return float(pool(self.group, Terms(*map(float, self.terms))))
+
+    def restore_pooled(self) -> None:
+        """Compute from pooled sums that were loaded what a pooling computes from them."""
+        if not math.isnan(self.terms.pooled_confidence):
+            shared, terms = view_of(self.group, len(self.states)), Terms(*map(float, self.terms))
+            set_pooled(shared, new_statistic(self.pooled.moment.size), terms)
 
     @property
     def confidence(self) -> float:

@@ -108,8 +108,9 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     settings = dict(about["algorithm"])
     if "spread" in settings:  # its name in the first files
         settings["context_noise"] = settings.pop("spread")
-    if settings["kind"] == "GuardUcb":  # of format 1, when certificates used no range of rewards
+    if settings["kind"] == "GuardUcb":  # of format 1: neither the range of rewards nor pooled sets
         settings["on_refuted"] = "ellipsoid"
+        settings["pooled_set"] = False
     group = AgentGroup(
         about["tasks"],
         dim=about["dim"],
@@ -135,6 +136,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         == len(group.names)
     ):
         raise InvalidValueError("the counters do not fit")
+    if group.poolings:
+        group.engine.restore_pooled()
     for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
     waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)

@@ -32,6 +32,9 @@ from guardband.kernels.types import (
 
 __all__ = ["GuardUCB"]
 
+# Growth of log det V at which an agent that had to be conservative calls for a pooling at once.
+# Without the pooled set every pooling costs confidence.
+EAGER, RELUCTANT = 0.3, {"strict": 0.7, "policy": math.inf}
 RADII = {kind.name.lower(): kind for kind in Radius}
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
@@ -110,6 +113,9 @@ class GuardUCB(Policy):
         lambda; None: 1 / theta_bound^2.
     share
         False keeps the agents apart.
+    pooled_set
+        Certify by the pooled data alone, too, as one process: it pays for no agents and poolings.
+        Agents in one process and simulations have it; live agents keep to their own views.
     on_refuted
         "baseline": certificates also use that every expected reward lies in [0, 1]. Where no
         parameter of the confidence set fits that, the assumptions are refuted, and the baseline is
@@ -133,6 +139,7 @@ class GuardUCB(Policy):
     radius: str = field(default="best", kw_only=True)
     ridge: float | None = field(default=None, kw_only=True)
     share: bool = field(default=True, kw_only=True)
+    pooled_set: bool = field(default=True, kw_only=True)
     on_refuted: str = field(default="baseline", kw_only=True)
 
     constrained: ClassVar[bool] = True
@@ -222,8 +229,11 @@ class GuardUCB(Policy):
         stated = math.inf if self.noise is None else self.noise**2
         variance = min(stated, 0.25) if bounded else stated
         radii = 2 if self.radius == "best" and not by_variance else 1
+        # Agents elsewhere pool what was cut by rules that this proof does not cover.
+        pooled = self.pooled_set and self.share and agents > 1 and facts.size is None and not paper
+        delta = 0.5 * self.delta if pooled else self.delta
         # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
-        share = 6.0 * self.delta / (math.pi**2 * agents * radii)
+        share = 6.0 * delta / (math.pi**2 * agents * radii)
         context_noise = PAPER_CONTEXT_NOISE if paper else self.context_noise
         # Agents that keep their data to themselves never hold two rewards of one context; and a
         # context that adds nothing to rewards does not connect them.
@@ -241,6 +251,7 @@ class GuardUCB(Policy):
             strict=self.mode == "strict",
             # A single agent has no other to pool with, and every epoch uses up part of delta.
             trigger=int(Trigger.ANYTIME if self.share and agents > 1 else Trigger.NEVER),
+            eager=EAGER if pooled else RELUCTANT[self.mode],
             radius=int(RADII[self.radius]),
             realised=int(kind),
             chance=float(chance),
@@ -259,6 +270,7 @@ class GuardUCB(Policy):
             use_range=self.on_refuted == "baseline",
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
+            pooled_confidence=2.0 * math.log(radii / delta) if pooled else math.nan,
             agents=float(agents),
         )
         alpha = np.array(as_alpha(self.alpha, agents))

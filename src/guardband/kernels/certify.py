@@ -12,8 +12,8 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.linalg import copy, dot, invert, root
 from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
-__all__ = ["anchor", "certificate_of", "guard_radius", "reward_range", "slack_of"]
-__all__ += ["slacks", "weigh"]
+__all__ = ["anchor", "certificate_of", "guard_radius", "radius_at", "reward_range"]
+__all__ += ["slack_of", "slacks", "weigh"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
 NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
@@ -29,7 +29,15 @@ ROUNDING_OF_SUMS = 1e-13  # of the sum of w y^2, which H and U'V^-1 U all but ca
 
 @kernel
 def guard_radius(state, pooled, terms, epoch):
-    """Return beta of the epoch: from log det V, from the residuals, or the smaller of both.
+    """Return beta of an agent's own view in this epoch, see `radius_at`."""
+    return radius_at(state, pooled, terms, terms.confidence + 4.0 * math.log(epoch))
+
+
+@kernel
+def radius_at(state, pooled, terms, level):
+    """Return beta from log det V, from the residuals, or the smaller of both.
+
+    `level` is 2 log(1/delta_p).
 
     log det:   sqrt(log det(V/ridge) + 2 log(1/delta_p) + ridge S^2) + bias sqrt(sum w)
     empirical: sqrt(max(0, G) + 2 log(1/delta_p) + ridge S^2), G = H + U'V^-1 U,
@@ -43,7 +51,6 @@ def guard_radius(state, pooled, terms, epoch):
     growth, total = estimate.scalars[0], own.scalars[3] + pooled.scalars[3]
     if terms.radius not in (BEST, LOGDET, EMPIRICAL):  # the paper's, in these units
         return math.sqrt(growth + terms.confidence) + math.sqrt(prior)
-    level = terms.confidence + 4.0 * math.log(epoch)  # 2 log(1 / delta_p)
     by_volume = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
     if terms.by_variance or own.scalars[4] + pooled.scalars[4] > 0.0:
         by_volume = math.inf

@@ -22,6 +22,8 @@ CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
 REFUTED = int(Reason.REFUTED)
 BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
+BY_DIFFERENCE, BY_REWARD = int(Certificate.DIFFERENCE), int(Certificate.REWARD)
+BY_POOLED = int(Certificate.POOLED)
 BY_BOUNDS, NO_CERTIFICATE = int(Certificate.BOUNDED), int(Certificate.NONE)
 
 
@@ -35,7 +37,8 @@ def choose(state, shared, terms, given, scores):
     plain = guard_radius(state, shared.own, terms, given.epoch)
     b = given.baseline
     if not plain < math.inf:  # numbers that broke down certify nothing
-        return Outcome(b, True, CAREFUL, plain, plain, False, b, b, 1.0, 1.0, 0.0)
+        reason = REFUTED if plain == math.inf else CAREFUL
+        return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0)
     estimate, beta = state.estimate, plain
     count = state.reports.scalars[0] + shared.reports.scalars[0]
     if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
@@ -57,7 +60,33 @@ def choose(state, shared, terms, given, scores):
     if slack >= 0.0 or target == b:
         reason = CERTIFIED if slack >= 0.0 else ITSELF
         return Outcome(target, False, reason, beta, plain, True, target, target, 1.0, 1.0, slack)
+    radius = shared.estimate.scalars[2]
+    if 0.0 < radius < math.inf:
+        lead = _lead(shared.estimate, radius, given, target)
+        if lead > _lead(estimate, beta, given, target):
+            estimate, beta = shared.estimate, radius
+            scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
+            write_image(estimate, given.menu, b, given.coords, image)
+            slack = slack_of(estimate, beta, terms, given, scores, image, target)
+            if slack >= 0.0:
+                return Outcome(
+                    target, False, CERTIFIED, beta, plain, True, target, target, 1.0, 1.0, slack
+                )
     return _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target)
+
+
+@kernel
+def _lead(estimate, beta, given, k):
+    """Return the least (psi_k - (1 - alpha) psi_b)'theta over a set."""
+    keep, b, mean, square = 1.0 - given.alpha, given.baseline, 0.0, 0.0
+    for p in range(given.coords.size):
+        i = given.coords[p]
+        gap = given.menu[i, k] - keep * given.menu[i, b]
+        mean += gap * estimate.theta[i]
+        for q in range(given.coords.size):
+            o = given.coords[q]
+            square += gap * estimate.inverse[i, o] * (given.menu[o, k] - keep * given.menu[o, b])
+    return mean - beta * root(square)
 
 
 @kernel
@@ -320,6 +349,9 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
     count = state.reports.scalars[0] + shared.reports.scalars[0]
     if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
         used = state.anchored
+    by_pooled = beta == shared.estimate.scalars[2]  # a set is known by its radius
+    if by_pooled:
+        used = shared.estimate
     mean, form, image = scores.mean, scores.form, state.work[1]
     if not outcome.scanned:
         scan_forms(used, given.coords, given.menu, mean, form, scores.part)
@@ -338,6 +370,8 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         certificate, certified = BY_LEAD, True  # it is sure to be worth the baseline or more
     elif certificate == NO_CERTIFICATE and outcome.reason in (CERTIFIED, CAREFUL, STUCK):
         certificate, certified, allowed[k] = BY_BOUNDS, True, True
+    if by_pooled and certificate in (BY_DIFFERENCE, BY_LEAD, BY_REWARD):
+        certificate = BY_POOLED
     reward = given.baseline_reward
     if math.isnan(reward):
         reward = mean[b] + beta * math.sqrt(form[b])

@@ -138,7 +138,7 @@ def _rounds(guard, weighted):
                 count_round(env, tasks, metrics, trace, slot, t, m, played)
                 count_coin(env, tasks, metrics, slot, m, outcome, played)
             if call:
-                clock.logdet[0] = pool(group, terms.ridge)
+                clock.logdet[0] = pool(group, terms)
                 clock.ints[1] = t
                 clock.ints[2] += 1
                 if trace.synced.size > 0:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.certify import radius_at
 from guardband.kernels.ridge import copy_estimate, refresh
 from guardband.kernels.state import state_of
 from guardband.kernels.types import Trigger
 
-__all__ = ["EAGER", "add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
+__all__ = ["add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
+__all__ += ["set_pooled"]
 
-EAGER = 0.7  # growth of log det V at which an agent that had to be conservative calls at once
 PAPER, GROWTH, ANYTIME = int(Trigger.PAPER), int(Trigger.GROWTH), int(Trigger.ANYTIME)
 
 
@@ -29,7 +30,7 @@ def due(terms, logdet, last_logdet, rounds, now, conservative, dim):
     if terms.trigger == GROWTH:
         return growth >= terms.budget
     if terms.trigger == ANYTIME:
-        if terms.strict and conservative and growth >= EAGER:
+        if conservative and growth >= terms.eager:
             return True
         return due_anytime(logdet, last_logdet, rounds, now, terms.agents, dim)
     return False
@@ -62,7 +63,17 @@ def clear_statistic(part):
 
 
 @kernel
-def pool(group, ridge):
+def set_pooled(shared, nothing, terms):
+    """Write the estimate from pooled data alone, and the radius of its set, to the shared entry.
+
+    `nothing` is an empty statistic.
+    """
+    refresh(shared, nothing, terms.ridge)
+    shared.estimate.scalars[2] = radius_at(shared, nothing, terms, terms.pooled_confidence)
+
+
+@kernel
+def pool(group, terms):
     """Move what every agent learned to the group's last entry, in their order, and share it out.
 
     `group` are the views of all entries, see `state`. Afterwards every agent has
@@ -76,7 +87,9 @@ def pool(group, ridge):
         add_statistic(shared.reports, state.reports)
         clear_statistic(state.own)
         clear_statistic(state.reports)
-    refresh(first, shared.own, ridge)
+    refresh(first, shared.own, terms.ridge)
+    if not math.isnan(terms.pooled_confidence):
+        set_pooled(shared, first.own, terms)
     for m in range(1, agents):
         # What agent 0 knew of lambda_min bounds the common V as well: it contains agent 0's.
         copy_estimate(first.estimate, state_of(group, m).estimate)

@@ -126,6 +126,7 @@ class Certificate(IntEnum):
     PRUNED_SET = 6  # it is in the paper's pruned set
     MIXTURE = 7  # not the action itself: the mixture it was drawn from
     BOUNDED = 8  # the difference, for parameters that give every action a possible reward
+    POOLED = 9  # one of these, by the set from pooled data alone
 
 
 class Statistic(NamedTuple):
@@ -142,7 +143,8 @@ class Estimate(NamedTuple):
 
     inverse: Floats  # (d, d) V^-1
     theta: Floats  # (d,) V^-1 U
-    scalars: Floats  # (4,) log det(V / ridge), trace V, and lambda_min and trace V when last exact
+    scalars: Floats  # (4,) log det(V / ridge), trace V, and lambda_min and trace V when last exact;
+    # of what all agents pooled, the third is the radius of its set, or 0: there is none
 
 
 class State(NamedTuple):
@@ -162,6 +164,7 @@ class Terms(NamedTuple):
     ridge: float  # lambda
     theta_bound: float  # S
     confidence: float  # 2 log(1 / delta'), with the delta' of the confidence set
+    pooled_confidence: float = np.nan  # the same of the set from pooled data alone; NaN: none
     trigger: float = int(Trigger.NEVER)
     budget: float = np.inf  # what the trigger compares with
     agents: float = 1.0  # M
@@ -174,6 +177,7 @@ class Terms(NamedTuple):
     kappa: float = 0.0  # kappa_l: the optimum leads the baseline by this or more, for the gate
     weighted: float = False  # Guard-UCB's confidence set and weights in the place of its own
     # Guard-UCB
+    eager: float = np.inf  # growth of log det V at which a conservative agent calls at once
     free: float = False  # no constraint: the most promising action is played
     strict: float = False  # every play is certified; else the randomised choice is
     radius: float = int(Radius.BEST)

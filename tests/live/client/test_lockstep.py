@@ -56,7 +56,7 @@ class Case(NamedTuple):
 def guard(mode: str, shared: bool) -> Case:
     contexts = "shared" if shared else "per-request"
     return Case(
-        gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared),
+        gb.GuardUCB(ALPHA, noise=NOISE, mode=mode, shared_context=shared, pooled_set=False),
         {"mode": mode, "alpha": ALPHA, "contexts": contexts, "shares": "equal"},
         {},
     )
