@@ -90,18 +90,18 @@ def stated(algorithm: str, setting: str) -> dict[str, Any]:
     return given | IN_A_SPACE.get(setting, {setting: EXAMPLES[setting]})
 
 
-def fleet(algorithm: str, setting: str | None = None) -> gb.Fleet:
-    """A fleet whose algorithm was made with the setting."""
-    kind = POLICIES[algorithm]
-    # Live agents have no pooled set.
-    same: dict[str, Any] = {"pooled_set": False} if "pooled_set" in kind.settings() else {}
-    if setting is None or setting == "pooled_set":
-        return gb.Fleet(TASKS, 2, algorithm=kind(**same))
+def fleet(algorithm: str, setting: str | None = None, *, live: bool = False) -> gb.Fleet:
+    """A fleet whose algorithm was made with the setting; `live`: as live agents run it."""
+    kind, given = POLICIES[algorithm], {}
+    if live and "pooled_set" in kind.settings():  # live agents have none
+        given["pooled_set"] = False
+    if setting is None:
+        return gb.Fleet(TASKS, 2, algorithm=kind(**given))
     value = EXAMPLES[setting]
     if setting in kind.settings():
-        made = kind(**{setting: value}, **BESIDE.get(setting, {}), **same)
+        made = kind(**given | {setting: value}, **BESIDE.get(setting, {}))
         return gb.Fleet(TASKS, 2, algorithm=made)
-    return gb.Fleet(TASKS, 2, algorithm=kind(**same), **{setting: value})
+    return gb.Fleet(TASKS, 2, algorithm=kind(**given), **{setting: value})
 
 
 def terms_of(group: Any, *, without: list[int]) -> np.ndarray:
@@ -117,7 +117,8 @@ def learner_of(space: SpaceSettings) -> Learner:
 def check_learner(learner: Learner, algorithm: str, setting: str, *, level: bool) -> None:
     """Assert that a live learner computes with what a fleet with the setting computes with."""
     without = [*TRIGGER, *([] if level else [CONFIDENCE])]
-    group, plain = fleet(algorithm, setting)._group, fleet(algorithm)._group
+    group = fleet(algorithm, setting, live=True)._group
+    plain = fleet(algorithm, live=True)._group
     found = terms_of(learner.group, without=without)
     np.testing.assert_array_equal(found, terms_of(group, without=without))
     if setting == "horizon":
