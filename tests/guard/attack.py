@@ -17,7 +17,7 @@ from guardband.kernels.certify import guard_radius, reward_range, weigh
 from guardband.kernels.loop import outside
 from guardband.kernels.ridge import absorb_tidily
 from guardband.kernels.state import group_of, new_group, state_of, terms_of
-from guardband.kernels.sync import pool
+from guardband.kernels.sync import clear_statistic, pool
 from guardband.kernels.types import RoundInput
 
 
@@ -28,13 +28,16 @@ class Attack(NamedTuple):
     prediction: 0 the agent's own; 1 the end of [l, u] that is farther from the truth; 2 and 3 above
     and below the truth by a fifth of a standard deviation, as far as [l, u] goes.
     reward: 0 one or nothing; 1 zero or twice the mean; 2 uniform around the mean.
-    pooling: 0 never; 1 when some agent's estimate is far off; 2 every 50 rounds; 3 every round.
+    pooling: 0 never; 1 when some agent's estimate is far off; 2 every 50 rounds; 3 every round;
+    4 every round, without the data of agents whose noise was negative, which nothing allows.
+    late: so many rounds after its decision every other agent learns its reward.
     """
 
     features: int
     prediction: int
     reward: int
     pooling: int
+    late: int = 0
 
 
 @kernel
@@ -81,11 +84,25 @@ def _off(state, pooled, ridge, theta):
 
 
 @kernel
-def run(numbers, settings, theta, rate, attack, shared_context, inflate, draws, coins, blank):
+def _leave_out(group, agents, theta):
+    """Forget what an agent learned since the last pooling if sum w x'1 (y - x'theta) < 0."""
+    for m in range(agents):
+        own, noise = state_of(group, m).own, 0.0
+        for i in range(theta.size):
+            noise += own.moment[i]
+            for j in range(theta.size):
+                noise -= own.gram[i, j] * theta[j]
+        if noise < 0.0:
+            clear_statistic(own)
+
+
+@kernel
+def run(numbers, settings, theta, rate, attack, shared_context, inflate, draws, coins, held, blank):
     """Play one run; tell whether theta left an agent's set, or that of the pooled data.
 
     `inflate` multiplies every weight; `draws` are (T, M) uniforms for rewards, of which only the
-    first counts if the context is shared: then all rewards of a round hang together.
+    first counts if the context is shared: then all rewards of a round hang together. `held`
+    (T, M, d + 3) keeps features, reward, weight and prediction of every decision.
     """
     d, (rounds, agents) = theta.size, draws.shape
     group, terms = group_of(numbers, d), terms_of(settings)
@@ -115,14 +132,20 @@ def run(numbers, settings, theta, rate, attack, shared_context, inflate, draws, 
                     step = 0.2 * math.sqrt(p * (1.0 - p)) * (5.0 - 2.0 * attack.prediction)
                     guess = min(max(p + step, low), high)
             y = _reward(attack.reward, p, draws[t, 0 if shared_context else m])
-            absorb_tidily(state, shared.own, terms, x, y, inflate * weight, guess)
-        due = attack.pooling == 3 or (attack.pooling == 2 and (t + 1) % 50 == 0)
-        if attack.pooling == 1:
-            worst = 0.0
-            for m in range(agents):
-                worst = max(worst, _off(state_of(group, m), shared.own, terms.ridge, theta))
-            due = worst > 1.0 + epoch
+            for i in range(d):
+                held[t, m, i] = x[i]
+            held[t, m, d], held[t, m, d + 1], held[t, m, d + 2] = y, inflate * weight, guess
+            known = t - attack.late * (m % 2)
+            if known >= 0:
+                item = held[known, m]
+                absorb_tidily(state, shared.own, terms, item[:d], item[d], item[d + 1], item[d + 2])
+        due = attack.pooling >= 3 or (attack.pooling == 2 and (t + 1) % 50 == 0)
+        for m in range(agents if attack.pooling == 1 else 0):
+            off = _off(state_of(group, m), shared.own, terms.ridge, theta)
+            due = due or off > 1.0 + epoch
         if due and agents > 1:
+            if attack.pooling == 4:
+                _leave_out(group, agents, theta)
             pool(group, terms)
             epoch += 1
             nothing, beta = state_of(group, 0).own, shared.estimate.scalars[2]
@@ -163,9 +186,10 @@ def failures(
         nothing, np.zeros(0, np.int64), np.zeros(0), nothing,
     )  # fmt: skip
     rng, left = np.random.default_rng(seed), 0
+    held = np.zeros((rounds, agents, dim + 3))
     for _ in range(runs):
         numbers = new_group(agents, dim, algorithm.penalty)
         draws, coins = rng.random((rounds, agents)), rng.random((rounds, agents))
         given = (plan.settings[0], theta, rate, attack, shared_context, inflate)
-        left += run(numbers, *given, draws, coins, blank)
+        left += run(numbers, *given, draws, coins, held, blank)
     return left / runs

@@ -87,26 +87,44 @@ def test_a_saved_fleet_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> Non
 # ---- under attack --------------------------------------------------------------------------------
 
 
+SHORT = {3: {0.005: 1500, 0.05: 300, 0.5: 200}, 50: {0.005: 200, 0.05: 60, 0.5: 40}}  # rounds
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("shared_context", [True, False])
-@pytest.mark.parametrize(("agents", "rounds"), [(3, 300), (50, 60)])
-@pytest.mark.parametrize("rate", [0.05, 0.5])
+@pytest.mark.parametrize("agents", SHORT)
+@pytest.mark.parametrize(
+    ("rate", "noise"), [(0.005, None), (0.05, None), (0.5, None), (0.5, 0.5)], ids=str
+)
 def test_theta_stays_in_both_sets(
-    rate: float, agents: int, rounds: int, shared_context: bool
+    rate: float, noise: float | None, agents: int, shared_context: bool
 ) -> None:
-    given: dict[str, Any] = {"agents": agents, "rounds": rounds, "shared_context": shared_context}
-    for features, prediction in ((0, 3), (2, 0), (0, 2)):
+    """Features, predictions and order are the adversary's, and they pool after every round."""
+    given: dict[str, Any] = {"agents": agents, "rounds": SHORT[agents][rate], "noise": noise}
+    for features, prediction, reward in ((0, 3, 0), (2, 0, 2), (0, 2, 1)):
         runs = 1000 if prediction == 3 else 100
-        attack = Attack(features, prediction, 0, 3)
-        assert failures(attack, rate=rate, dim=2, runs=runs, **given) <= 0.2
+        attack = Attack(features, prediction, reward, 3)
+        given |= {"shared_context": shared_context, "runs": runs}
+        assert failures(attack, rate=rate, dim=2, **given) <= 0.2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.5, None])
+@pytest.mark.parametrize("pooling", [1, 3])
+def test_late_rewards_with_contexts_of_their_own(pooling: int, noise: float | None) -> None:
+    given: dict[str, Any] = {"agents": 3, "rounds": 200, "shared_context": False, "noise": noise}
+    assert failures(Attack(0, 3, 0, pooling, 20), rate=0.5, dim=2, **given) <= 0.2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("agents", [3, 50])
 def test_controls_fail(agents: int) -> None:
-    """Weights three times too large; and shared contexts that are taken for independent ones."""
+    """Weights three times too large; shared contexts taken for independent ones; data left out."""
     given: dict[str, Any] = {"rate": 0.5, "dim": 2, "agents": agents, "rounds": 200, "runs": 300}
     attack = Attack(0, 3, 0, 3)
     assert failures(attack, inflate=3.0, shared_context=False, **given) > 0.2
     assert failures(attack, sharing=1.0, **given) > 0.2
+    assert failures(Attack(0, 3, 0, 4), shared_context=False, **given) > 0.2
 
 
 @pytest.mark.parametrize("noise", [0.5, None])
