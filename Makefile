@@ -76,8 +76,9 @@ test-all: test full browser  ## `test`, and what needs longer
 bench: full  ## measure speed; writes bench/results.md
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m bench
 
-better: install  ## Guard-UCB beside every rival on every problem; writes docs/better.md
+better: install  ## Guard-UCB beside every rival, and on clicks; writes docs/better.md, docs/clicks.md
 	@$(PY) -m bench.better
+	@$(PY) -m bench.clicks
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis guardband-run report gb

@@ -11,7 +11,7 @@ from rich.console import Console
 import guardband as gb
 from guardband.algorithms.plan import Plan
 from guardband.facts import Facts
-from guardband.sim import Results, Series, commit
+from guardband.sim import Results, Series
 
 ALPHA, ROUNDS, TRIALS = 0.2, 1_000_000, 10
 # The median rate of the best advert, and what is to be reached there.
@@ -82,8 +82,8 @@ def main() -> None:
         "# Clicks, with nothing declared",
         "",
         f"`clicks`, one agent, {ROUNDS:,} impressions, strict mode, alpha {ALPHA}, {TRIALS} seeds; "
-        f"means with their standard errors, the first learned play as median and range. Written by "
-        f"`make better`, commit {commit()}.",
+        "means with their standard errors, the first learned play as median and range. Written by "
+        "`make better`.",
         "",
     ]
     for rate, wanted in RATES.items():
