@@ -124,7 +124,7 @@ def test_controls_fail(agents: int) -> None:
     attack = Attack(0, 3, 0, 3)
     assert failures(attack, inflate=3.0, shared_context=False, **given) > 0.2
     assert failures(attack, sharing=1.0, **given) > 0.2
-    assert failures(Attack(0, 3, 0, 4), shared_context=False, **given) > 0.2
+    assert failures(Attack(0, 0, 0, 4), shared_context=False, **given) > 0.2
 
 
 @pytest.mark.parametrize("noise", [0.5, None])
