@@ -243,9 +243,10 @@ CASES["one agent, with the range of rewards"] = (
     forecast(12, **ONE, own=True),
     {"rank": 5, "mode": "strict", "alpha": 0.1, "share": False, "eps": 1e-3, **RANGED, **TENTH},
 )
-CASES["refuted, with the range of rewards"] = (
+CASES["refuted, with the range of rewards"] = (  # by own views: the pooled set refutes nothing here
     table(16, error=-0.5),
-    {"mode": "strict", "alpha": AL, "tau": 0.05, "context_noise": 0.05, **RANGED, **TENTH},
+    {"mode": "strict", "alpha": AL, "tau": 0.05, "context_noise": 0.05, **RANGED, **TENTH}
+    | {"pooled_set": False},
 )
 
 
@@ -266,6 +267,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         ridge=settings.get("ridge"),
         share=settings.get("share", True),
         reward_ceiling=settings.get("ceiling"),
+        pooled_set=settings.get("pooled_set", True),
         on_refuted="baseline" if settings.get("use_range") else "ellipsoid",
     )
 
