@@ -85,6 +85,12 @@ def stuck_b(seed: int, T: int) -> dict:
     }
 
 
+def one_known(seed: int, T: int) -> dict:
+    """Two features, each with an action of its own; a greedy agent sees only the first."""
+    menu = np.array([[[0.8, 0.0], [0.0, 0.8]]])
+    return {**stuck_b(seed, T), "phi": menu, "psi": menu, "r_hat": np.full((1, 1), 0.48)}
+
+
 def table(
     seed: int, *, d: int = 3, K: int = 8, M: int = 3, T: int = 250, C: int = 10, error: float = 0.0
 ) -> dict:
@@ -228,6 +234,18 @@ CASES: dict[str, tuple[dict, dict[str, Any]]] = {
 }
 
 
+CASES |= {
+    f"{name}, optimism from the residuals": (CASES[name][0], CASES[name][1] | {"gamma": None})
+    for name in ("policy, unknown", "strict, known", "strict, anchored", "policy, no noise stated")
+}
+CASES |= {
+    f"one action too well known, {mode}": (
+        one_known(18, 300),
+        {"mode": mode, "alpha": 0.5, "context_noise": 0.0, "share": False, "gamma": 0.0, **TENTH},
+    )
+    for mode in ("policy", "strict")
+}
+
 RANGED = {"use_range": True}
 SHORT = forecast(11, **{**D3, "T": 80})
 CASES |= {
@@ -347,18 +365,27 @@ def test_the_cases_take_every_branch() -> None:
     assert traces["one agent, empirical"].empirical.all()
     assert traces["wrong reports"].alarm.any()
     assert not traces["biased, anchored"].alarm.any()
-    unstated = [trace for name, trace in traces.items() if "no noise" in name]
+    unstated = [traces[name] for name in CASES if "no noise" in name and "optimism" not in name]
     assert all(trace.empirical.all() for trace in unstated)
     assert [bool(trace.weights.max() > 4.2) for trace in unstated] == [False, True, True, True]
     for mode in ("unknown", "known"):
         assert traces[f"strict, {mode}, with the range of rewards"].bounded.sum() > 10
         assert traces[f"policy, {mode}, with the range of rewards"].joint.sum() > 10
     assert traces["refuted, with the range of rewards"].refuted.any()
+    for mode in ("policy", "strict"):
+        assert 10 < traces[f"one action too well known, {mode}"].replaced.sum() < 290
 
 
 @pytest.mark.parametrize(
     "name",
-    ["policy, known", "policy, unknown", "strict, worst", "strict, anchored", "strict, known"],
+    [
+        "policy, known",
+        "policy, unknown",
+        "strict, worst",
+        "strict, anchored",
+        "strict, known",
+        "policy, unknown, optimism from the residuals",
+    ],
 )
 def test_library_agents_replay_the_simulator(name: str) -> None:
     case, settings = CASES[name]

@@ -19,6 +19,8 @@ EAGER_GROWTH = 0.3  # of log det, at which a conservative agent asks for a sync
 RELUCTANT_GROWTH = 0.7  # the same in strict mode, without the set of pooled data
 TAU_FLOOR = 1e-4  # of the tolerance of the anchors
 LEAST_RATE = 1e-3  # ranges of rewards reach at least this far from 0, and from 1
+FULL_OPTIMISM = 0.5  # gamma, if it is not stated and residuals are as large as weights allow
+REGRET_WIDTHS = 20.0  # half widths of x that it may lose, for all that is known
 OTHERS = 8  # actions that are tried beside x, in strict mode, with the range of rewards
 
 
@@ -31,9 +33,9 @@ class Trace(NamedTuple):
     choice, in strict mode of the played action. ``rewards`` are realised, without noise.
     ``weights`` are those of the observations. ``betas`` and ``outside`` (theta is not in it) belong
     to the set without anchors. ``alarm``: the agent found the reports wrong, now or before.
-    The last six tell branches: rho was raised by the joint certificate; xi was played; the set
+    The last seven tell branches: rho was raised by the joint certificate; xi was played; the set
     gave the smallest half range; the empirical radius was used; the range of rewards certified what
-    the set alone does not; it refuted the assumptions.
+    the set alone does not; it refuted the assumptions; the favourite was too well known to be x.
     """
 
     actions: np.ndarray
@@ -55,6 +57,7 @@ class Trace(NamedTuple):
     empirical: np.ndarray
     bounded: np.ndarray
     refuted: np.ndarray
+    replaced: np.ndarray
 
 
 class Belief(NamedTuple):
@@ -238,6 +241,21 @@ def certify_others(offer: Offer, x, slack, upper, lower_bound) -> np.ndarray:
     return slack
 
 
+def measured_optimism(x, y, w, th, ridge) -> float:
+    """Return gamma from the residuals of n observations, of which d are taken for noise."""
+    left = np.sum(w * (y - x @ th) ** 2) + ridge * (th @ th)
+    return FULL_OPTIMISM * float(np.sqrt(min(1.0, (len(th) + left) / max(1, len(y)))))
+
+
+def target_of(mean, width, gamma) -> tuple[int, np.ndarray, bool]:
+    """Return x, what actions are compared by, and whether x replaces a favourite known too well."""
+    score, upper = mean + gamma * width, mean + width
+    x = int(np.argmax(score))
+    if upper.max() - (mean[x] - width[x]) <= REGRET_WIDTHS * width[x]:
+        return x, score, False
+    return int(np.argmax(upper)), upper, True
+
+
 def choose(
     offer: Offer, slack, belief, common, mode, gamma, w0, toss, t, ranges
 ) -> tuple[dict, np.ndarray]:
@@ -251,14 +269,14 @@ def choose(
     """
     F, b, alpha = offer[:3]
     width = np.sqrt(squared_width(F, belief.V))
-    upper = F @ belief.th + gamma * belief.beta * width
-    x = int(np.argmax(upper))
+    x, upper, replaced = target_of(F @ belief.th, belief.beta * width, gamma)
     if common is not None and x != b and slack[x] < 0.0:
         lead = F[x] - (1.0 - offer.alpha) * F[b]
         if certificate(lead, *common[0]) > certificate(lead, *belief):
             belief, slack = common
             width = np.sqrt(squared_width(F, belief.V))
     choice = {"actions": x, "targets": x, "conservative": x != b and slack[x] < 0.0}
+    choice["replaced"] = replaced
 
     def lower_bound(v):
         return bounded_certificate(v, offer, belief, ranges)
@@ -340,7 +358,8 @@ def simulate(
     pooled_set
         Whether the data of all agents up to the last sync make a set of their own, at delta / 2.
     gamma, radius, ridge, share
-        Optimism; "best", "logdet" or "empirical"; 1/S^2 if omitted; False: M separate learners.
+        Optimism, None: from the residuals; "best", "logdet" or "empirical"; 1/S^2 if omitted;
+        False: M separate learners.
     tau, anchors
         The told rewards are right to +-tau (None: they are not used); learn from them as well.
     use_range
@@ -404,6 +423,7 @@ def simulate(
                 slack[offer.b] = max(mean[offer.b], 0.0)
             return slack
 
+        by = measured_optimism(x, y, w, plain.th, ridge) if gamma is None else gamma
         common = None
         if pooled_set and t_last > 0:
             x, y, w, yhat = (part[:t_last].reshape(-1, *part.shape[2:]) for part in log[:4])
@@ -414,7 +434,7 @@ def simulate(
             common = common, slacks(common)
         ranges = reward_ranges(offer, eps, ceiling) if use_range else None
         facts, mean = choose(
-            offer, slacks(belief), belief, common, mode, gamma, w0, coin[t, m], M * (t + 1), ranges
+            offer, slacks(belief), belief, common, mode, by, w0, coin[t, m], M * (t + 1), ranges
         )
 
         # What is learned, and what is noted.

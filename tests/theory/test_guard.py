@@ -22,19 +22,34 @@ def test_information_and_weight() -> None:
 def test_uncertified_rounds_and_regret() -> None:
     # step = 0.8 * 0.25 / (4 * 4) = 0.0125; (1.6 / .2) (10 / .0125 + log 20)
     rounds = theory.guard_uncertified_rounds(
-        alpha=0.2, margin=0.5, beta=2.0, information=10.0, least_weight=0.8, agents=2, delta=0.1
+        alpha=0.2,
+        margin=0.5,
+        beta=2.0,
+        information=10.0,
+        least_weight=0.8,
+        agents=2,
+        delta=0.1,
+        regret_widths=2.0,
     )
     assert rounds == pytest.approx(8 * (800 + math.log(20)))
     regret = theory.guard_policy_regret(
-        horizon=1000, beta=2.0, information=10.0, least_weight=0.8, uncertified=rounds
+        horizon=1000,
+        beta=2.0,
+        information=10.0,
+        least_weight=0.8,
+        uncertified=rounds,
+        regret_widths=2.0,
     )
     assert regret == pytest.approx(4 * math.sqrt(12_500) + 10 + rounds)
 
 
 def test_strict_escape() -> None:
     # 2 * 4 * 9 * 4 * (1 + 10 / 2) / (10 * .25)
-    got = theory.guard_strict_escape(beta=3.0, span=2.0, weight=10.0, ridge=2.0, margin=0.5)
-    assert got == pytest.approx(2 * 4 * 9 * 4 * 6 / 2.5)
+    told = {"beta": 3.0, "span": 2.0, "weight": 10.0, "ridge": 2.0, "margin": 0.5}
+    assert theory.guard_strict_escape(**told, regret_widths=2.0) == pytest.approx(
+        2 * 4 * 9 * 4 * 6 / 2.5
+    )
+    assert theory.guard_strict_escape(**told) == pytest.approx(2 * 400 * 9 * 4 * 6 / 2.5)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan])

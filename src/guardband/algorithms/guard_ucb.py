@@ -91,8 +91,8 @@ class GuardUCB(Policy):
         No expected reward is larger, such as 0.1 for click rates; None: 1. With noise=None it
         makes the first observations count more.
     optimism
-        gamma: how much of the confidence width counts for the target. Safety does not depend on
-        it; below 1 it usually learns faster, without the regret guarantee.
+        gamma: how much of the confidence width counts for the target; None: half of it, and less
+        where residuals are smaller than the noise may be. Safety does not depend on it.
     bias_bound
         A bound on a lasting error of the expected features' reward, |E[(phi - psi)'theta]|.
     baseline_tolerance
@@ -130,7 +130,7 @@ class GuardUCB(Policy):
     mode: str = field(default="strict", kw_only=True)
     shared_context: bool = field(default=True, kw_only=True)
     reward_ceiling: float | None = field(default=None, kw_only=True)
-    optimism: float = field(default=1.0, kw_only=True)
+    optimism: float | None = field(default=None, kw_only=True)
     bias_bound: float = field(default=0.0, kw_only=True)
     baseline_tolerance: float | None = field(default=None, kw_only=True)
     realised: Any = field(default=None, kw_only=True)
@@ -172,9 +172,8 @@ class GuardUCB(Policy):
         check_choice("mode", self.mode, ("strict", "policy"))
         check_choice("radius", self.radius, tuple(RADII))
         check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
-        set_(self, "optimism", check_not_negative("optimism", self.optimism))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
-        for name in ("baseline_tolerance", "context_noise"):
+        for name in ("baseline_tolerance", "context_noise", "optimism"):
             if getattr(self, name) is not None:
                 set_(self, name, check_not_negative(name, getattr(self, name)))
         if self.ridge is not None:
@@ -265,7 +264,7 @@ class GuardUCB(Policy):
             sharing=sharing,
             context_noise=math.nan if context_noise is None else float(context_noise),
             planned_weight=1.0 / (variance + sharing * planned**2),
-            optimism=self.optimism,
+            optimism=math.nan if self.optimism is None else self.optimism,
             bias=self.bias_bound,
             use_range=self.on_refuted == "baseline",
             theta_bound=self.theta_bound,

@@ -45,7 +45,7 @@ class GuardUCBFree(Policy):
     theta_bound: float = 1.0
     shared_context: bool = True
     reward_ceiling: float | None = None
-    optimism: float = 1.0
+    optimism: float | None = None
     bias_bound: float = 0.0
     context_noise: float | None = None
     radius: str = "best"

@@ -9,9 +9,17 @@ from guardband.kernels.bounded import EASE, EMPTY, HOLDS, UNSURE, find_point, kn
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
 from guardband.kernels.scan import argmax, scan_forms
-from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
+from guardband.kernels.types import (
+    OPTIMISM,
+    REGRET_WIDTHS,
+    Certificate,
+    Outcome,
+    Realised,
+    Reason,
+    RoundInput,
+)
 
-__all__ = ["choose", "describe", "write_image"]
+__all__ = ["aim", "choose", "describe", "optimism_of", "write_image"]
 
 HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
@@ -49,9 +57,7 @@ def choose(state, shared, terms, given, scores):
     given = believed(state, given)
     mean, upper, form = scores.mean, scores.upper, scores.form
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
-    for k in range(given.menu.shape[1]):
-        upper[k] = mean[k] + terms.optimism * beta * math.sqrt(form[k])
-    target = argmax(upper)
+    target = aim(mean, form, beta, optimism_of(state, shared.own, terms), upper)
     if terms.free:
         return Outcome(target, False, FREE, beta, plain, True, target, target, 1.0, 1.0, math.nan)
     image = state.work[1]
@@ -87,6 +93,46 @@ def _lead(estimate, beta, given, k):
             o = given.coords[q]
             square += gap * estimate.inverse[i, o] * (given.menu[o, k] - keep * given.menu[o, b])
     return mean - beta * root(square)
+
+
+@kernel
+def optimism_of(state, pooled, terms):
+    """Return gamma, the share of the width that counts when actions are compared.
+
+    Unless it is stated, OPTIMISM sqrt((d + sum w (y - psi'theta-hat)^2 + ridge ||theta-hat||^2) /
+    n) over the n observations, at most OPTIMISM: residuals that are smaller than the weights allow
+    call for less exploration.
+    """
+    if not math.isnan(terms.optimism):
+        return terms.optimism
+    own, theta = state.own, state.estimate.theta
+    residuals = own.scalars[1] + pooled.scalars[1]  # sum w y^2 - U'theta-hat
+    for i in range(theta.size):
+        residuals -= (own.moment[i] + pooled.moment[i]) * theta[i]
+    found, n = theta.size + max(residuals, 0.0), own.scalars[0] + pooled.scalars[0]
+    return OPTIMISM * math.sqrt(found / n) if found < n else OPTIMISM
+
+
+@kernel
+def aim(mean, form, beta, gamma, upper):
+    """Return the target, the most promising action; write the scores of all actions to `upper`.
+
+    The score is mean + gamma beta sqrt(form). Its best action may lose the largest upper bound less
+    its own lower bound, mean -+ beta sqrt(form); if that exceeds REGRET_WIDTHS beta sqrt(form), the
+    scores are the upper bounds.
+    """
+    top = -math.inf
+    for k in range(upper.size):
+        width = beta * math.sqrt(form[k])
+        upper[k] = mean[k] + gamma * width
+        top = max(top, mean[k] + width)
+    target = argmax(upper)
+    width = beta * math.sqrt(form[target])
+    if top - (mean[target] - width) <= REGRET_WIDTHS * width:
+        return target
+    for k in range(upper.size):
+        upper[k] = mean[k] + beta * math.sqrt(form[k])
+    return argmax(upper)
 
 
 @kernel

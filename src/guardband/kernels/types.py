@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LEAST_RATE",
+    "OPTIMISM",
+    "REGRET_WIDTHS",
     "Certificate",
     "Estimate",
     "Floats",
@@ -40,6 +42,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LEAST_RATE = 1e-3  # ranges of rewards reach this far from 0 and 1: no weight exceeds 1,002
+OPTIMISM = 0.5  # the largest share of the width that counts as promise, if none is stated
+REGRET_WIDTHS = 20.0  # q: what Guard-UCB's target may lose, in half widths of its own reward
 
 
 class Rule(IntEnum):
@@ -192,7 +196,7 @@ class Terms(NamedTuple):
     sharing: float = 1.0  # f: how many agents may share a context
     context_noise: float = np.nan  # stated half range of what the hidden context adds; NaN: not
     planned_weight: float = 1.0  # of an observation, where exploration is planned
-    optimism: float = 1.0  # gamma
+    optimism: float = 1.0  # gamma; NaN: from the residuals
     bias: float = 0.0
     use_range: float = False  # certificates use that rewards have a range
 

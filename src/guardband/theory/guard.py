@@ -14,6 +14,7 @@ from guardband.checks import (
     check_positive,
     check_whole,
 )
+from guardband.kernels.types import REGRET_WIDTHS
 
 __all__ = [
     "confidence_share",
@@ -61,44 +62,57 @@ def guard_uncertified_rounds(
     least_weight: float,
     agents: int,
     delta: float,
+    regret_widths: float = REGRET_WIDTHS,
 ) -> float:
     """Return Proposition 3 (ii): how many rounds of policy mode are uncertified, per agent.
 
-    (1.6 / alpha) (D / min(1, w_min c^2 / (4 beta^2)) + log(M / delta)), where c = `margin` is the
-    least of (r* - r_b) + alpha r_b over the rounds, and beta the largest radius. For a baseline
-    reward that is known exactly.
+    (1.6 / alpha) (D / min(1, w_min c^2 / (q^2 beta^2)) + log(M / delta)), where c =
+    `margin` is the least of (r* - r_b) + alpha r_b over the rounds, beta the largest radius, and
+    q = `regret_widths`, which is 2 for optimism=1. For a baseline reward that is known exactly.
     """
     check_positive("alpha", alpha)
     step = min(
         1.0,
         check_positive("least_weight", least_weight)
         * (check_positive("margin", margin) ** 2)
-        / (4.0 * check_positive("beta", beta) ** 2),
+        / (regret_widths * check_positive("beta", beta)) ** 2,
     )
     chance = math.log(check_whole("agents", agents) / check_fraction("delta", delta))
     return 1.6 / alpha * (check_not_negative("information", information) / step + chance)
 
 
 def guard_policy_regret(
-    *, horizon: int, beta: float, information: float, least_weight: float, uncertified: float
+    *,
+    horizon: int,
+    beta: float,
+    information: float,
+    least_weight: float,
+    uncertified: float,
+    regret_widths: float = REGRET_WIDTHS,
 ) -> float:
     """Return Proposition 3 (iii): the regret of policy mode, per agent, from its own data alone.
 
-    2 beta sqrt(T D / w_min) + D + the number of uncertified rounds.
+    q beta sqrt(T D / w_min) + D + the number of uncertified rounds.
     """
     root = math.sqrt(check_whole("horizon", horizon) * information / least_weight)
-    return 2.0 * check_positive("beta", beta) * root + information + uncertified
+    return regret_widths * check_positive("beta", beta) * root + information + uncertified
 
 
 def guard_strict_escape(
-    *, beta: float, span: float, weight: float, ridge: float, margin: float
+    *,
+    beta: float,
+    span: float,
+    weight: float,
+    ridge: float,
+    margin: float,
+    regret_widths: float = REGRET_WIDTHS,
 ) -> float:
     """Return Proposition 4 (b): rounds until strict mode certifies a target, or gives it up.
 
     The target is a combination of certified actions whose coefficients sum to `span` in absolute
-    value: 4 beta^2 span^2 (1 + w / lambda) / (w c^2) informative plays, in expectation twice that
-    many rounds for the coin, once the test lets them begin.
+    value: q^2 beta^2 span^2 (1 + w / lambda) / (w c^2) informative plays, in expectation
+    twice that many rounds for the coin, once the test lets them begin.
     """
     w, c = check_positive("weight", weight), check_positive("margin", margin)
-    plays = 4.0 * beta**2 * span**2 * (1.0 + w / check_positive("ridge", ridge)) / (w * c**2)
-    return 2.0 * plays
+    length = (regret_widths * beta * span) ** 2
+    return 2.0 * length * (1.0 + w / check_positive("ridge", ridge)) / (w * c**2)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import Request, Verdict
-from guardband.kernels.types import Floats, Rule
+from guardband.kernels.types import OPTIMISM, REGRET_WIDTHS, Floats, Rule
 from guardband.live.operators.range_check import slack_by_range
 from guardband.live.operators.replay import Rebuilt
 from guardband.reasons import CHOSEN, HELD_BACK
@@ -100,10 +100,25 @@ def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
             slack[k] = max(slack[k], proved)
         if verdict.reason.startswith("refuted"):
             slack[np.arange(slack.size) != b] = math.nan
-    score = mean + terms.optimism * width
+    score = _scores(rebuilt, mean, width)
     cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
     lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
     return Weights(mean, width, slack, score, lesson)
+
+
+def _scores(rebuilt: Rebuilt, mean: Floats, width: Floats) -> Floats:
+    """Guard-UCB: mean + gamma width, or mean + width if the best by that is too well known."""
+    group, state = rebuilt.learner.group, rebuilt.learner.state
+    gamma = group.engine.terms.optimism
+    if math.isnan(gamma):
+        own, pooled, theta = state.own, group.pooled, state.estimate.theta
+        n, squares, *_ = own.scalars + pooled.scalars
+        found = theta.size + max(0.0, squares - (own.moment + pooled.moment) @ theta)
+        gamma = OPTIMISM * math.sqrt(min(1.0, found / max(n, 1.0)))
+    score: Floats = mean + gamma * width
+    target = int(np.argmax(score))
+    lost = (mean + width).max() - (mean - width)[target]
+    return score if lost <= REGRET_WIDTHS * width[target] else mean + width
 
 
 def _by_bound(rebuilt: Rebuilt, verdict: Verdict) -> Weights:

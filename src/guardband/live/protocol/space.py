@@ -289,6 +289,7 @@ class SpaceSettings(SettingsModel):
             if given.get("algorithm") == old:
                 given["algorithm"] = new
                 given.setdefault("on_refuted", "ellipsoid")  # the range of rewards was not used
+                given.setdefault("optimism", 1.0)
         unused = FOREIGN.get(given.get("algorithm", "guard-ucb"), set())
         unused = {*unused, "alphas"} if "alpha" in unused else unused
         sync = given.get("sync")
