@@ -19,7 +19,7 @@ from guardband.kernels.types import (
     RoundInput,
 )
 
-__all__ = ["aim", "choose", "describe", "optimism_of", "write_image"]
+__all__ = ["choose", "describe", "write_image"]
 
 HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
@@ -55,9 +55,9 @@ def choose(state, shared, terms, given, scores):
         else:
             estimate, beta = state.anchored, math.sqrt(2.0) * plain
     given = believed(state, given)
-    mean, upper, form = scores.mean, scores.upper, scores.form
+    mean, form = scores.mean, scores.form
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
-    target = aim(mean, form, beta, optimism_of(state, shared.own, terms), upper)
+    target = _aim(scores, beta, _optimism(state, shared.own, terms))
     if terms.free:
         return Outcome(target, False, FREE, beta, plain, True, target, target, 1.0, 1.0, math.nan)
     image = state.work[1]
@@ -96,7 +96,7 @@ def _lead(estimate, beta, given, k):
 
 
 @kernel
-def optimism_of(state, pooled, terms):
+def _optimism(state, pooled, terms):
     """Return gamma, the share of the width that counts when actions are compared.
 
     Unless it is stated, OPTIMISM sqrt((d + sum w (y - psi'theta-hat)^2 + ridge ||theta-hat||^2) /
@@ -114,25 +114,25 @@ def optimism_of(state, pooled, terms):
 
 
 @kernel
-def aim(mean, form, beta, gamma, upper):
-    """Return the target, the most promising action; write the scores of all actions to `upper`.
+def _aim(scores, beta, gamma):
+    """Return the target, the most promising action; write to `upper` what actions are compared by.
 
-    The score is mean + gamma beta sqrt(form). Its best action may lose the largest upper bound less
-    its own lower bound, mean -+ beta sqrt(form); if that exceeds REGRET_WIDTHS beta sqrt(form), the
-    scores are the upper bounds.
+    That is mean + gamma beta sqrt(form). Its best action may lose the largest upper bound less its
+    own lower bound, mean -+ beta sqrt(form); if that exceeds REGRET_WIDTHS beta sqrt(form), actions
+    are compared by their upper bounds.
     """
-    top = -math.inf
+    mean, upper, full = scores.mean, scores.upper, scores.part
     for k in range(upper.size):
-        width = beta * math.sqrt(form[k])
+        width = beta * math.sqrt(scores.form[k])
         upper[k] = mean[k] + gamma * width
-        top = max(top, mean[k] + width)
-    target = argmax(upper)
-    width = beta * math.sqrt(form[target])
-    if top - (mean[target] - width) <= REGRET_WIDTHS * width:
+        full[k] = mean[k] + width
+    target, widest = argmax(upper), argmax(full)
+    width = beta * math.sqrt(scores.form[target])
+    if full[widest] - (mean[target] - width) <= REGRET_WIDTHS * width:
         return target
     for k in range(upper.size):
-        upper[k] = mean[k] + beta * math.sqrt(form[k])
-    return argmax(upper)
+        upper[k] = full[k]
+    return widest
 
 
 @kernel

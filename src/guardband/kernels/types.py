@@ -240,7 +240,7 @@ class Scores(NamedTuple):
 
     mean: Floats  # (K,) psi'theta-hat
     upper: Floats  # (K,) upper confidence bounds
-    part: Floats  # (K,)
+    part: Floats  # (K,) scratch
     form: Floats  # (K,) psi'V^-1 psi
     slack: Floats  # (K,) certified lead over the floor
     values: Floats  # (n or more,) of one action in every possible context
