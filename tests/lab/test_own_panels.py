@@ -221,7 +221,7 @@ def test_numbers_are_counted_by_hand():
     assert (series.sync_rounds > 0).all()
     assert (series.numbers_sent == series.sync_rounds * 264).all()  # 2 * 3 * (36 + 8)
     guard = results[label.replace("DiSC-UCB", "Guard-UCB")].series
-    assert (guard.numbers_sent == guard.sync_rounds * 276).all()  # 2 * 3 * (36 + 8 + 2)
+    assert (guard.numbers_sent == guard.sync_rounds * 288).all()  # 2 * 3 * (36 + 8 + 4)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])

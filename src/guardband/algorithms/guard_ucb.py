@@ -273,8 +273,8 @@ class GuardUCB(Policy):
             agents=float(agents),
         )
         alpha = np.array(as_alpha(self.alpha, agents))
-        # H and the sum of weights go with W and U; with anchors, the same of the reports.
-        numbers = (2 if self.anchors else 1) * (packed(facts.dim) + 2)
+        # n, sum w y^2, H and sum w go with W and U; with anchors, the same of the reports.
+        numbers = (2 if self.anchors else 1) * (packed(facts.dim) + 4)
         traffic = Traffic(2 * agents, 2 * agents * numbers)
         return Plan(terms, alpha, np.zeros(agents), traffic=traffic)
 

@@ -155,7 +155,7 @@ class PanelCommunication:
             "poolings of the bound: it is vacuous there. The scale 'smoke' leaves out the largest, "
             "and has one T for all sizes.",
             "A pooling sends the upper half of W, and U, up and down: 2M (d(d+1)/2 + d) numbers; "
-            "Guard-UCB sends two more sums with each. Exponents: least squares through the "
+            "Guard-UCB sends four more sums with each. Exponents: least squares through the "
             "logarithms, one line per trial. Their 95 % interval is over trials only: it says "
             "nothing about how well a power describes the growth. How far the means are off the "
             "line is said beside it.",
@@ -232,12 +232,12 @@ def _counted(results: RunResults) -> Claim:
     wrong, runs = 0, [result for result in results.values() if result.series.algorithm in COUNTED]
     for result in runs:
         _, M, d = _size_of(result)
-        extra = 2 if result.series.policy.weighted else 0
+        extra = 4 if result.series.policy.weighted else 0
         each = 2 * M * (d * (d + 1) // 2 + d + extra)
         wrong += int((result.series.numbers_sent != result.series.sync_rounds * each).any())
     return Claim(
         "communication-counted",
-        "Every pooling of DiSC-UCB sends 2M (d(d+1)/2 + d) numbers; of Guard-UCB, two more per "
+        "Every pooling of DiSC-UCB sends 2M (d(d+1)/2 + d) numbers; of Guard-UCB, four more per "
         "message",
         wrong == 0,
         f"{len(runs)} runs, {wrong} with another count",
