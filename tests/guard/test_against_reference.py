@@ -373,7 +373,7 @@ def test_the_cases_take_every_branch() -> None:
         assert traces[f"policy, {mode}, with the range of rewards"].joint.sum() > 10
     assert traces["refuted, with the range of rewards"].refuted.any()
     for mode in ("policy", "strict"):
-        assert 10 < traces[f"one action too well known, {mode}"].replaced.sum() < 290
+        assert traces[f"one action too well known, {mode}"].replaced.any()
 
 
 @pytest.mark.parametrize(

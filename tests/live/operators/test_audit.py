@@ -135,7 +135,7 @@ def test_other_algorithms(tmp_path: Path, algorithm: str) -> None:
 @pytest.mark.parametrize("told", [True, False])
 def test_what_the_coin_would_have_chosen(tmp_path: Path, mode: str, told: bool) -> None:
     """The other action of a draw is the one that comes out with another coin."""
-    one = agent(tmp_path, mode=mode)
+    one = agent(tmp_path, mode=mode, optimism=1.0)  # many rounds are drawn
     drawn = 0
     for menu in menus(60):
         decision = one.decide(menu, 0, float(menu[0] @ THETA) if told else None)
@@ -155,7 +155,7 @@ def test_what_the_coin_would_have_chosen(tmp_path: Path, mode: str, told: bool) 
 
 def test_every_reason_by_hand(tmp_path: Path) -> None:
     """Actions along one feature: means, bounds and slacks are products of single numbers."""
-    one = agent(tmp_path)
+    one = agent(tmp_path, optimism=1.0)
     for _ in range(300):  # nothing but the baseline
         one.observe(one.decide(np.array([[0.9, 0.0, 0.0]]), 0).id, 0.45)
     sizes = [0.4, 0.5, 0.1, 0.6]  # the first is the baseline's
