@@ -108,7 +108,7 @@ def test_the_picture_has_intervals():
 def test_the_table_has_twins_as_rows_of_their_own():
     results = field()
     for each in results.values():
-        for metric in ("outside", "violations_policy"):
+        for metric in ("outside", "violations_policy", "refuted"):
             each.series.totals[metric] = np.zeros((3, 1))
     rows = better.PANEL.table(results)
     here = rows[rows["problem"] == "forecast"]
