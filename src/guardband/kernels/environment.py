@@ -88,6 +88,7 @@ class EnvironmentArrays(NamedTuple):
     baseline: Ints  # (slots, M)
     baseline_reward: Floats  # (slots, M) r_b as the agents are told
     gap: Floats  # (slots, M) for the gap gate; zeros where it is not told
+    offered: Ints  # (slots, M) how many of the K actions are on offer; the others repeat the last
     group: Ints  # (M,) an agent's distinct task
     theta: Floats  # (d,)
     masked: Floats  # (G, d) theta with zeros outside the task
@@ -116,7 +117,7 @@ class RoundTables(NamedTuple):
     baseline: Ints  # (n, M)
     baseline_reward: Floats  # (n, M)
     gap: Floats  # (n, M)
-    actions: Ints  # (n, M) how many of the K actions are on offer; the others repeat the last
+    offered: Ints  # (n, M)
 
 
 NO_TABLES = RoundTables(
@@ -129,7 +130,7 @@ NO_TABLES = RoundTables(
     baseline=np.zeros((0, 0), np.int64),
     baseline_reward=np.zeros((0, 0)),
     gap=np.zeros((0, 0)),
-    actions=np.zeros((0, 0), np.int64),
+    offered=np.zeros((0, 0), np.int64),
 )
 
 

@@ -48,14 +48,16 @@ def weigh_by_gaps(mean, gamma, coin):
 
 
 @kernel
-def explore_by_gaps(estimate, budget, solo, terms, given, scores):
+def explore_by_gaps(estimate, budget, solo, terms, given, menu, scores):
     """Draw an action if what is predicted so far, less a slack, keeps 1 - alpha of the baseline.
 
     Tested is sum over past and present drawn rounds of sum_a p_a yhat_a, plus the baseline's
     rewards in the other rounds, minus c sqrt(m (Reg(m) + log(4 / delta))), m the number of past
     drawn rounds, against (1 - alpha) times the baseline's rewards in all rounds. Keeps the budget.
+
+    `menu` is (d, K) with the actions on offer only: their number counts.
     """
-    predict(estimate, given.coords, given.menu, scores)
+    predict(estimate, given.coords, menu, scores)
     dim, m = estimate.theta.size, given.number - 1.0 - budget.rewards[2]
     errors = oracle_regret(terms, dim, m + 1.0) + math.log(8.0) + solo.level
     gamma = solo.rate * math.sqrt(scores.mean.size * (m + 1.0) / errors)

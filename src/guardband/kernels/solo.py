@@ -86,7 +86,9 @@ def simulate_solo(numbers, budget, solo, settings, tasks, env, draws, clock, met
             outcome = plays(env.best[slot, env.group[0]], False, R_FREE, 0.0, False)
             learns = False
         elif solo.method == GAPS:
-            outcome = explore_by_gaps(state.estimate, budget, solo, terms, given, scores)
+            k = env.offered[slot, 0]
+            menu, some = given.menu[:, :k], scores_of(env.scratch, k)
+            outcome = explore_by_gaps(state.estimate, budget, solo, terms, given, menu, some)
             learns = not outcome.conservative
         else:
             beta = _radius(state, pooled, solo, terms, given, d)

@@ -54,6 +54,7 @@ def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
         "baseline": world.baseline.T,
         "baseline_reward": world.baseline_rewards,
         "gap": gap.T,
+        "offered": np.full(shape[::-1], world.shape[1]),
     }
     if nature is not None:
         tables = {name: np.concatenate([table, table[:1]]) for name, table in tables.items()}
@@ -90,7 +91,6 @@ def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
     """Return an environment without tables: every chunk of rounds brings its own."""
     agents, dim = len(world.tasks), world.dim
     tables = NO_TABLES._asdict()
-    del tables["actions"]
     if plan.gap is not None:
         tables["gap"] = plan.gap.T
     return EnvironmentArrays(
@@ -116,7 +116,7 @@ def in_rounds(env: EnvironmentArrays, draws: Draws, gap: Floats) -> EnvironmentA
     `gap` is what the plan says of it: nothing, or NaN where it is the round's own.
     """
     tables = draws.tables._asdict()
-    if not tables.pop("actions").size:
+    if not draws.tables.offered.size:
         return env
     if gap.size:
         tables["gap"] = np.where(np.isnan(gap), tables["gap"], gap)
@@ -181,7 +181,7 @@ def draws_of(draws: Draws, agent: int, task: tuple[int, ...]) -> Draws:
         return np.ascontiguousarray(array[:, :, list(task)]) if array.size else array
 
     tables = draws.tables
-    if tables.actions.size:
+    if tables.offered.size:
         mine: dict[str, Any] = {name: own(table) for name, table in tables._asdict().items()}
         for name in ("menu", "truth", "contexts"):
             mine[name] = cut(getattr(tables, name)[agent : agent + 1])

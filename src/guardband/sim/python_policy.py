@@ -84,13 +84,12 @@ class PythonRunner(CommonRunner):
 
     def _play(self, draws: Draws) -> None:
         env, (clock, metrics, trace) = self.env, self.outputs
-        most, offered = env.menu.shape[3], draws.tables.actions
         for s in range(draws.contexts.size):
             slot = draw_round(env, draws, s)
             clock.ints[0] += 1
             t = int(clock.ints[0])
             for m, mask in enumerate(self.mask):
-                actions = offered[s, m] if offered.size else most
+                actions = env.offered[slot, m]
                 features = np.multiply(env.menu[env.table[m], slot].T[:actions], mask, order="C")
                 told = float(env.baseline_reward[slot, m])
                 row = self._ask(

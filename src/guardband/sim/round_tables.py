@@ -21,7 +21,8 @@ def round_tables(
     """Return the tables of some rounds with their hidden contexts.
 
     Agents may have different numbers of actions. The tables have room for the most; the rest
-    repeats an agent's last action. As ties go to the lowest index, no rule plays a repetition.
+    repeats an agent's last action. As ties go to the lowest index, no rule that looks for the best
+    plays a repetition; one that counts or draws actions must keep to those that are `offered`.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def round_tables(
         baseline=baseline,
         baseline_reward=_at(told, baseline),
         gap=_at(expected, best) - high,
-        actions=offered,
+        offered=offered,
     )
 
 
