@@ -224,7 +224,7 @@ def test_optimism_with_the_confidence_set_of_guard_ucb_is_guard_ucb_free() -> No
     case = small(16, d=3)
     told: dict[str, Any] = {"noise": 0.05, "context_noise": 0.03, "ridge": 0.5}
     one = case.run(gb.algorithms.LinUCB(constant="guard", **told)).trace
-    two = case.run(gb.algorithms.GuardUCBFree(share=False, **told)).trace
+    two = case.run(gb.algorithms.GuardUCBFree(share=False, optimism=1.0, **told)).trace
     assert_array_equal(one.actions, two.actions)
     assert_array_equal(one.rewards, two.rewards)
 

@@ -8,16 +8,9 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.bounded import EASE, EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
-from guardband.kernels.scan import argmax, scan_forms
-from guardband.kernels.types import (
-    OPTIMISM,
-    REGRET_WIDTHS,
-    Certificate,
-    Outcome,
-    Realised,
-    Reason,
-    RoundInput,
-)
+from guardband.kernels.optimism import aim, optimism_of
+from guardband.kernels.scan import scan_forms
+from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
 __all__ = ["choose", "describe", "write_image"]
 
@@ -57,7 +50,7 @@ def choose(state, shared, terms, given, scores):
     given = believed(state, given)
     mean, form = scores.mean, scores.form
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
-    target = _aim(scores, beta, _optimism(state, shared.own, terms))
+    target = aim(scores, beta, optimism_of(state, shared.own, terms))
     if terms.free:
         return Outcome(target, False, FREE, beta, plain, True, target, target, 1.0, 1.0, math.nan)
     image = state.work[1]
@@ -93,46 +86,6 @@ def _lead(estimate, beta, given, k):
             o = given.coords[q]
             square += gap * estimate.inverse[i, o] * (given.menu[o, k] - keep * given.menu[o, b])
     return mean - beta * root(square)
-
-
-@kernel
-def _optimism(state, pooled, terms):
-    """Return gamma, the share of the width that counts when actions are compared.
-
-    Unless it is stated, OPTIMISM sqrt((d + sum w (y - psi'theta-hat)^2 + ridge ||theta-hat||^2) /
-    n) over the n observations, at most OPTIMISM: residuals that are smaller than the weights allow
-    call for less exploration.
-    """
-    if not math.isnan(terms.optimism):
-        return terms.optimism
-    own, theta = state.own, state.estimate.theta
-    residuals = own.scalars[1] + pooled.scalars[1]  # sum w y^2 - U'theta-hat
-    for i in range(theta.size):
-        residuals -= (own.moment[i] + pooled.moment[i]) * theta[i]
-    found, n = theta.size + max(residuals, 0.0), own.scalars[0] + pooled.scalars[0]
-    return OPTIMISM * math.sqrt(found / n) if found < n else OPTIMISM
-
-
-@kernel
-def _aim(scores, beta, gamma):
-    """Return the target, the most promising action; write to `upper` what actions are compared by.
-
-    That is mean + gamma beta sqrt(form). Its best action may lose the largest upper bound less its
-    own lower bound, mean -+ beta sqrt(form); if that exceeds REGRET_WIDTHS beta sqrt(form), actions
-    are compared by their upper bounds.
-    """
-    mean, upper, full = scores.mean, scores.upper, scores.part
-    for k in range(upper.size):
-        width = beta * math.sqrt(scores.form[k])
-        upper[k] = mean[k] + gamma * width
-        full[k] = mean[k] + width
-    target, widest = argmax(upper), argmax(full)
-    width = beta * math.sqrt(scores.form[target])
-    if full[widest] - (mean[target] - width) <= REGRET_WIDTHS * width:
-        return target
-    for k in range(upper.size):
-        upper[k] = full[k]
-    return widest
 
 
 @kernel
