@@ -81,7 +81,6 @@ class EnvironmentArrays(NamedTuple):
     menu: Floats  # (A, slots, d, K) psi, what agents are given
     truth: Floats  # (A, slots, d, K) phi
     contexts: Floats  # (A, C, d, K) phi in the contexts that the draws' support names
-    table: Ints  # (M,) which of the A tables an agent is given
     expected: Floats  # (slots, G, K) psi'theta, by distinct task
     realised: Floats  # (slots, G, K) phi'theta, by distinct task
     best: Ints  # (slots, G) argmax psi'theta

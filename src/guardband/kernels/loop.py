@@ -166,7 +166,7 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
 
     `own` are its settings, of which alpha and rho are read.
     """
-    a, b = env.table[m], env.baseline[slot, m]
+    a, b = min(m, env.menu.shape[0] - 1), env.baseline[slot, m]
     menu, told = env.menu[a, slot], env.baseline_reward[slot, m]
     if env.sight == OBSERVED:
         menu, told = env.truth[a, slot], env.realised[slot, env.group[m], b]
@@ -231,7 +231,7 @@ def act(outcome, terms, given, env, draws, slot, s, m, work):
     Where features are mixed, a conservative round plays (1 - rho) psi_b + rho zeta, or partway to
     the target (1 - g) psi_b + g psi_target with g = `outcome.chance`.
     """
-    k, a, x = outcome.action, env.table[m], work[0]
+    k, a, x = outcome.action, min(m, env.menu.shape[0] - 1), work[0]
     expected, realised = env.expected[slot, env.group[m]], env.realised[slot, env.group[m]]
     mean, reward = expected[k], realised[k]
     seen = env.menu[a, slot] if env.sight == HIDDEN else env.truth[a, slot]

@@ -73,7 +73,6 @@ def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
         ),
         **tables,
         contexts=tables["truth"],
-        table=np.zeros(shape[0], np.int64),
         group=world.groups[1],
         theta=world.theta,
         masked=world.masked_theta,
@@ -96,7 +95,6 @@ def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
     return EnvironmentArrays(
         nature=int(Nature.TABLE),
         **tables,
-        table=np.arange(agents),
         group=np.arange(agents),
         theta=world.theta,
         masked=np.zeros((agents, dim)),

@@ -89,8 +89,8 @@ class PythonRunner(CommonRunner):
             clock.ints[0] += 1
             t = int(clock.ints[0])
             for m, mask in enumerate(self.mask):
-                actions = env.offered[slot, m]
-                features = np.multiply(env.menu[env.table[m], slot].T[:actions], mask, order="C")
+                menu = env.menu[min(m, len(env.menu) - 1), slot]
+                features = np.multiply(menu.T[: env.offered[slot, m]], mask, order="C")
                 told = float(env.baseline_reward[slot, m])
                 row = self._ask(
                     m,
