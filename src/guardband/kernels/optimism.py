@@ -42,10 +42,12 @@ def aim(scores, beta, gamma):
         width = beta * math.sqrt(scores.form[k])
         upper[k] = mean[k] + gamma * width
         full[k] = mean[k] + width
-    target, widest = argmax(upper), argmax(full)
-    width = beta * math.sqrt(scores.form[target])
-    if full[widest] - (mean[target] - width) <= REGRET_WIDTHS * width:
+    target, beyond = argmax(upper), 0
+    limit = mean[target] + (REGRET_WIDTHS - 1.0) * beta * math.sqrt(scores.form[target])
+    for k in range(upper.size):  # a count is a vector instruction, the search for a maximum is not
+        beyond += full[k] > limit
+    if beyond == 0:
         return target
     for k in range(upper.size):
         upper[k] = full[k]
-    return widest
+    return argmax(upper)
