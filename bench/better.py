@@ -34,7 +34,8 @@ SETTINGS = (
 )
 COLUMNS = [
     *("algorithm", "regret", "below floor, expected", "policy below floor"),
-    *("below floor, realised", "conservative", "syncs", "outside", "setting", "others", "reading"),
+    *("below floor, realised", "conservative", "refuted", "syncs", "outside"),
+    *("setting", "others", "reading"),
 ]
 OUTSIDE = " (psi is phi plus frozen noise: outside the model)"
 
@@ -87,7 +88,9 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
         f"Means over {trials} trials, per agent; written by `make better` in {seconds:.0f} s, "
         f"commit {commit()}. Regret is in expected rewards; counts are rounds. `outside`: rounds "
         "with theta outside the confidence set; `refuted`: rounds in which Guard-UCB plays the "
-        'baseline because no parameter fits (`on_refuted="baseline"`, on every problem).',
+        'baseline because no parameter fits (`on_refuted="baseline"`, on every problem). Where '
+        "the expected reward of the baseline itself is negative, as with frozen noise on LastFM, "
+        "even the baseline is below (1 - alpha) times it: see its row.",
         "",
         TOLD,
         "",
