@@ -29,7 +29,6 @@ from guardband.live.protocol.space import SpaceSettings
 __all__ = ["LiveAgent"]
 
 log = logging.getLogger("guardband.live")
-LAST_ROUND = 2**52  # a coordinator takes no number beyond 2^53
 
 
 class LiveAgent:
@@ -190,7 +189,7 @@ class LiveAgent:
         request = state.learner.reader.read(
             features, baseline, baseline_reward, support, weights, covariance
         )
-        return self._decisions.decide([request], self._round(round))[0]
+        return self._decisions.decide([request], round)[0]
 
     def decide_from(
         self,
@@ -215,7 +214,7 @@ class LiveAgent:
         request = state.learner.reader.read_from(
             feature_map, actions, distribution, baseline, baseline_reward
         )
-        return self._decisions.decide([request], self._round(round))[0]
+        return self._decisions.decide([request], round)[0]
 
     def decide_many(
         self,
@@ -241,28 +240,7 @@ class LiveAgent:
         requests = state.learner.reader.read_many(
             features, baselines, baseline_rewards, supports, weights, covariances
         )
-        return self._decisions.decide(requests, self._round(round))
-
-    def _round(self, given: int | None) -> int | None:
-        """Return the number of a round; where others share its context, it must be given.
-
-        A count of one's own decisions says nothing about others: an agent that joined late, or
-        skipped a day, would be taken for one that decided long ago. Until the settings of the space
-        are known nothing is learned, and the number does not matter.
-        """
-        if given is None:
-            state = self._store.state
-            if state.version > 0 and state.shared and state.space.agents > 1:
-                raise InvalidValueError(
-                    f"the tasks of space {state.space.name!r} share contexts: give round=..., the "
-                    "number of the round, the same for all tasks (the day's number, say). Where "
-                    "every request has a context of its own, declare contexts='per-request'."
-                )
-            return None
-        number = check_whole("round", given)
-        if number > LAST_ROUND:
-            raise InvalidValueError(f"round {number} is beyond 2^52: number rounds from 1 on.")
-        return number
+        return self._decisions.decide(requests, round)
 
     def observe(self, decision: str | Decision, reward: float) -> None:
         """Take in the reward of a decision.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from guardband.agent import Decision, Request, Verdict
+from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
@@ -17,6 +18,7 @@ from guardband.live.client.protocol_client import ProtocolClient
 
 __all__ = ["Decisions"]
 
+LAST_ROUND = 2**52  # a coordinator takes no number beyond 2^53
 FRESH = 512  # decisions that need not be read again for their reward
 
 
@@ -36,11 +38,33 @@ class Decisions:
 
     def decide(self, requests: list[Request], round: int | None) -> list[Decision]:
         """Decide for all requests with what is known now; all are written down, or none."""
+        given = self._numbered(round)
         with self._store as state:
-            number = state.last_round + 1 if round is None else round
+            number = state.last_round + 1 if given is None else given
             if state.shared:
                 self._enter_round(state, number)
             return [self._decide(state, request, number + i) for i, request in enumerate(requests)]
+
+    def _numbered(self, given: int | None) -> int | None:
+        """Return the number of a round; where others share its context, it must be given.
+
+        A count of one's own decisions says nothing about others: an agent that joined late, or
+        skipped a day, would be taken for one that decided long ago. Until the settings of the space
+        are known nothing is learned, and the number does not matter.
+        """
+        if given is None:
+            state = self._store.state
+            if state.version > 0 and state.shared and state.space.agents > 1:
+                raise InvalidValueError(
+                    f"the tasks of space {state.space.name!r} share contexts: give round=..., the "
+                    "number of the round, the same for all tasks (the day's number, say). Where "
+                    "every request has a context of its own, declare contexts='per-request'."
+                )
+            return None
+        number = check_whole("round", given)
+        if number > LAST_ROUND:
+            raise InvalidValueError(f"round {number} is beyond 2^52: number rounds from 1 on.")
+        return number
 
     def _enter_round(self, state: AgentState, number: int) -> None:
         """Adopt the newest epoch that holds no reward of this round or a later one."""
