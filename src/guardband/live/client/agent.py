@@ -19,7 +19,7 @@ from guardband.live.client.forking import ForkGuard, close_at_exit
 from guardband.live.client.joining import join
 from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.protocol_client import ProtocolClient
-from guardband.live.client.self_report import make_report
+from guardband.live.client.self_report import make_report, make_status
 from guardband.live.client.sync_worker import SyncTiming, SyncWorker
 from guardband.live.client.windows import Clock
 from guardband.live.link import Link, Unreachable
@@ -316,24 +316,7 @@ class LiveAgent:
 
     def status(self) -> dict[str, Any]:
         """Return the agent's main numbers; quicker than `report`."""
-        with self._opened() as state:
-            return {
-                "space": self._store.setup.space,
-                "task": self._store.setup.task,
-                "stream": state.stream.stream,
-                "config_version": state.version,
-                "mode": state.held_back(self._store.clock.now()) or "running",
-                "decisions": state.last,
-                "pending": state.pending,
-                "counted": state.n,
-                "acknowledged": state.stream.base.n,  # of those, what the coordinator has
-                "observations": state.learner.observations(),  # own and others', in use
-                "epoch": state.stream.epoch,
-                "newest_epoch": state.newest_epoch,  # that was heard of, adopted or not
-                "waiting_epochs": [each.epoch for each in state.waiting],
-                "due": state.due,  # whether an epoch is
-                "trouble": self._worker.trouble,  # why the coordinator is not reached
-            }
+        return make_status(self._opened(), self._worker.trouble)
 
     def close(self, *, ephemeral: bool | None = None) -> None:
         """Upload what was counted and close all files; pending decisions stay in the journal.

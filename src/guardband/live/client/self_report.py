@@ -1,4 +1,4 @@
-"""The report of a live agent for the dashboard; no decision depends on it."""
+"""What a live agent says of itself: its report for the dashboard, and its main numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, AgentStatus, Report
 from guardband.reasons import CONSERVATIVE, HELD_BACK
 
-__all__ = ["Reporter", "make_report"]
+__all__ = ["Reporter", "make_report", "make_status"]
 
 RECENT = 1000  # decisions over which margins and shares are taken
 MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-config": "offline"}
@@ -89,6 +89,28 @@ def make_report(store: AgentStore) -> Report:
             uses=store.setup.uses,
         ),
     )
+
+
+def make_status(store: AgentStore, trouble: str | None) -> dict[str, Any]:
+    """Return an agent's main numbers; `trouble` is why the coordinator is not reached."""
+    with store as state:
+        return {
+            "space": store.setup.space,
+            "task": store.setup.task,
+            "stream": state.stream.stream,
+            "config_version": state.version,
+            "mode": state.held_back(store.clock.now()) or "running",
+            "decisions": state.last,
+            "pending": state.pending,
+            "counted": state.n,
+            "acknowledged": state.stream.base.n,  # of those, what the coordinator has
+            "observations": state.learner.observations(),  # own and others', in use
+            "epoch": state.stream.epoch,
+            "newest_epoch": state.newest_epoch,  # that was heard of, adopted or not
+            "waiting_epochs": [each.epoch for each in state.waiting],
+            "due": state.due,  # whether an epoch is
+            "trouble": trouble,
+        }
 
 
 def _count(store: AgentStore, seen: list[tuple[Any, ...]], new: int) -> None:
