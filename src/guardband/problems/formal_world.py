@@ -40,7 +40,7 @@ class FormalModel(NamedTuple):
     same_actions: bool  # whether an agent's labels are the same in all rounds
 
 
-class Features(NamedTuple):
+class FeatureTables(NamedTuple):
     """The features of one agent's K actions under a distribution; 0 outside its task."""
 
     psi: Floats  # (K, d) expected
@@ -52,7 +52,7 @@ class FormalRound(NamedTuple):
 
     number: int  # from 1
     law: Law
-    features: tuple[Features, ...]  # of every agent
+    features: tuple[FeatureTables, ...]  # of every agent
     baseline: Ints  # (M,)
 
 
@@ -182,17 +182,17 @@ class FormalWorld(AnyWorld):
             )
         return drawn, True
 
-    def _kept_features(self, m: int, t: int, law: Law) -> Features:
+    def _kept_features(self, m: int, t: int, law: Law) -> FeatureTables:
         """Return an agent's features under a distribution that may come again in another round."""
         return self._memory(m, law)
 
     @cached_property
-    def _memory(self) -> Callable[[int, Law], Features]:
+    def _memory(self) -> Callable[[int, Law], FeatureTables]:
         size = self._new_features(0, 1, self._law(1)[0]).phi.size
         most = max(len(self.tasks), KEPT_NUMBERS // size)
         return lru_cache(most)(lambda m, law: self._new_features(m, 1, law))
 
-    def _new_features(self, m: int, t: int, law: Law) -> Features:
+    def _new_features(self, m: int, t: int, law: Law) -> FeatureTables:
         phi_of, labels = partial(self.model.feature_map, m), self.model.actions(m, t)
         if isinstance(law, Gaussian):
             psi = self._affine(phi_of, labels, law)
@@ -206,7 +206,7 @@ class FormalWorld(AnyWorld):
                 f"feature_map returned {psi.shape[1]} features, but theta has "
                 f"{self.mask.shape[1]}: return one for each; those outside the task are not used."
             )
-        masked = Features(psi * self.mask[m], phi * self.mask[m])
+        masked = FeatureTables(psi * self.mask[m], phi * self.mask[m])
         for array in masked:
             array.setflags(write=False)  # they may be kept, and users' functions see them
         return masked
