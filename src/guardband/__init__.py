@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from guardband.errors import UnknownDecisionError as UnknownDecisionError
     from guardband.errors import UnknownSeriesError as UnknownSeriesError
     from guardband.errors import UnknownTaskError as UnknownTaskError
+    from guardband.features import Features as Features
+    from guardband.features import Hashed as Hashed
     from guardband.live import JournalError as JournalError
     from guardband.live import LiveAgent as LiveAgent
     from guardband.live import OtherRewardError as OtherRewardError
@@ -74,6 +76,7 @@ _HOMES = {
         "UnknownSeriesError",
         "UnknownTaskError",
     ),
+    "guardband.features": ("Features", "Hashed"),
     "guardband.live": (
         "JournalError",
         "LiveAgent",
