@@ -26,6 +26,7 @@ PROMISED = {
     "Gaussian",
     "GuardUCB",
     "Hashed",
+    "Learned",
     "LiveAgent",
     "Replay",
     "Results",

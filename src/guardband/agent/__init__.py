@@ -6,6 +6,8 @@ from guardband.agent.engine import Awaited, Request, Verdict
 from guardband.agent.fleet import Fleet
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
+from guardband.agent.learned import Learned, MenuWidths
+from guardband.agent.logs import Logs, learned, read_logs, widths_now
 from guardband.agent.protocol import BanditAgent
 from guardband.agent.requests import RequestReader
 
@@ -16,6 +18,9 @@ __all__ = [
     "BanditAgent",
     "Decision",
     "Fleet",
+    "Learned",
+    "Logs",
+    "MenuWidths",
     "Request",
     "RequestReader",
     "Verdict",
@@ -23,5 +28,8 @@ __all__ = [
     "as_id",
     "as_number",
     "as_reward",
+    "learned",
+    "read_logs",
     "reward_range",
+    "widths_now",
 ]

@@ -8,10 +8,11 @@ from typing import Any
 
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Awaited, Request
-from guardband.agent.group import AgentGroup
+from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.inputs import as_batch, as_id, as_reward, reward_range
+from guardband.agent.learned import Learned
+from guardband.agent.logs import learn_logs, read_logs
 from guardband.agent.requests import RequestReader
-from guardband.agent.settings import settle_algorithm
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import check_whole
@@ -101,8 +102,11 @@ class Agent:
         reward_floor: float | None = None,
         seed: int = 0,
     ) -> None:
-        settled, longest = settle_algorithm(
+        group = make_group(
+            {"agent": range(check_whole("dim", dim))},
+            dim,
             algorithm,
+            seed,
             alpha=alpha,
             mode=mode,
             on_refuted=on_refuted,
@@ -115,15 +119,6 @@ class Agent:
             delta=delta,
             horizon=horizon,
             reward_floor=reward_floor,
-        )
-        group = AgentGroup(
-            {"agent": range(check_whole("dim", dim))},
-            dim=dim,
-            algorithm=settled,
-            feature_bound=longest,
-            horizon=horizon,
-            reward_floor=reward_floor,
-            seed=seed,
         )
         self._join(group, 0)
 
@@ -314,6 +309,39 @@ class Agent:
                 del self._pending[name]
                 self._group.learn(self._number, each, value)
 
+    def learn(
+        self,
+        features: Any,
+        rewards: Any,
+        *,
+        menus: Sequence[Any] | None = None,
+        propensities: Any = None,
+        ids: Sequence[str | int] | None = None,
+    ) -> Learned:
+        """Learn from logs: what an earlier rule played and earned; an error changes nothing.
+
+        Rows count as if this agent had played them. When its promises still hold: docs/logs.md.
+
+        Parameters
+        ----------
+        features
+            (n, dim), or (n, size of the task): the expected features of what was played, in the
+            order in which it was played.
+        rewards
+            (n,): the reward of each, as for `observe`.
+        menus
+            Menus about which to report what was learned: tables of features as for `decide`, or
+            pairs of a table and the row of its baseline.
+        propensities
+            (n,): the probability with which each was played. Learning needs none; the report says
+            how many rows had no alternative.
+        ids
+            One per row. A row whose id was learned before, by any agent of the fleet, is refused.
+        """
+        logs = read_logs(self._reader, self._rewards, features, rewards, menus, propensities, ids)
+        with self._group.lock:
+            return learn_logs(self._group, self._number, logs)
+
     def discard(self, decision: str | Decision) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
         name = as_id(decision)
@@ -339,7 +367,8 @@ class Agent:
         group, m = self._group, self._number
         group.settle(m)
         turn = group.rounds[m] + 1
-        v = group.engine.decide(m, request, group.poolings + 1, turn, group.next_coin[m])
+        number = group.passed(m) + 1
+        v = group.engine.decide(m, request, group.poolings + 1, number, group.next_coin[m])
         group.next_coin[m] = group.coins[m].random()
         group.rounds[m] = turn
         name = f"{self._prefix}{turn}"

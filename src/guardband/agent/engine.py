@@ -12,13 +12,14 @@ from guardband.agent.decision import Decision
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
+from guardband.kernels.logs import learn_rows
 from guardband.kernels.serve import kernels_of
 from guardband.kernels.state import new_group, new_scratch, new_statistic, view, view_of
 from guardband.kernels.sync import pool, set_pooled
 from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms, Trigger
 from guardband.reasons import promise_shown, sentence
 
-__all__ = ["Awaited", "Engine", "Request", "Verdict"]
+__all__ = ["Absorbed", "Awaited", "Engine", "Request", "Verdict"]
 
 CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate)
 PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy"}  # others: "play"
@@ -48,6 +49,15 @@ class Awaited(NamedTuple):
     guess: float
     weight: float
     conservative: bool
+
+
+class Absorbed(NamedTuple):
+    """What was learned from rows of logs."""
+
+    weights: Floats  # (n,) of every row
+    guesses: Floats  # (n,) the predictions, from the rows before
+    radius: float  # of the confidence set after the last row
+    due: bool  # whether a pooling is
 
 
 class Verdict(NamedTuple):
@@ -202,6 +212,18 @@ class Engine:
         own = (x, y, weight, guess, conservative)
         due: bool = self._learn(self.numbers, self.known[m], m, *own, logdet, since, now)
         return due
+
+    def learn_rows(
+        self, m: int, rows: Floats, rewards: Floats, epoch: int, logdet: float, since: int, now: int
+    ) -> Absorbed:
+        """Learn (n, d) rows of logs, zeros outside the task, with rewards (n,); see `kernels.logs`.
+
+        Learning no rows tells the radius.
+        """
+        weights, guesses = np.empty(rewards.size), np.empty(rewards.size)
+        given = (self.coords[m], (m, epoch, logdet, since, now), rows, rewards)
+        radius, due = learn_rows(self.numbers, self.known[m], *given, weights, guesses)
+        return Absorbed(weights, guesses, radius, due)
 
     def pool(self) -> float:
         """Share out what all agents learned; return log det(V / ridge) of all their data."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from guardband.agent.agent import Agent
-from guardband.agent.group import AgentGroup
-from guardband.agent.settings import settle_algorithm
+from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import nearest
@@ -78,8 +77,11 @@ class Fleet(Mapping[str, Agent]):
                     f"alpha names {sorted(alpha)}, but the tasks are {sorted(tasks)}."
                 )
             alpha = tuple(alpha[name] for name in tasks)
-        settled, longest = settle_algorithm(
+        group = make_group(
+            tasks,
+            dim,
             algorithm,
+            seed,
             alpha=alpha,
             mode=mode,
             on_refuted=on_refuted,
@@ -93,17 +95,7 @@ class Fleet(Mapping[str, Agent]):
             horizon=horizon,
             reward_floor=reward_floor,
         )
-        self._start(
-            AgentGroup(
-                tasks,
-                dim=dim,
-                algorithm=settled,
-                feature_bound=longest,
-                horizon=horizon,
-                reward_floor=reward_floor,
-                seed=seed,
-            )
-        )
+        self._start(group)
 
     def _start(self, group: AgentGroup) -> None:
         self._group = group

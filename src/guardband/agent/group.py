@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from guardband.agent.engine import Awaited, Engine
+from guardband.agent.engine import Absorbed, Awaited, Engine
+from guardband.agent.row_ids import RowIds
+from guardband.agent.settings import settle_algorithm
 from guardband.algorithms import Algorithm
 from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
-from guardband.kernels.types import Statistic
+from guardband.kernels.types import Floats, Statistic
 from guardband.seeds import stream
 
-__all__ = ["AgentGroup"]
+__all__ = ["AgentGroup", "make_group"]
 
 
 class AgentGroup:
@@ -70,6 +73,7 @@ class AgentGroup:
         self.states, self.pooled = self.engine.states, self.engine.pooled
         self.lock = threading.RLock()
         self.rounds = [0] * agents
+        self.rows = [0] * agents  # of logs; each counts as a round that was not decided here
         self.rounds_pooled = [0] * agents
         self.logdet_pooled = 0.0
         self.poolings = 0
@@ -77,23 +81,45 @@ class AgentGroup:
         self.coins = [stream(self.seed, "coin", name) for name in self.names]
         self.next_coin = [float(coins.random()) for coins in self.coins]
         self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
+        self.row_ids = RowIds()
 
     def settle(self, agent: int) -> None:
         """Pool if it is due and `agent` has finished the round in which it fell due."""
         if self.due_round is None or self.rounds[agent] < self.due_round:
             return
         self.logdet_pooled = self.engine.pool()
-        self.rounds_pooled = list(self.rounds)
+        self.rounds_pooled = [self.passed(m) for m in range(len(self.rounds))]
         self.poolings += 1
         self.due_round = None
 
     def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
         """Learn a reward; note it if that makes a pooling due."""
-        now = self.rounds[agent]
+        now = self.passed(agent)
         since = now - self.rounds_pooled[agent]
         if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
-            # The earliest round counts: a fast agent that stops must not hold up the others.
-            self.due_round = now if self.due_round is None else min(self.due_round, now)
+            self._note_due(agent)
+
+    def learn_rows(self, agent: int, rows: Floats, rewards: Floats) -> Absorbed:
+        """Learn rows of logs between two rounds; note it if that makes a pooling due.
+
+        None is carried out here: the other agents may be in the middle of a round.
+        """
+        now = self.passed(agent)
+        given = (self.poolings + 1, self.logdet_pooled, now - self.rounds_pooled[agent], now)
+        absorbed = self.engine.learn_rows(agent, rows, rewards, *given)
+        self.rows[agent] += rewards.size
+        if absorbed.due:
+            self._note_due(agent)
+        return absorbed
+
+    def passed(self, agent: int) -> int:
+        """Return how many rounds an agent has behind it, rows of logs among them."""
+        return self.rounds[agent] + self.rows[agent]
+
+    def _note_due(self, agent: int) -> None:
+        now = self.rounds[agent]
+        # The earliest round counts: a fast agent that stops must not hold up the others.
+        self.due_round = now if self.due_round is None else min(self.due_round, now)
 
     def adopt(self, pooled: Statistic, handed_in: Statistic, own: Statistic) -> None:
         """Take over sums from elsewhere; for a group of one.
@@ -124,6 +150,26 @@ class AgentGroup:
         own = self.states[0].own
         add_statistic(self.pooled, own)
         clear_statistic(own)
+
+
+def make_group(
+    tasks: Mapping[str, Sequence[int]],
+    dim: int,
+    algorithm: Algorithm | str | None,
+    seed: int,
+    **settings: Any,
+) -> AgentGroup:
+    """Return agents that run an algorithm with these settings; see `settle_algorithm`."""
+    settled, feature_bound = settle_algorithm(algorithm, **settings)
+    return AgentGroup(
+        tasks,
+        dim=dim,
+        algorithm=settled,
+        feature_bound=feature_bound,
+        horizon=settings["horizon"],
+        reward_floor=settings["reward_floor"],
+        seed=seed,
+    )
 
 
 def _copy(source: Statistic, target: Statistic) -> None:

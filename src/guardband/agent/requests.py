@@ -112,33 +112,49 @@ class RequestReader:
             )
         return [self.read(*row) for row in zip(features, baselines, *columns, strict=True)]
 
-    def _table(self, features: Any) -> Floats:
+    def read_rows(self, features: Any) -> Floats:
+        """Return (n, dim) features of what was played, with zeros outside the task."""
+        return np.ascontiguousarray(self._menu(self._table(features, "row"), "row").T)
+
+    def read_menu(self, menu: Any) -> tuple[Floats, int | None]:
+        """Return a menu as (K, dim) features, and the baseline's row where it is said.
+
+        A menu is a table of features, or a pair of one and the row of its baseline.
+        """
+        table, baseline = menu, None
+        if isinstance(menu, tuple) and len(menu) == 2 and np.ndim(menu[1]) == 0:
+            table, baseline = menu
+        rows = np.ascontiguousarray(self._menu(self._table(table)).T)
+        return rows, None if baseline is None else _as_row(baseline, len(rows))
+
+    def _table(self, features: Any, each: str = "action") -> Floats:
         table = features if type(features) is np.ndarray else as_plain_array(features)
         if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise InvalidValueError(
-                    f"features must be a table of numbers, one row per action, not {table.dtype}."
+                    f"features must be a table of numbers, one row per {each}, not {table.dtype}."
                 )
             table = np.ascontiguousarray(table, dtype=np.float64)
         dim, size = self._dim, self._index.size
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
-            wanted = f"(K, {dim})" + (f" or (K, {size})" if size < dim else "")
-            one = "; for one action: features[None, :]" if table.shape in ((dim,), (size,)) else ""
+            n = "K" if each == "action" else "n"
+            wanted = f"({n}, {dim})" + (f" or ({n}, {size})" if size < dim else "")
+            one = f"; for one {each}: features[None, :]" if table.shape in ((dim,), (size,)) else ""
             raise InvalidValueError(
-                f"features must have shape {wanted} with K > 0, not {table.shape}: one row per "
-                f"action{one}."
+                f"features must have shape {wanted} with {n} > 0, not {table.shape}: one row per "
+                f"{each}{one}."
             )
         return table if table.flags.writeable else table.copy()
 
-    def _menu(self, table: Floats) -> Floats:
+    def _menu(self, table: Floats, each: str = "action") -> Floats:
         menu = np.empty((self._dim, table.shape[0]))
         code, k = load_menu(table, self._index, self._feature_bound * SLACK, menu)
         if code == NOT_FINITE:
-            raise InvalidValueError(f"features of action {k} are not finite: {table[k].tolist()}.")
+            raise InvalidValueError(f"features of {each} {k} are not finite: {table[k].tolist()}.")
         if code == TOO_LONG:
             index = list(self._index) if table.shape[1] == self._dim else slice(None)
             raise InvalidValueError(
-                f"features of action {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
+                f"features of {each} {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
                 f"than feature_bound={self._feature_bound:g}: scale the features, or state a "
                 "larger bound."
             )

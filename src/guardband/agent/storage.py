@@ -12,6 +12,7 @@ import numpy as np
 
 from guardband.agent.engine import Awaited
 from guardband.agent.group import AgentGroup
+from guardband.agent.row_ids import RowIds
 from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.files import write_atomically
@@ -46,6 +47,7 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "reward_floor": group.reward_floor,
             "seed": group.seed,
             "rounds": group.rounds,
+            "rows": group.rows,
             "rounds_pooled": group.rounds_pooled,
             "logdet_pooled": group.logdet_pooled,
             "poolings": group.poolings,
@@ -57,9 +59,12 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
         waiting = [entry for entries in group.pending for entry in entries.values()]
         # Copies and text are made under the lock: what is written belongs to one moment.
         text = json.dumps(about)
-        arrays = {name: array.copy() for name, array in group.engine.arrays().items()} | {
+        arrays: dict[str, Any] = {
+            name: array.copy() for name, array in group.engine.arrays().items()
+        } | {
             "pending_x": np.array([each.x for each in waiting]).reshape(-1, group.dim),
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
+            "row_ids": group.row_ids.digests,
         }
     try:
         with write_atomically(target, private=True) as file:
@@ -129,8 +134,10 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         array[...] = saved
     for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
         setattr(group, name, about[name])
+    group.rows = about.get("rows", group.rows)  # not in older files
     if (
         not len(group.rounds)
+        == len(group.rows)
         == len(group.rounds_pooled)
         == len(group.next_coin)
         == len(group.names)
@@ -138,6 +145,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         raise InvalidValueError("the counters do not fit")
     if group.poolings:
         group.engine.restore_pooled()
+    if "row_ids" in arrays:  # not in older files
+        group.row_ids = RowIds(arrays["row_ids"])
     for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
     waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)

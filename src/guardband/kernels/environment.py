@@ -152,7 +152,8 @@ class Draws(NamedTuple):
 class PoolingClock(NamedTuple):
     """What the fleet as a whole remembers from round to round."""
 
-    ints: Ints  # (4,) rounds played, round of the last pooling, poolings, checkpoints passed
+    ints: Ints  # (5,) rounds played, number of the round of the last pooling, poolings, checkpoints
+    # passed, and rounds of history, which count before the first where rounds are numbered
     logdet: Floats  # (1,) log det(V / ridge) at the last pooling
 
 
@@ -190,4 +191,4 @@ class Played(NamedTuple):
 
 def new_clock() -> PoolingClock:
     """Return the clock of a fleet before its first round."""
-    return PoolingClock(np.zeros(4, np.int64), np.zeros(1))
+    return PoolingClock(np.zeros(5, np.int64), np.zeros(1))

@@ -139,7 +139,7 @@ def _rounds(guard, weighted):
                 count_coin(env, tasks, metrics, slot, m, outcome, played)
             if call:
                 clock.logdet[0] = pool(group, terms)
-                clock.ints[1] = t
+                clock.ints[1] = t + clock.ints[4]
                 clock.ints[2] += 1
                 if trace.synced.size > 0:
                     trace.synced[t - 1] = True
@@ -155,7 +155,7 @@ WEIGHTED = _rounds(guard=False, weighted=True)
 @kernel
 def _is_due(state, terms, clock, conservative):
     """Tell whether an agent calls for a pooling at the end of this round, see `sync.due`."""
-    now, d = clock.ints[0], state.own.moment.size
+    now, d = clock.ints[0] + clock.ints[4], state.own.moment.size
     logdet, rounds = state.estimate.scalars[0], now - clock.ints[1]
     return due(terms, logdet, clock.logdet[0], rounds, now, conservative, d)
 
@@ -186,7 +186,7 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
         own[ALPHA],
         rho,
         clock.ints[2] + 1,
-        clock.ints[0],
+        clock.ints[0] + clock.ints[4],
         draws.coin[s, m],
         env.contexts[a],
         draws.support[row],

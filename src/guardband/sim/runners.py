@@ -174,7 +174,7 @@ class PhasedRunner(CommonRunner):
     def _turn(self) -> None:
         self.phases.turn()
         self.done = 0
-        now, _, _, passed = (int(i) for i in self.clock.ints)
+        now, _, _, passed, _ = (int(i) for i in self.clock.ints)
         self.clock.ints[2] += 1
         if self.trace.synced.size:
             self.trace.synced[now - 1] = True
