@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 from reference import naive, rivals
 
 import guardband as gb
+
+SIGHTS = ("hidden", "observed", "observed-after")
 
 
 class Small(NamedTuple):
@@ -75,3 +79,15 @@ def small(
     )
     baseline = naive.baseline_by_rank(phi, theta, tasks, rank)
     return Small(phi, psi, theta, tasks, baseline, draws)
+
+
+def agree(results: gb.Results, ref: rivals.Trace) -> None:
+    got = results.trace
+    assert_array_equal(got.actions, ref.actions)
+    assert_array_equal(got.conservative, ref.conservative)
+    assert_allclose(got.rewards, ref.rewards, rtol=1e-12, atol=1e-14)
+    assert got.sync_rounds.tolist() == ref.sync_rounds
+
+
+def sigma_of(context: str, noise: float, context_noise: float) -> float:
+    return math.hypot(noise, context_noise) if context == "hidden" else noise

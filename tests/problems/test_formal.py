@@ -1,198 +1,34 @@
-"""The formal model from functions: round by round as a plain NumPy simulation plays it."""
+"""The formal model from functions: what algorithms are told, given and promise there."""
 
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems.formal_functions import (
+    ALPHA,
+    HEADS,
+    NEED_CONTEXTS,
+    TASKS,
+    THETA,
+    Lamps,
+    actions,
+    affine,
+    baseline,
+    drifting,
+    normal,
+    phi,
+)
 from reference import formal
 
 import guardband as gb
 from guardband.algorithms import ALGORITHMS
 from guardband.problems import ForecastFormal2, Formal
-from guardband.seeds import stream, trial_seed
+from guardband.seeds import trial_seed
 from guardband.sim.draws import TrialDraws
-
-ROUNDS, ALPHA = 200, 0.6
-THETA = np.array([0.5, 0.3, 0.4, 0.2, 0.45])
-TASKS = [[0, 1, 2, 3, 4], [0, 2, 3], [1, 4], [3]]
-HEADS = np.random.default_rng(3).uniform(0.1, 0.6, (4, 9, 5))
-BOUNDS = {"noise": 0.01, "context_noise": 0.01, "ridge": 0.01, "theta_bound": 0.9}
-NEED_CONTEXTS = ("fed-pe", "dis-lsb")  # and their variants
-
-
-def phi(agent: int, action: str, context: np.ndarray) -> list[float]:
-    """Differs from agent to agent, and bends in the context."""
-    return (HEADS[agent, int(action[1:])] * np.tanh(0.4 + context)).tolist()
-
-
-def affine(agent: int, action: str, context: np.ndarray) -> np.ndarray:
-    return HEADS[agent, int(action[1:])] * (0.7 + 0.2 * context)
-
-
-def actions(agent: int, round: int) -> list[str]:
-    """Return sets that differ in agents, in rounds, and in size."""
-    return [f"a{(k + round) % 9}" for k in range(2 + agent + round % 3)]
-
-
-def baseline(agent: int, round: int, psi: np.ndarray) -> int:
-    return (agent + round) % len(psi)
-
-
-def drifting(t: int) -> gb.Discrete:
-    """Contexts and probabilities drift; one of them may be impossible."""
-    n = 2 + t % 4
-    contexts = np.array([[np.sin(0.1 * t + j + i) for i in range(5)] for j in range(n)])
-    weights = np.arange(n, dtype=float) + (t % 2)
-    return gb.Discrete(0.4 * contexts, weights / weights.sum())
-
-
-def normal(t: int) -> gb.Gaussian:
-    return gb.Gaussian(0.3 * np.sin(0.05 * t + np.arange(5)), 0.02 * (np.eye(5) + 0.5))
-
-
-@dataclass
-class Lamps:
-    """A distribution that can be drawn from, and no more."""
-
-    level: float
-
-    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        return rng.exponential(self.level, (n, 5))
-
-
-@pytest.fixture
-def draws() -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(8)
-    zeta = rng.normal(size=(ROUNDS, 5))
-    return {
-        "reward_noise": 0.05 * rng.normal(size=(ROUNDS, 4)),
-        "rho": rng.uniform(0, 0.2, ROUNDS),
-        "zeta": zeta / np.linalg.norm(zeta, axis=1, keepdims=True),
-        "coin": rng.random((ROUNDS, 4)),
-    }
-
-
-def compare(results: gb.Results, wanted: formal.Played) -> None:
-    trace, (series,) = results.trace, results.series
-    assert_array_equal(trace.actions, wanted.actions)
-    assert_array_equal(trace.conservative, wanted.conservative)
-    assert_array_equal(trace.sync_rounds, wanted.sync_rounds)
-    assert_allclose(trace.rewards, wanted.rewards, rtol=0, atol=1e-12)
-    for name in wanted._fields[5:]:
-        assert_allclose(series.totals[name][0], getattr(wanted, name), atol=1e-10, err_msg=name)
-
-
-ALGORITHM = {
-    "disc-ucb": gb.DiscUCB(ALPHA, gate="none", **BOUNDS),
-    "disc-ucb action": gb.DiscUCB(ALPHA, gate="none", mix="action", **BOUNDS),
-    "dis-lin-ucb": gb.DisLinUCB(**BOUNDS),
-}
-
-
-@pytest.mark.parametrize("told", ["expected", "realised"])
-@pytest.mark.parametrize("name", list(ALGORITHM))
-def test_drifting_distributions_round_by_round(
-    name: str, told: str, draws: dict[str, np.ndarray]
-) -> None:
-    """Four agents with other index sets and other action sets, which change with the round."""
-    problem = Formal(
-        phi, drifting, THETA, tasks=TASKS, actions=actions, baseline=baseline, told=told
-    )
-    laws = [drifting(t) for t in range(1, ROUNDS + 1)]
-    hidden = np.array([len(law.contexts) - 1 - t % 2 for t, law in enumerate(laws)])
-    results = gb.simulate(
-        problem,
-        ALGORITHM[name],
-        replay=gb.Replay(hidden, **draws),
-        trace=True,
-        alpha=ALPHA,
-    )
-    wanted = formal.simulate(
-        phi,
-        [(law.contexts, law.weights, law.contexts[c]) for law, c in zip(laws, hidden, strict=True)],
-        THETA,
-        tasks=TASKS,
-        actions=actions,
-        baseline=baseline,
-        told=told,
-        algorithm=name.split(maxsplit=1)[0],
-        alpha=ALPHA,
-        mix="action" if "action" in name else "vector",
-        **draws,
-        **BOUNDS,
-    )
-    compare(results, wanted)
-    assert (wanted.conservative.any(), len(wanted.sync_rounds) > 1) == ("disc" in name, True)
-    assert (wanted.conservative == 0).any()
-
-
-def test_continuous_contexts_round_by_round(draws: dict[str, np.ndarray]) -> None:
-    """Gaussian contexts and affine features: psi is exact, and phi that of the hidden context."""
-    problem = Formal(affine, normal, THETA, tasks=TASKS, actions=actions, baseline=2)
-    rng = np.random.default_rng(4)
-    laws = [normal(t) for t in range(1, ROUNDS + 1)]
-    hidden = np.array([rng.multivariate_normal(law.mean, law.cov) for law in laws])
-    results = gb.simulate(
-        problem,
-        ALGORITHM["disc-ucb"],
-        replay=gb.Replay(hidden, **draws),
-        trace=True,
-        alpha=ALPHA,
-    )
-    wanted = formal.simulate(
-        affine,
-        [([law.mean], [1.0], c) for law, c in zip(laws, hidden, strict=True)],
-        THETA,
-        tasks=TASKS,
-        actions=actions,
-        baseline=2,
-        told="expected",
-        algorithm="disc-ucb",
-        alpha=ALPHA,
-        **draws,
-        **BOUNDS,
-    )
-    compare(results, wanted)
-    assert 0 < wanted.conservative.mean() < 1
-
-
-def test_sampled_contexts_round_by_round() -> None:
-    """The seed fixes each round's draws; psi is their mean, and the context is one of them."""
-    problem = Formal(
-        phi, lambda t: Lamps(0.2 + 0.1 * (t % 3)), THETA, tasks=TASKS, actions=actions,
-        baseline=2, samples=7, reward_std=0.05,
-    )  # fmt: skip
-    results = gb.simulate(
-        problem, gb.DisLinUCB(**BOUNDS), rounds=ROUNDS, seed=5, trace=True, alpha=ALPHA
-    )
-    seed = trial_seed(5, 0)
-    picks = (7 * stream(seed, "context").random(ROUNDS)).astype(int)
-    rounds = []
-    for t in range(1, ROUNDS + 1):
-        contexts = stream(seed, "samples", t).exponential(0.2 + 0.1 * (t % 3), (7, 5))
-        rounds.append((contexts, np.full(7, 1 / 7), contexts[picks[t - 1]]))
-    wanted = formal.simulate(
-        phi,
-        rounds,
-        THETA,
-        tasks=TASKS,
-        actions=actions,
-        baseline=2,
-        told="expected",
-        algorithm="dis-lin-ucb",
-        alpha=ALPHA,
-        reward_noise=0.05 * stream(seed, "noise").standard_normal((ROUNDS, 4)),
-        rho=np.zeros(ROUNDS),
-        zeta=np.zeros((ROUNDS, 5)),
-        coin=None,
-        **BOUNDS,
-    )
-    compare(results, wanted)
 
 
 def as_formal(made: ForecastFormal2, rounds: int, seed: int) -> Formal:
@@ -404,104 +240,3 @@ def test_promises_about_the_drawn_context_need_announced_ones() -> None:
     assert kept.series[0].violations_realised.sum() == 0
     with pytest.raises(ValueError, match=r"of a Gaussian, one with samples=\.\.\."):
         gb.simulate(Formal(affine, normal, THETA, **made), guard, rounds=60)
-
-
-def test_bounds_that_are_exceeded_are_named() -> None:
-    problem = Formal(phi, drifting, 3 * THETA, tasks=TASKS, actions=actions, feature_bound=0.2)
-    with pytest.warns(gb.BoundWarning, match=r"feature_bound=0.2, but expected features reach"):
-        gb.simulate(problem, "dis-lin-ucb", rounds=20)
-    with pytest.warns(gb.BoundWarning, match=r"assumes rewards in \[0, 1\], but they reach from"):
-        gb.simulate(problem, "guard-ucb", rounds=20)
-
-
-GOOD: dict[str, Any] = {
-    "feature_map": phi,
-    "distributions": drifting,
-    "theta": THETA,
-    "tasks": TASKS,
-    "actions": actions,
-}
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"feature_map": HEADS}, TypeError, r"give a function .agent, action, context."),
-        ({"theta": [1.0, np.nan]}, ValueError, r"theta\[1\] is nan"),
-        ({"theta": THETA[:3], "tasks": None}, ValueError, "returned 5 features, but theta has 3"),
-        ({"tasks": []}, ValueError, "tasks is empty"),
-        ({"tasks": [[7]]}, ValueError, "names feature 7, but features are numbered 0 to 4"),
-        ({"actions": []}, ValueError, "actions is empty: give at least one label"),
-        ({"actions": "ab"}, TypeError, "actions is 'ab': give a list of labels"),
-        ({"actions": [["a1"], ["a2"]]}, ValueError, "2 lists for 4 agents: give one per agent"),
-        ({"actions": lambda m, t: []}, ValueError, "agent 0, round 1: actions is empty"),
-        ({"distributions": []}, ValueError, "distributions ends with round 0, but round 1"),
-        ({"distributions": "rain"}, TypeError, "distributions is 'rain': give a function"),
-        ({"distributions": lambda t: [1, 2]}, TypeError, r"round 1 is \[1, 2\]: give a gb.Discr"),
-        ({"distributions": normal}, ValueError, r"not affine in .*state samples=\.\.\., how many"),
-        ({"distributions": Lamps(1)}, ValueError, r"known by its draws only: state samples=\.\.\."),
-        ({"samples": 0}, ValueError, "samples must be at least 1, not 0"),
-        ({"baseline": 3}, ValueError, "agent 0, round .: baseline is rank 3, .* only 2 actions"),
-        ({"baseline": 0}, ValueError, "baseline must be at least 1, not 0"),
-        ({"baseline": lambda m, t, psi: 99}, ValueError, "baseline returned 99; it must .* 0 to"),
-        ({"baseline": lambda m, t, psi: None}, ValueError, "baseline returned None; it must"),
-        ({"told": "nothing"}, ValueError, "told must be one of 'expected', 'realised'"),
-        ({"reward_std": -1}, ValueError, "reward_std must be zero or a positive number"),
-        ({"baseline_range": (0, 1)}, ValueError, r"\(0, 1\): give \(r_l, r_h\) with 0 < r_l"),
-        ({"feature_bound": 0}, ValueError, "feature_bound must be a positive number"),
-        (
-            {"feature_map": lambda m, x, c: [np.inf] * 5},
-            ValueError,
-            r"agent 0, round 1: feature_map\(actions\[0\], contexts\[0\]\)\[0\] is inf",
-        ),
-    ],
-)
-def test_bad_input_is_named_with_a_remedy(
-    settings: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words) as caught:
-        gb.simulate(Formal(**{**GOOD, **settings}), gb.DisLinUCB(), rounds=3)
-    assert isinstance(caught.value, gb.InputError)
-
-
-def test_mistakes_in_later_rounds_say_where() -> None:
-    def falls_silent(t: int) -> Any:
-        return drifting(t) if t < 5 else normal(t)
-
-    with pytest.raises(ValueError, match=r"round 5 is a Gaussian, that of round 1 is not of its"):
-        gb.simulate(Formal(**{**GOOD, "distributions": falls_silent}), gb.DisLinUCB(), rounds=9)
-    short = Formal(**{**GOOD, "distributions": [drifting(t) for t in range(1, 8)]})
-    with pytest.raises(ValueError, match=r"ends with round 7, but round 8 is to be played"):
-        gb.simulate(short, gb.DisLinUCB(), rounds=9)
-
-    def broken(agent: int, action: str, context: Any) -> Any:
-        raise ZeroDivisionError("by zero")
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        Formal(**{**GOOD, "feature_map": broken})
-    assert "agent 0, round 1" in caught.value.__notes__[0]
-
-
-def test_replays_name_contexts_that_are_possible() -> None:
-    replay = gb.Replay(np.full(4, 9), np.zeros((4, 4)), np.zeros(4), np.zeros((4, 5)))
-    with pytest.raises(ValueError, match=r"replay.contexts\[0\] is 9, but round 1 has 3 contexts"):
-        gb.simulate(Formal(**GOOD), gb.DisLinUCB(), replay=replay)
-
-
-def test_tables_can_tell_the_expected_reward() -> None:
-    rng = np.random.default_rng(0)
-    phi, psi = rng.uniform(0, 1, (2, 3, 4, 2))
-    for told, table in (("realised", phi), ("expected", psi)):
-        world = gb.Tabular(phi, psi, [0.6, 0.4], baseline=2, told=told).build(0)
-        rows = world.baseline[0]
-        assert_allclose(world.baseline_rewards[:, 0], table[range(3), rows] @ [0.6, 0.4])
-        assert world.facts(9).reward_high == world.baseline_rewards.max()
-    with pytest.raises(ValueError, match="told must be one of 'expected', 'realised', not 'both'"):
-        gb.Tabular(phi, psi, [0.6, 0.4], told="both")
-    assert gb.Tabular(phi, psi, [0.6, 0.4]).build(0).told == "realised"
-
-
-def test_environments_have_one_table_for_all() -> None:
-    envs = pytest.importorskip("guardband.envs")
-    with pytest.raises(ValueError, match=r"formal has actions and features of its own for each"):
-        envs.FleetEnv(Formal(**GOOD), rounds=3, alpha=0.1)
