@@ -15,9 +15,9 @@ from guardband.agent.logs import learn_logs, read_logs
 from guardband.agent.requests import RequestReader
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
-from guardband.checks import check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError, UnknownDecisionError
+from guardband.features import Features
 from guardband.kernels.types import Floats
 
 __all__ = ["Agent"]
@@ -31,12 +31,14 @@ class Agent:
     An agent is safe to use from several threads. Rewards may come late, in any order, or never;
     but whether one is lost must not depend on what it was, or the confidence set fails.
 
-    For every parameter but `dim` and `seed`, None stands for the algorithm's own value.
+    For every parameter but `dim`, `features` and `seed`, None stands for the algorithm's own value.
 
     Parameters
     ----------
     dim
         The number of features, d.
+    features
+        Instead of `dim`: the `gb.Features` by which DataFrames and dicts become features.
     alpha
         The share of the baseline's reward that may be lost, in (0, 1].
     algorithm
@@ -85,8 +87,9 @@ class Agent:
 
     def __init__(
         self,
-        dim: int,
+        dim: int | None = None,
         *,
+        features: Features | None = None,
         alpha: float | None = None,
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
@@ -103,8 +106,9 @@ class Agent:
         seed: int = 0,
     ) -> None:
         group = make_group(
-            {"agent": range(check_whole("dim", dim))},
+            {"agent": None},
             dim,
+            features,
             algorithm,
             seed,
             alpha=alpha,
@@ -147,6 +151,11 @@ class Agent:
         return self._group.names[self._number]
 
     @property
+    def features(self) -> Features | None:
+        """The named features that it was made with; `features.counts` says what did not fit."""
+        return self._group.features
+
+    @property
     def pending(self) -> int:
         """How many decisions still wait for their reward."""
         return len(self._pending)
@@ -165,21 +174,23 @@ class Agent:
     def decide(
         self,
         features: Any,
-        baseline: int,
+        baseline: Any,
         baseline_reward: float | None = None,
         *,
         support: Any = None,
         weights: Any = None,
         covariance: Any = None,
+        labels: Sequence[Any] | None = None,
     ) -> Decision:
         """Choose one of this round's actions.
 
         Parameters
         ----------
         features
-            (K, dim), or (K, size of the task): the expected features of the actions on offer.
+            (K, dim), or (K, size of the task): the expected features of the actions on offer; or
+            rows of data by name, where the agent was made with `features`.
         baseline
-            The row of the baseline's action.
+            The row of the baseline's action; its label, where rows have labels.
         baseline_reward
             Its expected reward; None if it is not known.
         support, weights
@@ -190,6 +201,8 @@ class Agent:
             (K, dim, dim), or (1, dim, dim) for all actions alike: the covariance of
             phi(action) - (1 - alpha) phi(baseline) over the hidden context, for realised=("chance",
             eps) where the support is not finite; `gb.difference_covariance` makes it.
+        labels
+            What the actions are called; None: by a DataFrame's index, else they have no labels.
 
         Returns
         -------
@@ -197,7 +210,7 @@ class Agent:
             The action to play, what is promised about it, and the id for `observe`.
         """
         request = self._reader.read(
-            features, baseline, baseline_reward, support, weights, covariance
+            features, baseline, baseline_reward, support, weights, covariance, labels
         )
         with self._group.lock:
             return self._decide(request)
@@ -221,8 +234,8 @@ class Agent:
         Parameters
         ----------
         feature_map
-            (action, context) -> its features: all `dim`, or those of the task; affine in the
-            context for a `gb.Gaussian`.
+            (action, context) -> its features: all `dim`, or those of the task, or a dict by name;
+            affine in the context for a `gb.Gaussian`.
         actions
             The actions on offer, of any kind.
         distribution
@@ -246,12 +259,13 @@ class Agent:
     def decide_many(
         self,
         features: Sequence[Any],
-        baselines: Sequence[int],
+        baselines: Sequence[Any],
         baseline_rewards: Any = None,
         *,
         supports: Any = None,
         weights: Any = None,
         covariances: Any = None,
+        labels: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now.
 
@@ -262,14 +276,14 @@ class Agent:
         features
             One table of features per request, each as for `decide`; they may differ in length.
         baselines
-            The row of the baseline's action in each.
+            The row, or the label, of the baseline's action in each.
         baseline_rewards
             Its expected reward in each, or None where it is not known; None: nowhere.
-        supports, weights, covariances
+        supports, weights, covariances, labels
             What `decide` takes beside them, one for each request; None: for none.
         """
         requests = self._reader.read_many(
-            features, baselines, baseline_rewards, supports, weights, covariances
+            features, baselines, baseline_rewards, supports, weights, covariances, labels
         )
         with self._group.lock:
             return [self._decide(request) for request in requests]
@@ -373,7 +387,7 @@ class Agent:
         group.rounds[m] = turn
         name = f"{self._prefix}{turn}"
         self._pending[name] = v.awaited
-        return v.named(name)
+        return v.named(name, label=request.label(v.action))
 
     def _awaited(self, decision_id: str) -> Awaited:
         found = self._pending.get(decision_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class Decision(NamedTuple):
         coin), "pruned set" (the paper's), or "none".
     certified
         One boolean per action: is it certified to clear the floor?
+    label
+        The label of the action: of its row in a DataFrame's index, or in `labels`; else None.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Decision(NamedTuple):
     promise: str
     certificate: str
     certified: NDArray[np.bool_]
+    label: Any = None
 
     @property
     def safe_actions(self) -> list[int]:

@@ -40,6 +40,11 @@ class Request(NamedTuple):
     contexts: Floats  # (n, d, K) features in each possible context, or none
     weights: Floats  # (n,)
     covariance: Floats  # (K or 1, d, d), or none
+    labels: list[Any] | None = None  # of the actions, where they have any
+
+    def label(self, action: int) -> Any:
+        """Return the label of an action; None where there are none."""
+        return None if self.labels is None else self.labels[action]
 
 
 class Awaited(NamedTuple):
@@ -76,7 +81,7 @@ class Verdict(NamedTuple):
     certified: NDArray[np.bool_]
     awaited: Awaited
 
-    def named(self, name: str, reason: str | None = None) -> Decision:
+    def named(self, name: str, reason: str | None = None, label: Any = None) -> Decision:
         """Return the decision that the user sees, with its id and its reason as a sentence."""
         return Decision(
             name,
@@ -92,6 +97,7 @@ class Verdict(NamedTuple):
             promise_shown(self.promise, self.certificate),
             self.certificate,
             self.certified,
+            label,
         )
 
 
@@ -164,7 +170,7 @@ class Engine:
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m in its `turn`-th round."""
-        menu, baseline, reward, contexts, weights, covariance = request
+        menu, baseline, reward, contexts, weights, covariance, _ = request
         (dim, actions), n = menu.shape, weights.size
         if self._scratch.shape[1] < max(actions, n):
             self._scratch = new_scratch(actions, n)

@@ -11,6 +11,7 @@ from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownTaskError
+from guardband.features import Features
 
 __all__ = ["Fleet", "fleet_of"]
 
@@ -24,9 +25,12 @@ class Fleet(Mapping[str, Agent]):
     Parameters
     ----------
     tasks
-        Name -> the features that the task uses.
+        Name -> the features that the task uses, by number or, with `features`, by name; None:
+        all of them.
     dim
         The number of features of the shared parameter, d.
+    features
+        Instead of `dim`, as for `gb.Agent`.
     alpha
         The share of the baseline's reward that may be lost, in (0, 1]: one number, one per task,
         or a mapping from the tasks' names.
@@ -48,9 +52,10 @@ class Fleet(Mapping[str, Agent]):
 
     def __init__(
         self,
-        tasks: Mapping[str, Sequence[int]],
-        dim: int,
+        tasks: Mapping[str, Sequence[int | str] | None],
+        dim: int | None = None,
         *,
+        features: Features | None = None,
         alpha: float | Sequence[float] | Mapping[str, float] | None = None,
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
@@ -80,6 +85,7 @@ class Fleet(Mapping[str, Agent]):
         group = make_group(
             tasks,
             dim,
+            features,
             algorithm,
             seed,
             alpha=alpha,

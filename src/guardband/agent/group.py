@@ -10,11 +10,12 @@ import numpy as np
 
 from guardband.agent.engine import Absorbed, Awaited, Engine
 from guardband.agent.row_ids import RowIds
-from guardband.agent.settings import settle_algorithm
+from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
 from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.facts import Facts
+from guardband.features import Features
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Floats, Statistic
@@ -33,7 +34,7 @@ class AgentGroup:
     counting: let them have contexts of their own (shared_context=False).
 
     With `size` these are some of so many agents, whose data come from elsewhere: `adopt`
-    and `hand_in` take the place of `settle`.
+    and `hand_in` take the place of `settle`. With `features` they take rows by name.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class AgentGroup:
         reward_floor: float | None,
         seed: int,
         size: int | None = None,
+        features: Features | None = None,
     ) -> None:
         self.dim = check_whole("dim", dim)
         if not tasks:
@@ -65,6 +67,7 @@ class AgentGroup:
             reward_floor = check_not_negative("reward_floor", reward_floor)
         self.reward_floor = reward_floor
         self.seed = check_whole("seed", seed, 0)
+        self.features = features
 
         agents = len(self.names)
         facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, size=size)
@@ -153,22 +156,31 @@ class AgentGroup:
 
 
 def make_group(
-    tasks: Mapping[str, Sequence[int]],
-    dim: int,
+    tasks: Mapping[str, Sequence[int | str] | None],
+    dim: int | None,
+    features: Features | None,
     algorithm: Algorithm | str | None,
     seed: int,
     **settings: Any,
 ) -> AgentGroup:
-    """Return agents that run an algorithm with these settings; see `settle_algorithm`."""
+    """Return agents that run an algorithm with these settings; see `settle_algorithm`.
+
+    A task uses the features that are given by number, or by name with `features`; None: all.
+    """
+    size = settle_dim(dim, features)
+    uses: Any = {name: range(size) if each is None else each for name, each in tasks.items()}
+    if features is not None:
+        uses = {name: features.indices(each) for name, each in uses.items()}
     settled, feature_bound = settle_algorithm(algorithm, **settings)
     return AgentGroup(
-        tasks,
-        dim=dim,
+        uses,
+        dim=size,
         algorithm=settled,
         feature_bound=feature_bound,
         horizon=settings["horizon"],
         reward_floor=settings["reward_floor"],
         seed=seed,
+        features=features,
     )
 
 

@@ -35,12 +35,13 @@ class BanditAgent(Protocol):
     def decide(
         self,
         features: Any,
-        baseline: int,
+        baseline: Any,
         baseline_reward: float | None = None,
         *,
         support: Any = None,
         weights: Any = None,
         covariance: Any = None,
+        labels: Sequence[Any] | None = None,
     ) -> Decision:
         """Choose one of this round's actions."""
 
@@ -57,12 +58,13 @@ class BanditAgent(Protocol):
     def decide_many(
         self,
         features: Sequence[Any],
-        baselines: Sequence[int],
+        baselines: Sequence[Any],
         baseline_rewards: Any = None,
         *,
         supports: Any = None,
         weights: Any = None,
         covariances: Any = None,
+        labels: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests; an error changes nothing."""
 

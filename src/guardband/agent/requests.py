@@ -11,7 +11,8 @@ import numpy as np
 
 from guardband.agent.engine import NO_CONTEXTS, NO_COVARIANCE, NO_WEIGHTS, Request
 from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import SLACK, as_number, as_plain_array
+from guardband.agent.inputs import SLACK, as_number
+from guardband.agent.named_rows import as_labels, as_table, labelled_row, named_map
 from guardband.checks import as_array
 from guardband.contexts import (
     Discrete,
@@ -22,6 +23,7 @@ from guardband.contexts import (
     feature_support,
 )
 from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.features import labels_of
 from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats, Realised
@@ -44,6 +46,7 @@ class RequestReader:
 
     def __init__(self, group: AgentGroup, number: int = 0) -> None:
         self._dim, self._index = group.dim, group.coords[number]
+        self._features = group.features
         self._feature_bound = group.feature_bound
         theta_bound = getattr(group.algorithm, "theta_bound", math.inf)
         self._reward_limit = theta_bound * group.feature_bound * SLACK
@@ -54,15 +57,16 @@ class RequestReader:
     def read(
         self,
         features: Any,
-        baseline: int,
+        baseline: Any,
         baseline_reward: float | None,
         support: Any = None,
         weights: Any = None,
         covariance: Any = None,
+        labels: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide`."""
         table = self._table(features)
-        row = _as_row(baseline, table.shape[0])
+        row, labels = _find(baseline, features, labels, table.shape[0])
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
@@ -71,7 +75,7 @@ class RequestReader:
             contexts, chances = self._support(support, weights, menu)
         if covariance is not None:
             covariances = self._covariance(covariance, menu.shape[1])
-        request = Request(menu, row, baseline_reward, contexts, chances, covariances)
+        request = Request(menu, row, baseline_reward, contexts, chances, covariances, labels)
         self._check(request)
         return request
 
@@ -84,6 +88,8 @@ class RequestReader:
         baseline_reward: float | None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide_from`."""
+        if self._features is not None:
+            feature_map = named_map(feature_map, self._features)
         psi = expected_features(feature_map, actions, distribution)
         if isinstance(distribution, Gaussian):
             covariance = None
@@ -119,16 +125,16 @@ class RequestReader:
     def read_menu(self, menu: Any) -> tuple[Floats, int | None]:
         """Return a menu as (K, dim) features, and the baseline's row where it is said.
 
-        A menu is a table of features, or a pair of one and the row of its baseline.
+        A menu is a table of features, or a pair of one and the row, or the label, of its baseline.
         """
         table, baseline = menu, None
         if isinstance(menu, tuple) and len(menu) == 2 and np.ndim(menu[1]) == 0:
             table, baseline = menu
         rows = np.ascontiguousarray(self._menu(self._table(table)).T)
-        return rows, None if baseline is None else _as_row(baseline, len(rows))
+        return rows, None if baseline is None else _find(baseline, table, None, len(rows))[0]
 
     def _table(self, features: Any, each: str = "action") -> Floats:
-        table = features if type(features) is np.ndarray else as_plain_array(features)
+        table = features if type(features) is np.ndarray else as_table(features, self._features)
         if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise InvalidValueError(
@@ -209,6 +215,16 @@ class RequestReader:
                 f"{limit:.6g} in size, not {reward:g}: it is an expected reward."
             )
         return reward
+
+
+def _find(baseline: Any, features: Any, labels: Any, actions: int) -> tuple[int, list[Any] | None]:
+    """Return the baseline's row and the actions' labels; with labels it is given by its own."""
+    if labels is None and type(features) is not np.ndarray:
+        labels = labels_of(features)
+    if labels is None:
+        return _as_row(baseline, actions), None
+    labels = as_labels(labels, actions)
+    return labelled_row(baseline, labels), labels
 
 
 def _as_row(baseline: Any, actions: int) -> int:

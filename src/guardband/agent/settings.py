@@ -1,4 +1,4 @@
-"""Which algorithm agents run: the one that was asked for, with the settings given beside it."""
+"""Which algorithm agents run, with which settings, and how many features they have."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from dataclasses import fields, replace
 from typing import Any
 
 from guardband.algorithms import ALGORITHMS, Algorithm
-from guardband.checks import check_choice
+from guardband.checks import check_choice, check_whole
 from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.features import Features
 
-__all__ = ["DEFAULT", "settle_algorithm"]
+__all__ = ["DEFAULT", "settle_algorithm", "settle_dim"]
 
 DEFAULT = "guard-ucb"
 TOLD = frozenset({"horizon", "reward_floor"})
+
+
+def settle_dim(dim: int | None, features: Features | None) -> int:
+    """Return the number of features, which is given as such, or by the named features."""
+    if features is not None and not isinstance(features, Features):
+        raise InvalidTypeError(f"features must be a gb.Features, not {features!r}.")
+    if (dim is None) == (features is None):
+        given = "none" if dim is None else f"dim={dim!r} and features"
+        raise InvalidTypeError(f"give either dim or features=gb.Features(...), not {given}.")
+    return check_whole("dim", dim) if features is None else features.dim  # type: ignore[arg-type]
 
 
 def settle_algorithm(algorithm: Algorithm | str | None, **given: Any) -> tuple[Algorithm, float]:

@@ -15,6 +15,7 @@ from guardband.agent.group import AgentGroup
 from guardband.agent.row_ids import RowIds
 from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.features import Features
 from guardband.files import write_atomically
 
 __all__ = ["load_group", "save_group"]
@@ -46,6 +47,7 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "horizon": group.horizon,
             "reward_floor": group.reward_floor,
             "seed": group.seed,
+            "features": None if group.features is None else group.features.to_dict(),
             "rounds": group.rounds,
             "rows": group.rows,
             "rounds_pooled": group.rounds_pooled,
@@ -124,6 +126,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         horizon=about["horizon"],
         reward_floor=about["reward_floor"],
         seed=about["seed"],
+        features=Features.from_dict(about["features"]) if about.get("features") else None,
     )
     for name, array in group.engine.arrays().items():
         saved = arrays[name] if name in arrays or name != "work" else array  # not in older files

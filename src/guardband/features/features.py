@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from guardband.checks import check_choice, nearest
-from guardband.errors import InvalidValueError
+from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features.columns import Category, Column, Hashed, Number, Vector
 from guardband.features.definitions import (
     as_category_column,
@@ -250,6 +250,8 @@ class Features:
             Names of columns, which stand for all of their features; of crosses, "format:segment";
             of single features, "format=film"; "intercept"; or places, which stay as they are.
         """
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise InvalidTypeError(f"give a list of features, not {names!r}.")
         found: list[int] = []
         for name in names:
             if not isinstance(name, str):

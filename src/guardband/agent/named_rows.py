@@ -1,0 +1,81 @@
+"""Menus as rows of data: their labels, and the features of rows by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from guardband.agent.inputs import as_plain_array
+from guardband.checks import nearest
+from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.features import Features, is_frame, is_named, is_sparse
+
+__all__ = ["as_labels", "as_table", "labelled_row", "named_map"]
+
+FEW = 8  # labels that an error shows
+
+
+def as_table(rows: Any, features: Features | None) -> NDArray[Any]:
+    """Return rows as an array: by the named features, where there are some and rows have names."""
+    if features is not None and (is_named(rows) or is_sparse(rows)):
+        return features.table(rows)
+    if is_sparse(rows):
+        dense: NDArray[Any] = rows.toarray()
+        return dense
+    if is_frame(rows):
+        for name, dtype in rows.dtypes.items():
+            if dtype.kind not in "fiu":
+                raise InvalidValueError(
+                    f"column {name!r} has no numbers but {dtype}: agents that are made with "
+                    "features=gb.Features(...) take other columns."
+                )
+    elif is_named(rows):
+        raise InvalidTypeError(
+            "features are given by name, but this agent knows no names: make it with "
+            "features=gb.Features(...)."
+        )
+    return as_plain_array(rows)
+
+
+def named_map(
+    feature_map: Callable[[Any, Any], Any], features: Features
+) -> Callable[[Any, Any], Any]:
+    """Return the feature map with dicts by name turned into features."""
+
+    def mapped(action: Any, context: Any) -> Any:
+        found = feature_map(action, context)
+        return features.table([found])[0] if isinstance(found, Mapping) else found
+
+    return mapped if callable(feature_map) else feature_map
+
+
+def as_labels(labels: Any, actions: int) -> list[Any]:
+    """Return one label for each action."""
+    if isinstance(labels, str | bytes) or not hasattr(labels, "__iter__"):
+        raise InvalidTypeError(f"labels must be a list, one for each action, not {labels!r}.")
+    found: list[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if len(found) != actions:
+        raise InvalidValueError(f"there are {len(found)} labels for {actions} actions.")
+    return found
+
+
+def labelled_row(baseline: Any, labels: list[Any]) -> int:
+    """Return the row that the baseline's label stands for."""
+    try:
+        rows = [i for i, label in enumerate(labels) if label is baseline or label == baseline]
+    except (TypeError, ValueError):  # neither equal nor not: an array, or pandas' NA
+        raise InvalidTypeError(f"baseline must be the label of a row, not {baseline!r}.") from None
+    if len(rows) == 1 and isinstance(baseline, bool) <= isinstance(labels[rows[0]], bool):
+        return rows[0]
+    if len(rows) > 1:
+        raise InvalidValueError(
+            f"baseline {baseline!r} is the label of {len(rows)} rows: give every action a label of "
+            "its own, such as by frame.reset_index(drop=True)."
+        )
+    shown = ", ".join(map(repr, labels[:FEW])) + (", ..." if len(labels) > FEW else "")
+    raise InvalidValueError(
+        f"baseline {baseline!r} is not the label of a row: rows with an index go by it. There are "
+        f"{shown}.{nearest(baseline, [str(label) for label in labels])}"
+    )
