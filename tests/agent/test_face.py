@@ -11,6 +11,7 @@ import pytest
 import guardband as gb
 
 SETTINGS = {
+    "features": None,
     "alpha": None,
     "algorithm": None,
     "mode": None,
@@ -35,7 +36,7 @@ def test_every_setting_is_in_the_signature_with_its_type(kind: Any, first: list[
     assert list(found) == [*first, *SETTINGS]
     for name in first:
         assert found[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-        assert found[name].default is inspect.Parameter.empty
+        assert found[name].default is (None if name == "dim" else inspect.Parameter.empty)
     for name, default in SETTINGS.items():
         assert found[name].kind is inspect.Parameter.KEYWORD_ONLY
         assert found[name].default == default

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Awaited, Request
+from guardband.agent.engine import Request
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.inputs import as_batch, as_id, as_reward, reward_range
 from guardband.agent.learned import Learned
@@ -16,7 +16,7 @@ from guardband.agent.requests import RequestReader
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
 from guardband.contexts import Discrete, Gaussian
-from guardband.errors import InvalidValueError, UnknownDecisionError
+from guardband.errors import InvalidValueError
 from guardband.features import Features
 from guardband.kernels.types import Floats
 
@@ -302,7 +302,7 @@ class Agent:
         value = as_reward(reward, self._rewards)
         name = as_id(decision)
         with self._group.lock:
-            awaited = self._awaited(name)
+            awaited = self._group.awaited(self._number, name)
             del self._pending[name]
             self._group.learn(self._number, awaited, value)
 
@@ -318,7 +318,7 @@ class Agent:
         """
         names, values = as_batch(decisions, rewards, self._rewards)
         with self._group.lock:
-            awaited = [self._awaited(name) for name in names]
+            awaited = [self._group.awaited(self._number, name) for name in names]
             for name, each, value in zip(names, awaited, values, strict=True):
                 del self._pending[name]
                 self._group.learn(self._number, each, value)
@@ -360,7 +360,7 @@ class Agent:
         """Give up waiting for a reward; only for causes that do not depend on it."""
         name = as_id(decision)
         with self._group.lock:
-            self._awaited(name)
+            self._group.awaited(self._number, name)
             del self._pending[name]
 
     def save(self, path: str | Path) -> Path:
@@ -388,14 +388,3 @@ class Agent:
         name = f"{self._prefix}{turn}"
         self._pending[name] = v.awaited
         return v.named(name, label=request.label(v.action))
-
-    def _awaited(self, decision_id: str) -> Awaited:
-        found = self._pending.get(decision_id)
-        if found is not None:
-            return found
-        prefix, _, count = str(decision_id).rpartition("-")
-        if f"{prefix}-" == self._prefix and count.isdecimal() and 0 < int(count) <= self.rounds:
-            raise UnknownDecisionError(f"decision {decision_id!r} was observed or given up before.")
-        raise UnknownDecisionError(
-            f"{decision_id!r} is no decision of task {self.name!r}; give the id of one of its own."
-        )

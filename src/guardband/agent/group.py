@@ -13,7 +13,7 @@ from guardband.agent.row_ids import RowIds
 from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
 from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
-from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.errors import InvalidTypeError, InvalidValueError, UnknownDecisionError
 from guardband.facts import Facts
 from guardband.features import Features
 from guardband.kernels.ridge import exact_eigenvalue, refresh
@@ -94,6 +94,19 @@ class AgentGroup:
         self.rounds_pooled = [self.passed(m) for m in range(len(self.rounds))]
         self.poolings += 1
         self.due_round = None
+
+    def awaited(self, agent: int, decision_id: str) -> Awaited:
+        """Return what is remembered of a decision until its reward comes, or say why none is."""
+        found = self.pending[agent].get(decision_id)
+        if found is not None:
+            return found
+        task, _, count = str(decision_id).rpartition("-")
+        name, rounds = self.names[agent], self.rounds[agent]
+        if task == name and count.isdecimal() and 0 < int(count) <= rounds:
+            raise UnknownDecisionError(f"decision {decision_id!r} was observed or given up before.")
+        raise UnknownDecisionError(
+            f"{decision_id!r} is no decision of task {name!r}; give the id of one of its own."
+        )
 
     def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
         """Learn a reward; note it if that makes a pooling due."""
