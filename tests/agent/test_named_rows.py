@@ -103,7 +103,7 @@ def test_tasks_of_a_fleet_use_features_by_name() -> None:
         assert repr(fleet[name]) == repr(plain[name])
         one, other = fleet[name].decide(OFFERS, "Heat"), plain[name].decide(TABLE, 0)
         assert same(one, other)
-    with pytest.raises(gb.InvalidValueError, match="no feature 'fromat'.*Did you mean 'format'"):
+    with pytest.raises(gb.InvalidValueError, match=r"no feature 'fromat'.*Did you mean 'format'"):
         gb.Fleet({"a": ["fromat"]}, features=FEATURES)
     with pytest.raises(gb.InvalidTypeError, match="list of features, not 'format'"):
         gb.Fleet({"a": "format"}, features=FEATURES)
@@ -152,9 +152,9 @@ def test_frames_of_numbers_need_no_named_features() -> None:
     for rows, baseline in ((frame, "y"), (sparse.csr_matrix(numbers), 1), (numbers, 1)):
         assert gb.Agent(2).decide(rows, baseline).action == 1
     assert gb.Agent(2).decide(frame, "y").label == "y"
-    with pytest.raises(gb.InvalidValueError, match="column 'b' has no numbers but .*gb.Features"):
+    with pytest.raises(gb.InvalidValueError, match=r"column 'b' has no numbers but .*gb.Features"):
         gb.Agent(2).decide(frame.assign(b="many"), "y")
-    with pytest.raises(gb.InvalidTypeError, match=r"made? it with features=gb.Features"):
+    with pytest.raises(gb.InvalidTypeError, match=r"make it with features=gb.Features"):
         gb.Agent(2).decide(frame.to_dict("records"), 1)
 
 
@@ -195,7 +195,7 @@ def test_exactly_one_of_dim_and_features() -> None:
     for make in (gb.Agent, lambda **given: gb.Fleet({"a": [0]}, **given)):
         with pytest.raises(gb.InvalidTypeError, match="either dim or features"):
             make()
-        with pytest.raises(gb.InvalidTypeError, match="either dim or features.*dim=5"):
+        with pytest.raises(gb.InvalidTypeError, match=r"either dim or features.*dim=5"):
             make(dim=5, features=FEATURES)
-        with pytest.raises(gb.InvalidTypeError, match="must be a gb.Features"):
+        with pytest.raises(gb.InvalidTypeError, match=r"must be a gb.Features"):
             make(features=["stars"])

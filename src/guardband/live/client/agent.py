@@ -163,19 +163,20 @@ class LiveAgent:
     def decide(
         self,
         features: Any,
-        baseline: int,
+        baseline: Any,
         baseline_reward: float | None = None,
         *,
         support: Any = None,
         weights: Any = None,
         covariance: Any = None,
+        labels: Sequence[Any] | None = None,
         round: int | None = None,
     ) -> Decision:
         """Choose one of this round's actions, and write it down.
 
         Parameters
         ----------
-        features, baseline, baseline_reward, support, weights, covariance
+        features, baseline, baseline_reward, support, weights, covariance, labels
             As for `gb.Agent`.
         round
             Where tasks share contexts: the number of the round, the same for all of them.
@@ -187,7 +188,7 @@ class LiveAgent:
         """
         state = self._opened().state
         request = state.learner.reader.read(
-            features, baseline, baseline_reward, support, weights, covariance
+            features, baseline, baseline_reward, support, weights, covariance, labels
         )
         return self._decisions.decide([request], round)[0]
 
@@ -219,26 +220,27 @@ class LiveAgent:
     def decide_many(
         self,
         features: Sequence[Any],
-        baselines: Sequence[int],
+        baselines: Sequence[Any],
         baseline_rewards: Any = None,
         *,
         supports: Any = None,
         weights: Any = None,
         covariances: Any = None,
+        labels: Any = None,
         round: int | None = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now; all or none.
 
         Parameters
         ----------
-        features, baselines, baseline_rewards, supports, weights, covariances
+        features, baselines, baseline_rewards, supports, weights, covariances, labels
             As for `gb.Agent`.
         round
             Where tasks share contexts, every request is a round: the number of the first.
         """
         state = self._opened().state
         requests = state.learner.reader.read_many(
-            features, baselines, baseline_rewards, supports, weights, covariances
+            features, baselines, baseline_rewards, supports, weights, covariances, labels
         )
         return self._decisions.decide(requests, round)
 

@@ -121,7 +121,7 @@ class Decisions:
         state.last, state.last_round = seq, round
         name = make_id(self._store.setup.task, state.stream.stream, now, seq)
         _remember(state, name, v, x, now)
-        return v.named(name, why)
+        return v.named(name, why, request.label(v.action))
 
 
 def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) -> None:
