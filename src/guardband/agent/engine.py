@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +47,16 @@ class Request(NamedTuple):
     def label(self, action: int) -> Any:
         """Return the label of an action; None where there are none."""
         return None if self.labels is None else self.labels[action]
+
+    def only(self, k: int) -> Request:
+        """Return the request with action k alone, as the baseline."""
+        one = slice(k, k + 1)
+        return self._replace(
+            menu=np.ascontiguousarray(self.menu[:, one]),
+            baseline=0,
+            contexts=np.ascontiguousarray(self.contexts[:, :, one]),
+            covariance=self.covariance[one] if len(self.covariance) > 1 else self.covariance,
+        )
 
 
 class Awaited(NamedTuple):
@@ -151,10 +163,27 @@ class Engine:
         # Rows of settings, one for each agent: with the baseline's reward known, and without.
         self.known, self.unknown = list(known.settings), list(unknown.settings)
         self._scratch = new_scratch(0)
-        self.numbers = new_group(len(coords), facts.dim, self.ridge)
-        self.group = view(self.numbers, facts.dim)
-        *self.states, shared = (view_of(self.group, m) for m in range(len(coords) + 1))
+        self._use(new_group(len(coords), facts.dim, self.ridge), facts.dim)
+
+    def _use(self, numbers: Floats, dim: int) -> None:
+        self.numbers, self.group = numbers, view(numbers, dim)
+        *self.states, shared = (view_of(self.group, m) for m in range(len(self.coords) + 1))
         self.pooled = shared.own
+
+    def copy(self, settings: Mapping[str, float]) -> Engine:
+        """Return an engine with the same numbers; what it learns does not change these.
+
+        `settings` are others than the algorithm's, by the names of `Terms`.
+        """
+        other = copy(self)
+        other._scratch = new_scratch(0)
+        other._use(self.numbers.copy(), self.pooled.moment.size)
+        other.known = [row.copy() for row in self.known]
+        other.unknown = [row.copy() for row in self.unknown]
+        for name, value in settings.items():
+            for row in (*other.known, *other.unknown):
+                row[Terms._fields.index(name)] = value
+        return other
 
     def check(self, request: Request) -> None:
         """Refuse a request that lacks what the promise needs; before anything is changed."""

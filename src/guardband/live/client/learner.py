@@ -76,19 +76,6 @@ def trigger_of(space: SpaceSettings) -> tuple[Trigger, float]:
     return Trigger.ANYTIME if anytime else Trigger.NEVER, math.inf
 
 
-def only_baseline(request: Request) -> Request:
-    """Return the request with the baseline's action alone."""
-    b = request.baseline
-    return request._replace(
-        menu=np.ascontiguousarray(request.menu[:, b : b + 1]),
-        baseline=0,
-        contexts=np.ascontiguousarray(request.contexts[:, :, b : b + 1]),
-        covariance=request.covariance[b : b + 1]
-        if len(request.covariance) > 1
-        else (request.covariance),
-    )
-
-
 class Learner:
     """What a live agent computes with; no clock, no file, no network.
 
@@ -175,7 +162,7 @@ class Learner:
         What is learned from it is what the baseline's own features teach.
         """
         shadow = self.decide(request, turn, coin) if key == "shadow" else None
-        plain = self.decide(only_baseline(request), turn, coin)
+        plain = self.decide(request.only(request.baseline), turn, coin)
         certified = np.zeros(request.menu.shape[1], np.bool_)
         certified[request.baseline] = True
         why = sentence(key) if more is None else f"{sentence(key)}: {more}"
