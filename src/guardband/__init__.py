@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from guardband.agent import Decision as Decision
     from guardband.agent import Fleet as Fleet
     from guardband.agent import Learned as Learned
+    from guardband.agent import Outlook as Outlook
+    from guardband.agent import StuckWarning as StuckWarning
     from guardband.algorithms import DiscUCB as DiscUCB
     from guardband.algorithms import DiscUCBUnknown as DiscUCBUnknown
     from guardband.algorithms import DisLinUCB as DisLinUCB
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 # Names are loaded when they are asked for: numba and pandas take seconds to import, and
 # `guardband --help` needs neither.
 _HOMES = {
-    "guardband.agent": ("Agent", "Decision", "Fleet", "Learned"),
+    "guardband.agent": ("Agent", "Decision", "Fleet", "Learned", "Outlook", "StuckWarning"),
     "guardband.algorithms": ("DisLinUCB", "DiscUCB", "DiscUCBUnknown", "GuardUCB"),
     "guardband.contexts": (
         "Discrete",

@@ -28,8 +28,8 @@ CONSERVATIVE = {
     "careful": "the most promising action is not certified yet: learning about it safely",
     "stuck": (
         "too little is known yet to certify the most promising action, and no certified action "
-        "teaches enough about it in this round: playing it safe; if that lasts, only others' data, "
-        "new actions or mode='policy' help"
+        "teaches enough about it in this round: playing it safe; if that lasts, agent.outlook() "
+        "says what would help"
     ),
     "refuted": (
         "no parameter explains the observations and gives every action on the menu an expected "
@@ -63,7 +63,7 @@ REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED
 # What an operator can do about the reasons for which an agent held back.
 REMEDIES = {
     "careful": "Nothing to do: it becomes rarer as rewards come in.",
-    "stuck": "Where it lasts, only other agents' data, new actions or mode='policy' help.",
+    "stuck": "Where it lasts, agent.outlook() says what would help: logs, say, or other features.",
     "refuted": "Check features, noise and theta_bound, and that expected rewards are in [0, 1].",
     "gate": "Nothing to do: it opens as rewards come in.",
     "empty": "Nothing to do: it becomes rarer as rewards come in.",

@@ -4,10 +4,12 @@ from guardband.agent.agent import Agent
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Awaited, Request, Verdict
 from guardband.agent.fleet import Fleet
+from guardband.agent.futures import Past
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.logs import Logs, learned, read_logs, widths_now
+from guardband.agent.outlook import Help, Outlook, StuckWarning, Watch, outlook_of
 from guardband.agent.protocol import BanditAgent
 from guardband.agent.requests import RequestReader
 
@@ -18,17 +20,23 @@ __all__ = [
     "BanditAgent",
     "Decision",
     "Fleet",
+    "Help",
     "Learned",
     "Logs",
     "MenuWidths",
+    "Outlook",
+    "Past",
     "Request",
     "RequestReader",
+    "StuckWarning",
     "Verdict",
+    "Watch",
     "as_batch",
     "as_id",
     "as_number",
     "as_reward",
     "learned",
+    "outlook_of",
     "read_logs",
     "reward_range",
     "widths_now",

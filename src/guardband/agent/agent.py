@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Request
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.inputs import as_batch, as_id, as_reward, reward_range
 from guardband.agent.learned import Learned
 from guardband.agent.logs import learn_logs, read_logs
+from guardband.agent.outlook import Outlook, outlook_of
 from guardband.agent.requests import RequestReader
 from guardband.agent.storage import load_group, save_group
 from guardband.algorithms import Algorithm
@@ -213,7 +213,7 @@ class Agent:
             features, baseline, baseline_reward, support, weights, covariance, labels
         )
         with self._group.lock:
-            return self._decide(request)
+            return self._group.decide(self._number, request)
 
     def decide_from(
         self,
@@ -254,7 +254,7 @@ class Agent:
             feature_map, actions, distribution, baseline, baseline_reward
         )
         with self._group.lock:
-            return self._decide(request)
+            return self._group.decide(self._number, request)
 
     def decide_many(
         self,
@@ -286,7 +286,7 @@ class Agent:
             features, baselines, baseline_rewards, supports, weights, covariances, labels
         )
         with self._group.lock:
-            return [self._decide(request) for request in requests]
+            return [self._group.decide(self._number, request) for request in requests]
 
     def observe(self, decision: str | Decision, reward: float) -> None:
         """Learn the reward of a decision; once for each, in any order.
@@ -363,6 +363,15 @@ class Agent:
             self._group.awaited(self._number, name)
             del self._pending[name]
 
+    def outlook(self) -> Outlook:
+        """Return whether the agent will leave the baseline, what is in its way and what helps.
+
+        It is rough, computed from the menus seen lately in a fraction of a second.
+        """
+        with self._group.lock:
+            past = self._group.past(self._number)
+        return outlook_of(past)
+
     def save(self, path: str | Path) -> Path:
         """Write everything the agent knows, pending decisions included, to one file."""
         return save_group(self._group, path)
@@ -376,15 +385,3 @@ class Agent:
                 f"{path} holds the tasks {list(group.names)}: use gb.Fleet.load."
             )
         return cls._of(group, 0)
-
-    def _decide(self, request: Request) -> Decision:
-        group, m = self._group, self._number
-        group.settle(m)
-        turn = group.rounds[m] + 1
-        number = group.passed(m) + 1
-        v = group.engine.decide(m, request, group.poolings + 1, number, group.next_coin[m])
-        group.next_coin[m] = group.coins[m].random()
-        group.rounds[m] = turn
-        name = f"{self._prefix}{turn}"
-        self._pending[name] = v.awaited
-        return v.named(name, label=request.label(v.action))

@@ -56,6 +56,7 @@ class Request(NamedTuple):
             baseline=0,
             contexts=np.ascontiguousarray(self.contexts[:, :, one]),
             covariance=self.covariance[one] if len(self.covariance) > 1 else self.covariance,
+            labels=None,
         )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from guardband.agent.engine import Absorbed, Awaited, Engine
+from guardband.agent.decision import Decision
+from guardband.agent.engine import Absorbed, Awaited, Engine, Request
+from guardband.agent.futures import Past
+from guardband.agent.outlook import Watch
 from guardband.agent.row_ids import RowIds
 from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
@@ -22,6 +26,9 @@ from guardband.kernels.types import Floats, Statistic
 from guardband.seeds import stream
 
 __all__ = ["AgentGroup", "make_group"]
+
+MENUS, LEAST = 128, 8  # that are remembered
+NUMBERS = 500_000  # in all of them, 4 MB, unless LEAST have more
 
 
 class AgentGroup:
@@ -85,6 +92,8 @@ class AgentGroup:
         self.next_coin = [float(coins.random()) for coins in self.coins]
         self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
         self.row_ids = RowIds()
+        self.seen: list[deque[Request]] = [deque(maxlen=0) for _ in self.names]  # lately
+        self.watches = [Watch(self.engine.terms) for _ in self.names]
 
     def settle(self, agent: int) -> None:
         """Pool if it is due and `agent` has finished the round in which it fell due."""
@@ -107,6 +116,37 @@ class AgentGroup:
         raise UnknownDecisionError(
             f"{decision_id!r} is no decision of task {name!r}; give the id of one of its own."
         )
+
+    def decide(self, agent: int, request: Request) -> Decision:
+        """Decide for an agent; its id has the task's name and the number of the round."""
+        turn, watch = self.rounds[agent] + 1, self.watches[agent]
+        if turn == watch.turn:
+            watch.look(self.names[agent], self.past(agent))
+        self.settle(agent)
+        self._remember(agent, request)
+        number, coin = self.passed(agent) + 1, self.next_coin[agent]
+        verdict = self.engine.decide(agent, request, self.poolings + 1, number, coin)
+        self.next_coin[agent] = self.coins[agent].random()
+        self.rounds[agent] = turn
+        name = f"{self.names[agent]}-{turn}"
+        self.pending[agent][name] = verdict.awaited
+        label = request.label(verdict.action)
+        return verdict.named(name, watch.reason_of(verdict), label=label)
+
+    def _remember(self, agent: int, request: Request) -> None:
+        """Keep a request among those seen lately: MENUS of them, fewer if they are large."""
+        seen = self.seen[agent]
+        if not seen.maxlen:
+            size = request.menu.size + request.contexts.size + request.covariance.size
+            seen = self.seen[agent] = deque(maxlen=min(MENUS, max(LEAST, NUMBERS // size)))
+        seen.append(request)
+
+    def past(self, agent: int) -> Past:
+        """Return what an outlook of an agent starts from."""
+        seen = [list(each) for each in self.seen]
+        names = () if self.features is None else self.features.names
+        rounds = self.passed(agent)
+        return Past(self.engine.copy({}), agent, self.poolings + 1, rounds, seen, names)
 
     def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
         """Learn a reward; note it if that makes a pooling due."""
