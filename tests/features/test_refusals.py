@@ -28,6 +28,12 @@ MADE: list[tuple[dict[str, Any], str]] = [
     ({"categories": {"c": ["x", "x"]}}, "twice"),
     ({"categories": {"c": [1, True]}}, "twice"),
     ({"categories": {"c": ["x", None]}}, "not None"),
+    ({"categories": {"c": [1, float("inf")]}}, "not inf"),
+    ({"vectors": {"v": 10**9}}, "'v' alone has 1,000,000,000"),
+    (
+        {"categories": {"a": gb.Hashed(999), "b": gb.Hashed(999)}, "crosses": [("a", "b")]},
+        "'a:b' alone has 998,001",
+    ),
     ({"categories": {"c": gb.Hashed(3), "intercept": [1]}}, "intercept"),
     ({"vectors": {"v": 0}}, "at least 1"),
     ({"vectors": {"v": 2.5}}, "whole number"),
@@ -63,6 +69,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("n", [1], "is not a number"),
     ("n", pd.Timestamp("2026-01-01"), "is not a number"),
     ("n", pd.Timedelta("1h"), "is not a number"),
+    ("n", 10**400, "is not a number"),
     ("n", None, "there is no value"),
     ("c", 3, "3 is not a text"),
     ("c", ["x"], "is not a text"),
@@ -155,6 +162,8 @@ def test_descriptions_that_cannot_be_read() -> None:
         ({**whole, "numbers": [{"name": "n", "low": 2, "high": 1}]}, "damaged"),
         ({**whole, "numbers": [{"low": 0, "high": 1}]}, "damaged"),
         ({**whole, "numbers": 3}, "damaged"),
+        ({**whole, "origin": [3]}, "damaged"),
+        ({**whole, "numbers": [{"name": "n", "low": 0, "high": 1, "start": 1}]}, "damaged"),
         ({name: value for name, value in whole.items() if name != "origin"}, "damaged"),
     ]
     for data, message in wrong:

@@ -17,10 +17,10 @@ __all__ = ["as_labels", "as_table", "labelled_row", "named_map"]
 FEW = 8  # labels that an error shows
 
 
-def as_table(rows: Any, features: Features | None) -> NDArray[Any]:
+def as_table(rows: Any, features: Features | None, labels: list[Any] | None) -> NDArray[Any]:
     """Return rows as an array: by the named features, where there are some and rows have names."""
     if features is not None and (is_named(rows) or is_sparse(rows)):
-        return features.table(rows)
+        return features.table(rows, labels=labels)
     if is_sparse(rows):
         dense: NDArray[Any] = rows.toarray()
         return dense
@@ -51,13 +51,11 @@ def named_map(
     return mapped if callable(feature_map) else feature_map
 
 
-def as_labels(labels: Any, actions: int) -> list[Any]:
-    """Return one label for each action."""
+def as_labels(labels: Any) -> list[Any]:
+    """Return labels as a list."""
     if isinstance(labels, str | bytes) or not hasattr(labels, "__iter__"):
         raise InvalidTypeError(f"labels must be a list, one for each action, not {labels!r}.")
     found: list[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    if len(found) != actions:
-        raise InvalidValueError(f"there are {len(found)} labels for {actions} actions.")
     return found
 
 

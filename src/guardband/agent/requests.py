@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.agent.engine import NO_CONTEXTS, NO_COVARIANCE, NO_WEIGHTS, Request
 from guardband.agent.group import AgentGroup
@@ -65,8 +66,9 @@ class RequestReader:
         labels: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide`."""
-        table = self._table(features)
-        row, labels = _find(baseline, features, labels, table.shape[0])
+        names = labels_of(features) if labels is None else as_labels(labels)
+        table = self._table(features, labels=names)
+        row = _find(baseline, names, table.shape[0])
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
@@ -75,7 +77,7 @@ class RequestReader:
             contexts, chances = self._support(support, weights, menu)
         if covariance is not None:
             covariances = self._covariance(covariance, menu.shape[1])
-        request = Request(menu, row, baseline_reward, contexts, chances, covariances, labels)
+        request = Request(menu, row, baseline_reward, contexts, chances, covariances, names)
         self._check(request)
         return request
 
@@ -131,10 +133,14 @@ class RequestReader:
         if isinstance(menu, tuple) and len(menu) == 2 and np.ndim(menu[1]) == 0:
             table, baseline = menu
         rows = np.ascontiguousarray(self._menu(self._table(table)).T)
-        return rows, None if baseline is None else _find(baseline, table, None, len(rows))[0]
+        return rows, None if baseline is None else _find(baseline, labels_of(table), len(rows))
 
-    def _table(self, features: Any, each: str = "action") -> Floats:
-        table = features if type(features) is np.ndarray else as_table(features, self._features)
+    def _table(
+        self, features: Any, each: str = "action", labels: list[Any] | None = None
+    ) -> Floats:
+        table: NDArray[Any] = features
+        if type(features) is not np.ndarray:
+            table = as_table(features, self._features, labels)
         if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise InvalidValueError(
@@ -217,14 +223,13 @@ class RequestReader:
         return reward
 
 
-def _find(baseline: Any, features: Any, labels: Any, actions: int) -> tuple[int, list[Any] | None]:
-    """Return the baseline's row and the actions' labels; with labels it is given by its own."""
-    if labels is None and type(features) is not np.ndarray:
-        labels = labels_of(features)
+def _find(baseline: Any, labels: list[Any] | None, actions: int) -> int:
+    """Return the baseline's row, which is given as such, or by its label where there are labels."""
     if labels is None:
-        return _as_row(baseline, actions), None
-    labels = as_labels(labels, actions)
-    return labelled_row(baseline, labels), labels
+        return _as_row(baseline, actions)
+    if len(labels) != actions:
+        raise InvalidValueError(f"there are {len(labels)} labels for {actions} actions.")
+    return labelled_row(baseline, labels)
 
 
 def _as_row(baseline: Any, actions: int) -> int:

@@ -24,6 +24,9 @@ space_app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(help="The space.")]
 Task = Annotated[str, typer.Argument(help="The task.")]
+NamedFile = Annotated[
+    Path | None, typer.Option(help="Instead of --features: JSON of gb.Features.to_json.")
+]
 Reason = Annotated[str, typer.Option(help="The reason, kept with the event.")]
 
 
@@ -39,6 +42,7 @@ def create(
     features: Annotated[
         str | None, typer.Option(help="Names of the features, with commas between them.")
     ] = None,
+    named_features: NamedFile = None,
     agents: Annotated[int | None, typer.Option(help="How many tasks may join.")] = None,
     alpha: Annotated[
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
@@ -70,7 +74,6 @@ def create(
     given: dict[str, Any] = {} if file is None else json.loads(file.read_text())
     own = {
         "name": name,
-        "features": None if features is None else list(_names(features)),
         "agents": agents,
         "alpha": alpha,
         "contexts": contexts,
@@ -82,12 +85,14 @@ def create(
     }
     rewards = {"window_s": window_s, "default": default, "order": order}
     given |= {key: value for key, value in own.items() if value is not None}
+    given |= _chosen(features, named_features)
     rewards = {key: value for key, value in rewards.items() if value is not None}
     if rewards:
         given["rewards"] = {**given.get("rewards", {}), **rewards}
     for setting in settings or ():
         _put(given, setting)
-    for needed in ("features", "agents"):
+    needs = ("agents",) if "named_features" in given else ("features", "agents")
+    for needed in needs:
         if needed not in given:
             raise InvalidValueError(f"a space needs --{needed}.")
     space = SpaceSettings(**given)
@@ -169,6 +174,7 @@ def revise(
     features: Annotated[
         str | None, typer.Option(help="Names of its features, with commas between.")
     ] = None,
+    named_features: NamedFile = None,
 ) -> None:
     """Create a space with other features, bounds or noise, otherwise the same rules, and no data.
 
@@ -180,9 +186,7 @@ def revise(
     from guardband.live.protocol.space import SpaceSettings
 
     old, _ = _read(target, name)
-    given = old.as_json() | {"name": new_name}
-    if features is not None:
-        given["features"] = list(_names(features))
+    given = old.as_json() | {"name": new_name} | _chosen(features, named_features)
     for setting in settings or ():
         _put(given, setting)
     space = SpaceSettings(**given)
@@ -313,6 +317,16 @@ def _nothing(_: Any) -> None:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(","))
+
+
+def _chosen(features: str | None, named: Path | None) -> dict[str, Any]:
+    """Return a space's features, by their names or from a file of named features."""
+    from guardband.features import Features
+
+    if named is not None:
+        made = Features.from_json(named.read_text())
+        return {"features": list(made.names), "named_features": made.to_dict()}
+    return {} if features is None else {"features": list(_names(features)), "named_features": None}
 
 
 def _put(given: dict[str, Any], setting: str) -> None:

@@ -44,6 +44,8 @@ class Number:
             raise InvalidValueError(f"its limits must be two rising numbers, not {low}, {high}.")
         if self.log and low <= 0.0:
             raise InvalidValueError(f"a logarithm needs limits above 0, not {low}.")
+        if not -LARGEST < self.start < self.stop < LARGEST:
+            raise InvalidValueError(f"it cannot be mapped to {self.start}, {self.stop}.")
 
     @property
     def reach(self) -> float:
@@ -94,7 +96,7 @@ class Category:
         if not self.values:
             raise InvalidValueError("no values are listed.")
         for value in (*self.values, *self.dropped):
-            if _kind(value) is None:
+            if _kind(value) is None or value in (math.inf, -math.inf):
                 raise InvalidTypeError(f"a listed value must be a text or a number, not {value!r}.")
         if len(self._codes) < len(self.values) + len(self.dropped):
             raise InvalidValueError(f"a value is listed twice: {[*self.values, *self.dropped]}.")
@@ -292,7 +294,7 @@ def _as_float(reading: Reading, i: int, value: Any) -> float:
     if not isinstance(value, str | bytes | complex | np.datetime64 | np.timedelta64):
         try:
             return float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     raise reading.error(i, f"{value!r} is not a number.")
 

@@ -34,6 +34,7 @@ __all__ = ["Features"]
 FORMAT = "guardband features"
 VERSION = 1
 INTERCEPT = "intercept"
+LARGEST_DIM = 10_000  # agents compute with d^2 numbers
 
 
 class Features:
@@ -120,6 +121,14 @@ class Features:
 
     def _lay_out(self) -> None:
         """Give every column its place in the table, and find the largest length of a row."""
+        wide = {name: column.width for name, column in self._columns.items()}
+        wide |= {":".join(c): math.prod(wide[name] for name in c) for c in self._crosses}
+        if sum(wide.values()) > LARGEST_DIM:
+            most = max(wide, key=wide.__getitem__)
+            raise InvalidValueError(
+                f"{most!r} alone has {wide[most]:,} of more than {LARGEST_DIM:,} features: list "
+                "fewer values, or use gb.Hashed(size)."
+            )
         self._spans: dict[str, slice] = {}
         self.columns = tuple(self._columns)
         self._widths = {
@@ -298,7 +307,7 @@ class Features:
                 f"reads {VERSION}: upgrade guardband."
             )
         try:
-            origin = tuple(given.pop("origin"))
+            origin = tuple(dict(each) for each in given.pop("origin"))
             parts: dict[str, Any] = {
                 "numbers": restored_columns(given.pop("numbers"), Number),
                 "categories": restored_columns(given.pop("categories"), Category, Hashed),

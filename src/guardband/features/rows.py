@@ -84,7 +84,7 @@ class Rows:
     def label(self, row: int) -> Any:
         """Return what a row is called."""
         labels = labels_of(self._data) if self._labels is None else self._labels
-        return row if labels is None else labels[row]
+        return labels[row] if labels is not None and row < len(labels) else row
 
 
 def is_frame(data: Any) -> bool:
@@ -107,7 +107,10 @@ def is_named(data: Any) -> bool:
 
 def labels_of(data: Any) -> list[Any] | None:
     """Return the labels of a DataFrame's rows, its index; None for everything else."""
-    return data.index.tolist() if is_frame(data) else None
+    if type(data) is np.ndarray or not is_frame(data):
+        return None
+    labels: list[Any] = data.index.tolist()
+    return labels
 
 
 def is_missing(value: Any) -> bool:

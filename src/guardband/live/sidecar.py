@@ -25,7 +25,7 @@ from guardband.errors import InputError, UnknownDecisionError
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.journal import JournalError
 from guardband.live.client.outcomes import OtherRewardError
-from guardband.live.protocol.types import Count, Message, Modest, Text, Whole
+from guardband.live.protocol.types import Count, FeatureName, Message, Modest, Text, Whole
 from guardband.live.server import errors
 from guardband.live.server.auth import Tokens
 from guardband.live.server.errors import answers, problem
@@ -45,6 +45,10 @@ ABOUT = (
 
 Row = Annotated[list[Modest], Field(min_length=1, max_length=256)]
 Menu = Annotated[list[Row], Field(min_length=1, max_length=100_000)]
+Cell = str | bool | int | Modest | Annotated[list[Modest], Field(max_length=256)] | None
+NamedRow = Annotated[dict[FeatureName, Cell], Field(min_length=1, max_length=256)]
+NamedMenu = Annotated[list[NamedRow], Field(min_length=1, max_length=100_000)]
+Label = Whole | Annotated[Text, Field(min_length=1, max_length=200)]
 Ident = Annotated[Text, Field(min_length=1, max_length=200)]
 router = APIRouter(tags=["agent"])
 
@@ -52,8 +56,18 @@ router = APIRouter(tags=["agent"])
 class DecideBody(Message):
     """One round's offer."""
 
-    features: Annotated[Menu, Field(description="one row per action")]
-    baseline: Annotated[Whole, Field(description="the row that the baseline would play")]
+    features: Annotated[
+        Menu | NamedMenu,
+        Field(
+            description="one row per action: numbers, or by name where the space has named features"
+        ),
+    ]
+    baseline: Annotated[
+        Label, Field(description="the row that the baseline would play, or with labels its label")
+    ]
+    labels: Annotated[
+        list[Label] | None, Field(max_length=100_000, description="one per action")
+    ] = None
     baseline_reward: Annotated[
         float | None, Field(description="the baseline's expected reward, where it is known")
     ] = None
@@ -100,6 +114,7 @@ class DecisionReply(BaseModel):
     promise: str
     certificate: str
     certified: list[bool]
+    label: int | str | None
 
 
 class Accepted(BaseModel):
@@ -133,6 +148,7 @@ def decide(body: DecideBody, request: Request) -> DecisionReply:
         support=body.support,
         weights=body.weights,
         covariance=body.covariance,
+        labels=body.labels,
         round=body.round,
     )
     return _reply(decision)

@@ -11,6 +11,7 @@ from guardband.agent import Decision, as_batch, as_id, as_number, as_reward
 from guardband.checks import check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
+from guardband.features import Features
 from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import AgentSetup
 from guardband.live.client.agent_store import AgentStore
@@ -128,6 +129,11 @@ class LiveAgent:
         """The settings of the space, as far as the agent knows them."""
         with self._opened() as state:
             return state.space
+
+    @property
+    def features(self) -> Features | None:
+        """The named features of the space, where it has them; they count what did not fit."""
+        return self.settings.named
 
     @property
     def pending(self) -> int:

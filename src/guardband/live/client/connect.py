@@ -44,7 +44,8 @@ def connect(
         What the space is. With "local:" the first agent makes the space from it; where it exists,
         what is given must be what it has.
     uses
-        The features that the task uses, by number or by name; None: all.
+        The features that the task uses, by number or by name; None: all. In a space with named
+        features a column's name stands for all of its features.
     token
         What the coordinator's operator gave out for this task; for HTTP. None: from the variable
         GUARDBAND_AGENT_TOKEN.

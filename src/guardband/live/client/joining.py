@@ -13,6 +13,7 @@ from platformdirs import user_state_path
 
 from guardband.checks import as_index_set, nearest
 from guardband.errors import InputError, InvalidValueError
+from guardband.features import Features
 from guardband.live.client.journal import Journal
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused
@@ -75,7 +76,8 @@ def join(
             f"{trouble} Nothing is known of space {name!r} without it: give "
             "settings=gb.SpaceSettings(...), and the baseline is played until it answers."
         )
-    chosen = _used(kept.get("uses") if uses is None else uses, features)
+    named = None if space is None else space.named
+    chosen = _used(kept.get("uses") if uses is None else uses, features, named)
     for what, value in {"space": name, "task": task, "uses": list(chosen)}.items():
         if kept and kept[what] != value:
             raise InvalidValueError(
@@ -138,10 +140,14 @@ def _find_or_create(
     return link.space(name)[0]
 
 
-def _used(uses: Sequence[Any] | None, features: Sequence[str]) -> tuple[int, ...]:
+def _used(
+    uses: Sequence[Any] | None, features: Sequence[str], named: Features | None
+) -> tuple[int, ...]:
     """Return the features of a task, given by number or by name; None: all."""
     if uses is None:
         return tuple(range(len(features)))
+    if named is not None:
+        return as_index_set("uses", named.indices(uses), len(features))
     positions = {name: i for i, name in enumerate(features)}
     chosen = []
     for each in uses:

@@ -113,6 +113,7 @@ class Learner:
             reward_floor=reward_floor if space.reward_floor is None else space.reward_floor,
             seed=seed,
             size=space.agents,
+            features=space.named,
         )
         self.reader = RequestReader(self.group)
         self.reward_range = reward_range(self.policy)

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from guardband.algorithms import ALGORITHMS, Policy
 from guardband.errors import InvalidValueError
+from guardband.features import Features
 from guardband.live.protocol.space_rules import (
     TRIGGERS,
     RewardSettings,
@@ -56,6 +57,7 @@ FORMAT_1 = {
     "disc-ucb-unknown": "DiscUcbUnknown",
     "dis-lin-ucb": "DisLinUcb",
 }
+LONGEST_DESCRIPTION = 100_000
 # Defaults by profile; whatever is given beside it wins.
 PROFILES: dict[str, dict[str, Any]] = {
     "platform": {},
@@ -71,7 +73,10 @@ class SpaceSettings(SettingsModel):
     name
         Letters, digits, and ._- inside.
     features
-        The features' names, in order; d of them.
+        The features' names, in order; d of them. Or a `gb.Features`, which has names and more.
+    named_features
+        How rows by name become features, as `gb.Features.to_dict` writes it; with it `features`
+        may be left out. None: agents take features by number only.
     agents
         How many tasks may join. Where contexts are shared, every observation's weight depends on
         it, so it cannot grow unseen.
@@ -109,6 +114,7 @@ class SpaceSettings(SettingsModel):
         tuple[FeatureName, ...],
         Field(strict=False, min_length=1, max_length=LARGEST_DIM, json_schema_extra=UNIQUE),
     ]
+    named_features: dict[str, Any] | None = None
     agents: Annotated[int, Field(ge=1, le=100_000), WHOLE]
     contexts: Literal["shared", "per-request"] = "shared"
     alpha: Share | None = None
@@ -156,6 +162,19 @@ class SpaceSettings(SettingsModel):
 
     @model_validator(mode="before")
     @classmethod
+    def _with_names(cls, given: Any) -> Any:
+        """Let `features` be an object that has names, and named features have theirs."""
+        if not isinstance(given, Mapping):
+            return given
+        if isinstance(given.get("features"), Features):
+            given = {**given, "named_features": given["features"].to_dict()}
+            del given["features"]
+        if isinstance(given.get("named_features"), Mapping) and "features" not in given:
+            return {**given, "features": _read_named(given["named_features"]).names}
+        return given
+
+    @model_validator(mode="before")
+    @classmethod
     def _with_profile(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
@@ -172,6 +191,11 @@ class SpaceSettings(SettingsModel):
     def _fits(self) -> SpaceSettings:
         if len(set(self.features)) < len(self.features):
             raise invalid("the features' names must differ from each other.")
+        if self.named is not None and self.named.names != self.features:
+            raise invalid(
+                f"features={list(self.features)} are not the names of named_features, "
+                f"{list(self.named.names)}: leave features out."
+            )
         if self._only_unit_rewards and not 0.0 <= self.rewards.low < self.rewards.high <= 1.0:
             raise invalid(
                 "without a stated noise every reward lies in [0, 1], but rewards.low="
@@ -206,6 +230,11 @@ class SpaceSettings(SettingsModel):
     def dim(self) -> int:
         """The number of features, d."""
         return len(self.features)
+
+    @cached_property
+    def named(self) -> Features | None:
+        """The named features, where the space has them."""
+        return None if self.named_features is None else _read_named(self.named_features)
 
     @property
     def max_weight(self) -> float:
@@ -243,7 +272,7 @@ class SpaceSettings(SettingsModel):
         parts |= {"spread": self.context_noise, "algorithm": algorithm}
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
         # Format 1 had none of these. They say what an observation is worth.
-        for name in ("reward_ceiling", "radius", "constant", "context"):
+        for name in ("reward_ceiling", "radius", "constant", "context", "named_features"):
             if getattr(self, name) is not None:
                 parts[name] = getattr(self, name)
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
@@ -304,3 +333,17 @@ class SpaceSettings(SettingsModel):
         """Return the space with other settings."""
         stated = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self)(**{**stated, **settings})
+
+
+def _read_named(data: Mapping[str, Any]) -> Features:
+    """Return the named features that a space's settings describe."""
+    try:
+        features = Features.from_dict(data)
+    except InvalidValueError as error:
+        raise invalid(f"named_features: {error}") from None
+    if len(features.to_json()) > LONGEST_DESCRIPTION:
+        raise invalid(
+            f"named_features have more than {LONGEST_DESCRIPTION:,} characters in JSON: list fewer "
+            "values, or use gb.Hashed."
+        )
+    return features
