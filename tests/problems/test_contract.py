@@ -27,7 +27,7 @@ MASKED_MAY_BE_NEGATIVE = {"synthetic-a", "toy"}
 
 
 def small(name: str, **settings: Any) -> NamedProblem:
-    if name == "clicks" and "baseline" in settings:
+    if name in ("clicks", "categories") and "baseline" in settings:
         settings["rank"] = settings.pop("baseline")
     return problem(name, **{**SMALL.get(name, {}), **settings})
 
@@ -124,7 +124,7 @@ def test_masks_cycle_over_ten_agents(name: str) -> None:
             made.features - len(task) in range(1, made.features // 2 + 1) for task in tasks[1:]
         )
     else:
-        cycle = {"movielens": 4, "lastfm": 4, "clicks": 1}.get(name, 3)
+        cycle = {"movielens": 4, "lastfm": 4, "clicks": 1, "categories": 1}.get(name, 3)
         assert len(set(tasks)) == cycle
         assert tasks == (tasks[:cycle] * 10)[:10]
 

@@ -60,6 +60,8 @@ algorithms = [{algorithms}]    # see: guardband algorithms
 # alpha = 0.3      # share of the baseline's reward that may be lost; one number, or one per agent;
 #                  # the problem's own if left out
 # rounds = 20000   # the horizon
+# history = 100000 # before round 1 agents learn so many rounds of the baseline's own rule; or of
+#                  # uniform plays: [100000, "uniform"]
 trials = {trials}        # independent repetitions
 seed = {seed}           # the same seed gives the same numbers
 
@@ -89,6 +91,7 @@ class RunConfig:
     alpha: Any = None
     rounds: int = DEFAULT_ROUNDS
     trials: int = 20
+    history: Any = None
     seed: int = 0
     out: str | None = None
     settings: Mapping[str, Any] | None = None

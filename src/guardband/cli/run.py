@@ -46,6 +46,13 @@ def run(
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="Agents first learn so many rounds of the baseline's own rule; or of uniform "
+            "plays: 100000,uniform"
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
     as_json: Annotated[
@@ -78,6 +85,7 @@ def run(
         alpha=None if alpha is None else _as_alpha(alpha),
         rounds=rounds,
         trials=trials,
+        history=None if history is None else _as_history(history),
         seed=seed,
         out=None if out is None else str(out),
     )
@@ -89,12 +97,13 @@ def run(
     assumed.pop("rounds")
     assumed["context_noise"] = task.context_noise
     entrants = make_algorithms(chosen, assumed)
-    _compile_first(task, entrants)
+    _compile_first(task, entrants, chosen.history)
     results = gb.simulate(
         task,
         entrants,
         rounds=chosen.rounds,
         trials=chosen.trials,
+        history=chosen.history,
         seed=chosen.seed,
         alpha=assumed["alpha"] if chosen.alpha is None else chosen.alpha,
     )
@@ -108,6 +117,7 @@ def run(
         context_noise=context_noise,
         rounds=rounds,
         trials=trials,
+        history=history,
         seed=seed,
     )
     if as_json:
@@ -176,7 +186,7 @@ def _command(config: Path | None, **options: object) -> str:
     return shlex.join(words)
 
 
-def _compile_first(task: Any, entrants: list[Any]) -> None:
+def _compile_first(task: Any, entrants: list[Any], history: Any) -> None:
     """Load the kernels under a notice of their own; the first time they are compiled."""
     notes = Console(stderr=True)
     with (
@@ -184,7 +194,8 @@ def _compile_first(task: Any, entrants: list[Any]) -> None:
         notes.status("loading the kernels (compiling them the first time: about half a minute)"),
     ):
         warnings.simplefilter("ignore", gb.BoundWarning)  # the run itself will warn
-        gb.simulate(task, entrants, rounds=2, trials=1, alpha=0.5, progress=False)
+        few = None if history is None else (2, "uniform")
+        gb.simulate(task, entrants, rounds=2, alpha=0.5, history=few, progress=False)
 
 
 def _write_template(path: Path) -> None:
@@ -218,6 +229,18 @@ def _as_alpha(text: str) -> float | tuple[float, ...]:
     if not numbers:
         raise InvalidValueError("alpha is empty: give a number in (0, 1].")
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _as_history(text: str) -> Any:
+    """Return what `gb.simulate` takes: a number of rounds, or that and a rule."""
+    words = _split(text)
+    try:
+        rounds: Any = float(words[0])
+    except (IndexError, ValueError):
+        raise InvalidValueError(
+            f"history must be a number of rounds, or such as 100000,uniform, not {text!r}."
+        ) from None
+    return (rounds, *words[1:]) if len(words) > 1 else rounds
 
 
 def _plain(value: Any) -> Any:

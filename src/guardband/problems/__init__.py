@@ -8,6 +8,7 @@ from typing import Any
 from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems.base import NamedProblem, NoisyFeatures, ProblemAssumptions, Sizes
+from guardband.problems.categories import Categories
 from guardband.problems.clicks import Clicks
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
@@ -34,6 +35,7 @@ __all__ = [
     "PROBLEMS",
     "AnyWorld",
     "BernoulliRewards",
+    "Categories",
     "Clicks",
     "Forecast",
     "ForecastFormal",
@@ -83,6 +85,7 @@ PROBLEMS: dict[str, type[NamedProblem]] = {
         ForecastFormal2,
         ForecastLarge,
         Clicks,
+        Categories,
     )
 }
 

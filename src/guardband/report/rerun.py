@@ -19,6 +19,8 @@ def rerun_code(results: Results) -> str:
     alpha = settings["alpha"]
     if alpha is not None:
         call["alpha"] = alpha[0] if len(set(alpha)) == 1 else alpha
+    if settings.get("history") is not None:
+        call["history"] = settings["history"]
     lines = [
         "import guardband as gb",
         *_imports(results),

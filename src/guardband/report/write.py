@@ -107,6 +107,9 @@ def _settings(results: Results) -> Iterator[tuple[str, str]]:
     alpha = settings["alpha"]
     same = alpha is not None and len(set(alpha)) == 1
     yield "violations counted by alpha", _shown(alpha[0] if same else alpha)
+    if settings.get("history") is not None:
+        rounds, rule = settings["history"]
+        yield "history", f"{rounds:,} rounds before the first, {rule}"
     if settings["replayed"]:
         yield "random draws", "replayed from arrays"
     yield "time", f"{settings['seconds']:.1f} s"

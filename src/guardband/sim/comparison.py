@@ -19,6 +19,7 @@ from guardband.problems import problem as named_problem
 from guardband.progress import ProgressBar
 from guardband.seeds import trial_seed
 from guardband.sim.draws import Replay
+from guardband.sim.history import as_history, check_history
 from guardband.sim.provenance import commit, versions
 from guardband.sim.python_policy import Competitor, is_python_policy
 from guardband.sim.results import Results
@@ -41,6 +42,7 @@ def simulate(
     seed: int = 0,
     alpha: Any = None,
     replay: Replay | None = None,
+    history: Any = None,
     trace: bool = False,
     workers: int | None = None,
     engine: str | ComputeEngine = "local",
@@ -68,6 +70,9 @@ def simulate(
         the first constrained algorithm. With neither, they are not counted and are NaN.
     replay
         Takes every random draw from arrays.
+    history
+        What every agent learns from before round 1, the same for all algorithms: n rounds of the
+        baseline's own rule, or (n, "uniform"), in which each action on offer is equally probable.
     trace
         Keeps every round of one trial of one algorithm in `results.trace`.
     workers
@@ -103,9 +108,13 @@ def simulate(
         )
     if replay is not None and trials > 1:
         raise InvalidValueError(f"a replay is one trial, not {trials}.")
+    past = as_history(history)
+    if past is not None and replay is not None:
+        raise InvalidValueError("a replay holds no history: leave one of them out.")
     if cache is not False and (trace or replay is not None):
         raise InvalidValueError("the cache keeps neither traces nor replays: leave cache out.")
     first = problem.build(trial_seed(seed, 0))
+    check_history(past, made, first, rounds)
     judged = _judge(made, alpha, len(first.tasks))
     outside = _outside_bounds(first, made, rounds)
     _warn_of_bounds(outside)
@@ -120,6 +129,7 @@ def simulate(
             seed=seed,
             alpha=judged,
             replay=replay,
+            history=past,
             trace=trace,
             by_content=cache is not False,
             first=first,
@@ -138,6 +148,7 @@ def simulate(
             "seed": seed,
             "alpha": judged,
             "replayed": replay is not None,
+            "history": None if past is None else tuple(past),
             "seconds": time.perf_counter() - started,
             "versions": versions(),
             "commit": commit(),

@@ -22,6 +22,7 @@ from guardband.problems import AnyWorld, Problem
 from guardband.seeds import trial_seed
 from guardband.sim.costs import seconds_of, size_of, size_of_world
 from guardband.sim.draws import Replay, TrialDraws
+from guardband.sim.history import History, learn_history
 from guardband.sim.keys import content, origin, text_of
 from guardband.sim.python_policy import Competitor, PythonRunner, is_python_policy
 from guardband.sim.runners import Trace, TrialResult, make_runner
@@ -45,6 +46,8 @@ class Trial:
         By which violations are counted, one number or one per agent; None: they are not.
     replay
         Takes every random draw from arrays.
+    history
+        What agents learn before the first round.
     trace
         Whether every round is kept.
     agent_curves
@@ -64,6 +67,7 @@ class Trial:
     seed: int
     alpha: Any
     replay: Replay | None
+    history: History | None
     trace: bool
     agent_curves: bool
     key: str
@@ -81,6 +85,7 @@ def make_trials(
     seed: int = 0,
     alpha: Any = None,
     replay: Replay | None = None,
+    history: History | None = None,
     trace: bool = False,
     agent_curves: bool = True,
     by_content: bool = True,
@@ -103,8 +108,11 @@ def make_trials(
         where = {"problem": content(problem)}
         what = {"algorithms": content(list(algorithms)), "rounds": rounds, "alpha": alpha}
         what["agent_curves"] = agent_curves
+        if history is not None:
+            what["history"] = list(history)
     size = size_of(problem) if first is None else size_of_world(first)
-    cost = sum(seconds_of(problem, algorithm, rounds, size) for algorithm in algorithms)
+    played = rounds + (0 if history is None else history.rounds)
+    cost = sum(seconds_of(problem, algorithm, played, size) for algorithm in algorithms)
     seeds = [trial_seed(seed, trial) for trial in range(trials)]
     made = [
         Trial(
@@ -114,6 +122,7 @@ def make_trials(
             seed=own,
             alpha=alpha,
             replay=replay,
+            history=history,
             trace=trace,
             agent_curves=agent_curves,
             key=text_of(**where, **what, seed=own),
@@ -157,10 +166,14 @@ def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
         orders="order" in needed,
         replay=trial.replay,
     )
+    left = 1.0
+    if trial.history is not None:
+        left = trial.rounds / (trial.rounds + trial.history.rounds)
+        learn_history(trial.history, world, trial.seed, runners, advance, 1.0 - left)
     for chunk in draws.chunks():
         for runner in runners:
             runner.play(chunk)
-            advance(chunk.contexts.size / trial.rounds / len(runners))
+            advance(left * chunk.contexts.size / trial.rounds / len(runners))
     results = [runner.record() for runner in runners]
     seconds = (time.thread_time() - started) / len(results)
     if not trial.agent_curves:
