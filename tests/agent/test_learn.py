@@ -186,8 +186,10 @@ def test_logs_that_cannot_help_are_said_to() -> None:
     assert learned.menus[0].not_learned == [1, 2]
     assert not learned.helps
     assert learned.always == 1.0
-    assert "say little about features 1, 2; actions 1, 2 of menu 0" in str(learned)
+    assert "say little about actions 1, 2 of menu 0:" in str(learned)
     assert "Every row was the only action" in str(learned)
+    alone = gb.Agent(3).learn(rows, rewards)
+    assert "say little about features 1, 2:" in str(alone)
     both = np.tile(menu[:2], (2500, 1))
     better = gb.Agent(3).learn(both, np.tile([0.0, 1.0], 2500), menus=[(menu, 0)])
     assert better.helps

@@ -193,6 +193,14 @@ def test_options_override_the_file() -> None:
     assert "StudentNoise(std=0.1, df=4.0)" in settings["problem"]["reward_std"]
 
 
+def test_agents_learn_a_history_first() -> None:
+    found = as_json(*SMALL, "--algorithms", "dis-lin-ucb", "--history", "2e1,uniform")
+    assert found["settings"]["history"] == [20, "uniform"]
+    Path("my.toml").write_text('algorithms = ["dis-lin-ucb"]\nhistory = 30\n')
+    found = as_json("my.toml", *SMALL)
+    assert found["settings"]["history"] == [30, "baseline"]
+
+
 def test_a_problem_of_ones_own_from_a_file() -> None:
     phi = np.random.default_rng(0).uniform(0.1, 0.5, (4, 3, 2))
     np.savez("mine.npz", phi=phi, psi=phi, theta=[0.6, 0.5])

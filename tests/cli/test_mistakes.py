@@ -30,6 +30,8 @@ pytestmark = pytest.mark.usefixtures("folder")
         (("run", "--alpha", "2"), "alpha must lie in (0, 1], not 2.0"),
         (("run", "--alpha", "x"), "not 'x'"),
         (("run", "--rounds", "many"), "--rounds"),
+        (("run", "--history", "many"), "history must be a number of rounds"),
+        (("run", "--history", "10,best"), "history's rule must be one of"),
         (("run", "missing.toml"), "there is no missing.toml; make one with --init missing.toml"),
         (("run", "--problem", "missing.npz"), "missing.npz"),
         (("bounds", "forecast"), "guardband bounds --problem forecast"),

@@ -1,4 +1,4 @@
-"""Sets made of logs: rules of the past are covered, rows that were chosen by their reward are not."""
+"""Sets made of logs: rules of the past are covered, rows chosen by their reward are not."""
 
 from __future__ import annotations
 

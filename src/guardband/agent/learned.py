@@ -104,26 +104,33 @@ class Learned:
         return "\n".join(lines + self._gaps())
 
     def _gaps(self) -> list[str]:
-        """Return what to do about the features and actions that the rows say little about."""
-        found = [f"feature{_several(self.not_learned)}"] if self.not_learned else []
-        for number, menu in enumerate(self.menus):
-            if menu.not_learned:
-                found.append(f"action{_several(menu.not_learned)} of menu {number}")
+        """Return what the rows say little about, of actions where there are menus, and advice.
+
+        Features that always come together are not known one by one, though actions may be.
+        """
+        found = [
+            f"action{_several(menu.not_learned)} of menu {number}"
+            for number, menu in enumerate(self.menus)
+            if menu.not_learned
+        ]
+        if not self.menus and self.not_learned:
+            found = [f"feature{_several(self.not_learned)}"]
         if not found:
             return []
         text = (
-            f"The rows say little about {'; '.join(found)}: these intervals shrank by less than "
-            "half."
+            f"The rows say little about {', '.join(found)}: the interval shrank by less than half."
         )
         if self.always == 1.0:
             text += " Every row was the only action that could have been played (propensity 1)."
         elif self.always is not None:
             text += f" {self.always:.0%} of the rows had no alternative (propensity 1)."
-        text += (
-            " If the rule that was logged never plays anything like them, more of its rows will "
-            "not help: rows in which they were played will, or trials by the agent."
+        advice = (
+            " If the rule that was logged plays nothing like that, more of its rows will not help: "
+            "rows in which it was played will, or trials by the agent."
         )
-        return [text]
+        return [
+            text + advice + ("" if self.menus else " menus=... shows what is known of actions.")
+        ]
 
 
 def _little(before: Floats, after: Floats) -> list[int]:
