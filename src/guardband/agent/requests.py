@@ -66,9 +66,14 @@ class RequestReader:
         labels: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide`."""
-        names = labels_of(features) if labels is None else as_labels(labels)
+        names = None
+        if labels is not None:
+            names = as_labels(labels)
+        elif type(features) is not np.ndarray:  # arrays have none, and must not wait
+            names = labels_of(features)
         table = self._table(features, labels=names)
-        row = _find(baseline, names, table.shape[0])
+        actions = table.shape[0]
+        row = _as_row(baseline, actions) if names is None else _find(baseline, names, actions)
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
