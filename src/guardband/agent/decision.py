@@ -43,8 +43,9 @@ class Decision(NamedTuple):
         By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
         worth the baseline or more), "reward" (its lower bound against the reported reward),
         "context" (the difference, and the context that was drawn), "bounded" (the difference,
-        given that every action has an expected reward in [0, 1]), "baseline", "mixture" (of a
-        coin), "pruned set" (the paper's), or "none".
+        given that every action has an expected reward in [0, 1]), "pooled" (one of the first three,
+        by the set from pooled data alone), "baseline", "mixture" (of a coin), "pruned set" (the
+        paper's), or "none".
     certified
         One boolean per action: is it certified to clear the floor?
     label
