@@ -5,7 +5,7 @@ from guardband.agent.decision import Decision
 from guardband.agent.engine import Awaited, Request, Verdict
 from guardband.agent.fleet import Fleet
 from guardband.agent.futures import Past
-from guardband.agent.group import AgentGroup
+from guardband.agent.group import AgentGroup, remembered
 from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.logs import Logs, learned, read_logs, widths_now
@@ -38,6 +38,7 @@ __all__ = [
     "learned",
     "outlook_of",
     "read_logs",
+    "remembered",
     "reward_range",
     "widths_now",
 ]

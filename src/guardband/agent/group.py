@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Absorbed, Awaited, Engine, Request
 from guardband.agent.futures import Past
-from guardband.agent.outlook import Watch
+from guardband.agent.outlook import StuckWarning, Watch
 from guardband.agent.row_ids import RowIds
 from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
@@ -25,10 +26,10 @@ from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Floats, Statistic
 from guardband.seeds import stream
 
-__all__ = ["AgentGroup", "make_group"]
+__all__ = ["AgentGroup", "make_group", "remembered"]
 
-MENUS, LEAST = 128, 8  # that are remembered
-NUMBERS = 500_000  # in all of them, 4 MB, unless LEAST have more
+MENUS, LEAST = 128, 8  # menus seen lately that are remembered, at most and at least
+NUMBERS = 500_000  # in all of them, 4 MB
 
 
 class AgentGroup:
@@ -120,8 +121,10 @@ class AgentGroup:
     def decide(self, agent: int, request: Request) -> Decision:
         """Decide for an agent; its id has the task's name and the number of the round."""
         turn, watch = self.rounds[agent] + 1, self.watches[agent]
-        if turn == watch.turn:
-            watch.look(self.names[agent], self.past(agent))
+        if turn == watch.turn and (
+            text := watch.look(self.names[agent], self.past(agent), turn - 1)
+        ):
+            warnings.warn(text, StuckWarning, stacklevel=3)
         self.settle(agent)
         self._remember(agent, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
@@ -138,7 +141,7 @@ class AgentGroup:
         seen = self.seen[agent]
         if not seen.maxlen:
             size = request.menu.size + request.contexts.size + request.covariance.size
-            seen = self.seen[agent] = deque(maxlen=min(MENUS, max(LEAST, NUMBERS // size)))
+            seen = self.seen[agent] = deque(maxlen=remembered(size))
         seen.append(request)
 
     def past(self, agent: int) -> Past:
@@ -206,6 +209,11 @@ class AgentGroup:
         own = self.states[0].own
         add_statistic(self.pooled, own)
         clear_statistic(own)
+
+
+def remembered(size: int) -> int:
+    """Return how many requests of so many numbers each an outlook is computed from."""
+    return min(MENUS, max(LEAST, NUMBERS // size))
 
 
 def make_group(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -83,35 +82,37 @@ class Outlook:
 
 
 class Watch:
-    """Looks ahead for an agent that has made no learned play, and warns once if it is stuck.
+    """Looks ahead for an agent that has made no learned play, ever less often.
 
     Attributes
     ----------
     turn
-        Before which round it looks next; 0: no more.
+        Before which round to look; 0: no more.
+    outlook
+        What was found; None: nothing, or the agent has made a learned play since.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, turn: int = STUCK_AFTER + 1) -> None:
         # The paper's algorithms say by their own reasons what they wait for.
-        self.turn = STUCK_AFTER + 1 if terms.rule == GUARD else 0
-        self._warned, self._because = False, ""
+        self.turn = turn if terms.rule == GUARD else 0
+        self.outlook: Outlook | None = None
+        self._warned = False
 
-    def look(self, name: str, past: Past) -> None:
-        """Warn if the agent is stuck; look again after as many rounds as there were so far."""
-        rounds = self.turn - 1
-        self.turn += rounds
-        outlook = outlook_of(past)
-        self._because = outlook.because if outlook.stuck else ""
-        if outlook.stuck and not self._warned:
-            self._warned = True
-            said = f"task {name!r} made no learned play in {rounds:,} rounds. {outlook}"
-            warnings.warn(said, StuckWarning, stacklevel=4)
+    def look(self, name: str, past: Past, rounds: int) -> str:
+        """Look ahead after so many rounds; return a warning, once, if the agent is stuck."""
+        self.turn, self.outlook = 2 * rounds + 1, outlook_of(past)
+        if not self.outlook.stuck or self._warned or rounds < STUCK_AFTER:
+            return ""
+        self._warned = True
+        return f"task {name!r} made no learned play in {rounds:,} rounds. {self.outlook}"
 
     def reason_of(self, verdict: Verdict) -> str | None:
         """Return the reason of a decision where there is more to say than its own sentence."""
         if verdict.kind == "learned":
-            self.turn, self._because = 0, ""
-        return f"{sentence(verdict.reason)}; {self._because}" if self._because else None
+            self.turn, self.outlook = 0, None
+        if self.outlook is None or not self.outlook.stuck:
+            return None
+        return f"{sentence(verdict.reason)}; {self.outlook.because}"
 
 
 def outlook_of(past: Past) -> Outlook:

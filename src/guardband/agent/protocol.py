@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from guardband.agent.decision import Decision
+from guardband.agent.outlook import Outlook
 from guardband.contexts import Discrete, Gaussian
 from guardband.kernels.types import Floats
 
@@ -76,3 +77,6 @@ class BanditAgent(Protocol):
 
     def discard(self, decision: str | Decision) -> None:
         """Give up waiting for a reward, for a cause that does not depend on it."""
+
+    def outlook(self) -> Outlook:
+        """Return whether the agent will leave the baseline, what is in its way and what helps."""

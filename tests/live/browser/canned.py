@@ -73,6 +73,7 @@ def agent(task: str, index: int, **changes: Any) -> dict[str, Any]:
         },
         "reasons": {"careful": int(0.17 * n), "stuck": int(0.03 * n)},
         "why": "the most promising action of all is certified to clear the floor",
+        "outlook": "",
         "theta": [0.55 * (k % 4 == 0) + 0.02 * math.sin(k + index) for k in range(9)],
         "halfwidth": [0.08 + 0.01 * index] * 9,
         "lead_mean": 0.26,

@@ -82,6 +82,25 @@ def test_why_conservative_in_one_click(chromium: Any, site: tuple[str, canned.An
         assert seen.page.locator("#why[open]").count() == 0
 
 
+def test_a_stuck_task_is_named_with_its_outlook(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    outlook = "Stuck: no certified play teaches about feature genre, so nothing else is certified."
+    held = canned.agent("home", 1, outlook=outlook)
+    held["gauges"] |= {"stuck": 1.0, "conservative_recent": 1.0}
+    held["counters"] |= {"learned": 0, "baseline": held["counters"]["decisions"]}
+    site[1].summary = canned.summary(agents=[held])
+    site[1].history = {"t": [], "agents": {}}
+    with show(chromium, site) as seen:
+        assert words(seen)[2] == "! Stuck"
+        assert f"home: {outlook}" in seen.page.locator("#answers").inner_text()
+        seen.page.get_by_role("button", name="Why is home conservative?").click()
+        assert outlook in seen.page.locator("#why").inner_text()
+        del held["gauges"]["stuck"]
+        site[1].summary = canned.summary(agents=[held | {"outlook": ""}])
+        seen.page.get_by_text("Too early to say").wait_for(state="attached")
+
+
 def test_pause_asks_for_a_reason_and_keeps_the_focus(
     chromium: Any, site: tuple[str, canned.Answers]
 ) -> None:

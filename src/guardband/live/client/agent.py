@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from guardband.agent import Decision, as_batch, as_id, as_number, as_reward
+from guardband.agent import Decision, Outlook, as_batch, as_id, as_number, as_reward
 from guardband.checks import check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
@@ -18,6 +18,7 @@ from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decisions import Decisions
 from guardband.live.client.forking import ForkGuard, close_at_exit
 from guardband.live.client.joining import join
+from guardband.live.client.look_ahead import make_outlook
 from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.self_report import make_report, make_status
@@ -317,6 +318,13 @@ class LiveAgent:
         """
         self._opened()
         return self._worker.sync()
+
+    def outlook(self) -> Outlook:
+        """Return whether the agent will leave the baseline, what is in its way and what helps.
+
+        It is rough, computed from the newest decisions in the journal in a fraction of a second.
+        """
+        return make_outlook(self._opened())
 
     def report(self) -> Report:
         """Return the report of the agent that the dashboard shows."""

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from guardband.live.client.agent_state import AgentSetup, AgentState, empty_tally
 from guardband.live.client.journal import Head, Journal
-from guardband.live.client.learner import Learner, unpack
+from guardband.live.client.learner import Learner, new_watch, unpack
 from guardband.live.client.stream_rows import (
     add_stream,
     excluded_from,
@@ -53,6 +53,7 @@ class AgentStore:
     ) -> None:
         self.path, self.setup, self.clock, self._guess = path, setup, clock, guess
         self.reopen()
+        self.watch = new_watch(self.state.learner)
 
     def reopen(self) -> None:
         """Open the journal: at the start, or in a forked process."""

@@ -5,6 +5,9 @@ Nothing here touches the network, and nothing waits for a disk.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from guardband.agent import Decision, Request, Verdict
@@ -16,7 +19,7 @@ from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import StoredDecision
 from guardband.live.client.protocol_client import ProtocolClient
 
-__all__ = ["Decisions"]
+__all__ = ["Decisions", "request_of"]
 
 LAST_ROUND = 2**52  # a coordinator takes no number beyond 2^53
 FRESH = 512  # decisions that need not be read again for their reward
@@ -121,6 +124,7 @@ class Decisions:
         state.last, state.last_round = seq, round
         name = make_id(self._store.setup.task, state.stream.stream, now, seq)
         _remember(state, name, v, x, now)
+        why = self._store.watch.reason_of(v) if why is None else why
         return v.named(name, why, request.label(v.action))
 
 
@@ -155,3 +159,19 @@ def pack_extras(request: Request) -> bytes | None:
     head = np.array([len(request.weights), len(request.covariance)], np.float64)
     arrays = (head, request.contexts, request.weights, request.covariance)
     return b"".join(array.tobytes() for array in arrays)
+
+
+def request_of(row: Mapping[str, Any], dim: int) -> Request:
+    """Return the request of a decision, from its row in the journal."""
+    menu = np.frombuffer(row["features"]).reshape(dim, -1).copy()
+    contexts, weights, covariance = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
+    if row["extras"] is not None:
+        numbers = np.frombuffer(row["extras"]).copy()
+        n, matrices = (int(each) for each in numbers[:2])
+        start, size = 2, n * menu.size
+        if n:
+            contexts = numbers[start : start + size].reshape(n, *menu.shape).copy()
+            weights = numbers[start + size : start + size + n].copy()
+        if matrices:
+            covariance = numbers[start + size + n :].reshape(matrices, dim, dim).copy()
+    return Request(menu, row["baseline"], row["baseline_reward"], contexts, weights, covariance)

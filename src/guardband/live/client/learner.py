@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent import AgentGroup, Awaited, Request, RequestReader, Verdict, reward_range
+from guardband.agent import (
+    AgentGroup,
+    Awaited,
+    Request,
+    RequestReader,
+    Verdict,
+    Watch,
+    reward_range,
+)
 from guardband.algorithms import Policy, paper_trigger
 from guardband.facts import Facts
 from guardband.kernels.types import Floats, Statistic, Trigger
@@ -22,7 +30,9 @@ from guardband.live.protocol.sums import (
 )
 from guardband.reasons import sentence
 
-__all__ = ["Learner", "Selection", "unpack"]
+__all__ = ["Learner", "Selection", "new_watch", "unpack"]
+
+LOOK_AFTER = 100  # decisions; the dashboard says early what is to be expected
 
 
 class Selection(NamedTuple):
@@ -232,6 +242,11 @@ class Learner:
         if self.policy.weighted:
             return 1.0
         return float(self.group.engine.terms.sigma) ** 2
+
+
+def new_watch(learner: Learner) -> Watch:
+    """Return what looks ahead for a learner: after LOOK_AFTER decisions, and ever less often."""
+    return Watch(learner.group.engine.terms, LOOK_AFTER + 1)
 
 
 def unpack(own: bytes, dim: int) -> Statistic:

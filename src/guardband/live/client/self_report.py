@@ -9,6 +9,7 @@ import numpy as np
 
 from guardband.live.client.agent_state import ENDS, SUMS
 from guardband.live.client.agent_store import AgentStore
+from guardband.live.client.look_ahead import LookAhead
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, AgentStatus, Report
 from guardband.reasons import CONSERVATIVE, HELD_BACK
@@ -38,11 +39,12 @@ class Reporter:
     """
 
     def __init__(self, store: AgentStore) -> None:
-        self._store = store
+        self._store, self._ahead = store, LookAhead(store)
         self._figures = Report()  # as they were at the newest checkpoint
 
     def make(self) -> Report:
         """Return the report of now."""
+        self._ahead.look()
         report, state = make_report(self._store), self._store.state
         if state.space.sync.min_batch <= 1:
             return report
@@ -74,6 +76,9 @@ def make_report(store: AgentStore) -> Report:
         gauges = _gauges(store, now) | figures | _recent(recent) | _gate(store, figures, recent)
         code, tally = state.held_back(now), state.tally.tolist()
         conflicts = state.stream.conflicts
+    outlook = store.watch.outlook
+    if outlook is not None and outlook.stuck is not None:
+        gauges["stuck"] = float(outlook.stuck)
     finite = bool(np.isfinite(theta).all() and np.isfinite(halfwidth).all())
     reasons = {key.removeprefix("why:"): n for key, n in counts.items() if key.startswith("why:")}
     return Report(
@@ -87,6 +92,7 @@ def make_report(store: AgentStore) -> Report:
             theta=tuple(theta.tolist()) if finite else (),
             halfwidth=tuple(halfwidth.tolist()) if finite else (),
             uses=store.setup.uses,
+            outlook="" if outlook is None else str(outlook).replace("\n", " ")[:500],
         ),
     )
 

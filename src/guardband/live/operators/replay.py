@@ -12,6 +12,7 @@ from guardband.agent import Request, Verdict
 from guardband.kernels.state import new_statistic
 from guardband.kernels.sync import add_statistic
 from guardband.kernels.types import Statistic
+from guardband.live.client.decisions import request_of
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import Learner, Selection
 from guardband.live.protocol.space import SpaceSettings
@@ -74,7 +75,7 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
     everybody = empty_sums(space.dim) if total is None else Sums.from_bytes(total)
     learner.load(everybody, sums_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
     rule = _set_level(learner, journal, row, excluded)
-    return Rebuilt(row, _request(row, space.dim), space, learner, rule)
+    return Rebuilt(row, request_of(row, space.dim), space, learner, rule)
 
 
 def _set_level(
@@ -125,18 +126,3 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
             weight,
         )
     return total
-
-
-def _request(row: dict[str, Any], dim: int) -> Request:
-    menu = np.frombuffer(row["features"]).reshape(dim, -1).copy()
-    contexts, weights, covariance = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
-    if row["extras"] is not None:
-        numbers = np.frombuffer(row["extras"]).copy()
-        n, matrices = (int(each) for each in numbers[:2])
-        start, size = 2, n * menu.size
-        if n:
-            contexts = numbers[start : start + size].reshape(n, *menu.shape).copy()
-            weights = numbers[start + size : start + size + n].copy()
-        if matrices:
-            covariance = numbers[start + size + n :].reshape(matrices, dim, dim).copy()
-    return Request(menu, row["baseline"], row["baseline_reward"], contexts, weights, covariance)

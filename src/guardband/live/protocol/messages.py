@@ -55,7 +55,7 @@ __all__ = [
 
 KINDS = ("learned", "explored", "baseline")  # of decisions, as reports count them
 # What a report computes from observations, beside its sums.
-ESTIMATES = ("theta", "halfwidth")
+ESTIMATES = ("theta", "halfwidth", "outlook")
 FIGURES = (
     "beta",
     "lambda_min",
@@ -65,6 +65,7 @@ FIGURES = (
     "margin_p05",
     "own_n",
     "residual_ratio",
+    "stuck",
 )
 
 
@@ -150,6 +151,7 @@ class AgentStatus(Message):
     theta: Numbers = ()
     halfwidth: Numbers = ()
     uses: Indices = ()
+    outlook: Text = ""  # whether it will leave the baseline, and what would help
 
 
 class Report(Message):

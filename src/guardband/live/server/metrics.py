@@ -35,6 +35,7 @@ REPORTED = {
         "residual_ratio",
         "Variance of the residuals over the declared one.",
     ),
+    "guardband_stuck": ("stuck", "1: the agent will not leave the baseline by itself; 0: it will."),
 }
 
 

@@ -96,6 +96,7 @@ class AgentReply(Reply):
     gauges: dict[str, float]
     reasons: dict[str, int]
     why: str
+    outlook: str
     theta: list[float]
     halfwidth: list[float]
     lead_mean: float | None

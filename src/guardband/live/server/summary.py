@@ -185,6 +185,7 @@ def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
         gauges=each.gauges,
         reasons=each.reasons,
         why=_why(snapshot, each),
+        outlook=each.state.get("outlook", ""),
         theta=each.state.get("theta", []),
         halfwidth=each.state.get("halfwidth", []),
         lead_mean=None if lead is None else lead[0],

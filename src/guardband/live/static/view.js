@@ -160,6 +160,7 @@ export function showWhy(agent, texts, onThis) {
   fill(byId("why-body"),
     h("h2", { id: "why-title" }, `Why is ${agent.task} conservative?`),
     h("p", { class: "now" }, "Now: ", agent.why || "its last report does not say."),
+    agent.outlook ? h("p", { class: "outlook" }, `Outlook, from recent menus: ${agent.outlook}`) : null,
     h("p", {}, decided
       ? `${count(all)} of ${count(decided)} decisions were conservative (${percent(all / decided)}).`
       : "It has not decided anything yet.",

@@ -174,10 +174,14 @@ function learns(summary, agents, history) {
     `${count(own)} observations, pooled ${count(summary.epoch)} times.`;
   // Where the most promising action is the baseline itself, little else is played and all is well.
   if (share >= 0.5 || best > 0.95) return ask("good", "Yes", figure, text);
-  const stuck = sum(agents, (a) => a.reasons.stuck);
-  const careful = sum(agents, (a) => Object.values(a.reasons).reduce((x, y) => x + y, 0));
-  if (share < 0.05 && own > 10000 && stuck > careful / 2) {
-    return ask("look", "Stuck", figure, `${text} No certified action teaches enough: see Why?`);
+  const stuck = agents.filter((a) => a.gauges.stuck === 1);
+  if (stuck.length) {
+    const [first] = stuck;
+    const which = `${first.task}${stuck.length > 1 ? ` and ${stuck.length - 1} more` : ""}`;
+    return ask("look", "Stuck", figure, `${text} ${which}: ${first.outlook}`);
+  }
+  if (share < 0.05 && !agents.some((a) => known(a.gauges.stuck))) {
+    return ask("wait", "Too early to say", figure, text);
   }
   return ask("wait", "Getting there", figure, text);
 }
