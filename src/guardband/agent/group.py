@@ -30,6 +30,7 @@ __all__ = ["AgentGroup", "make_group", "remembered"]
 
 MENUS, LEAST = 128, 8  # menus seen lately that are remembered, at most and at least
 NUMBERS = 500_000  # in all of them, 4 MB
+APART = 7  # after the first ones, one in so many rounds is remembered: it costs time
 
 
 class AgentGroup:
@@ -126,7 +127,8 @@ class AgentGroup:
         ):
             warnings.warn(text, StuckWarning, stacklevel=3)
         self.settle(agent)
-        self._remember(agent, request)
+        if turn <= MENUS or turn % APART == 0:
+            self._remember(agent, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
         verdict = self.engine.decide(agent, request, self.poolings + 1, number, coin)
         self.next_coin[agent] = self.coins[agent].random()
@@ -134,7 +136,8 @@ class AgentGroup:
         name = f"{self.names[agent]}-{turn}"
         self.pending[agent][name] = verdict.awaited
         label = request.label(verdict.action)
-        return verdict.named(name, watch.reason_of(verdict), label=label)
+        reason = watch.reason_of(verdict) if watch.turn else None
+        return verdict.named(name, reason, label=label)
 
     def _remember(self, agent: int, request: Request) -> None:
         """Keep a request among those seen lately: MENUS of them, fewer if they are large."""

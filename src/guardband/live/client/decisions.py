@@ -124,7 +124,8 @@ class Decisions:
         state.last, state.last_round = seq, round
         name = make_id(self._store.setup.task, state.stream.stream, now, seq)
         _remember(state, name, v, x, now)
-        why = self._store.watch.reason_of(v) if why is None else why
+        if why is None and self._store.watch.turn:
+            why = self._store.watch.reason_of(v)
         return v.named(name, why, request.label(v.action))
 
 
