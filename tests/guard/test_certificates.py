@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 import guardband as gb
 from guardband.facts import Facts
 from guardband.kernels.certify import guard_radius, slack_of, weigh
-from guardband.kernels.guard_ucb import choose, write_image
+from guardband.kernels.guard_ucb import choose
 from guardband.kernels.ridge import absorb
-from guardband.kernels.scan import scan_forms
+from guardband.kernels.scan import scan_forms, write_image
 from guardband.kernels.state import (
     new_group,
     new_scratch,

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.bounded import EASE, EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
+from guardband.kernels.bounded import EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
 from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
 from guardband.kernels.linalg import root
+from guardband.kernels.mixtures import mix, raise_chance
 from guardband.kernels.optimism import aim, optimism_of
-from guardband.kernels.scan import scan_forms
+from guardband.kernels.scan import product, scan_forms, write_image
 from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
-__all__ = ["choose", "describe", "write_image"]
+__all__ = ["choose", "describe"]
 
-HALVINGS = 60
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
-MIXTURES = 20  # mixtures that are tried
-CLOSE = 1e-6  # smaller changes of the target's chance do not matter
 NONE = int(Realised.NONE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
@@ -111,8 +109,8 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
         if found == HOLDS:
             _certify_others(known, given, scores, work, target)
         return _strict(estimate, beta, plain, terms, given, scores, work[2], target)
-    outcome = _policy(estimate, beta, plain, terms, given, scores, work[1], work[2], target)
-    return _raised(known, given, scores, work, outcome) if found == HOLDS else outcome
+    outcome = mix(estimate, beta, plain, terms, given, scores, work[1], work[2], target)
+    return raise_chance(known, given, scores, work, outcome) if found == HOLDS else outcome
 
 
 @kernel
@@ -151,48 +149,6 @@ def _certify_others(known, given, scores, work, target):
 
 
 @kernel
-def _raised(known, given, scores, work, outcome):
-    """Return the outcome with the largest chance of the target that is certified.
-
-    The bound of (1 - r) psi_p + r psi_x - (1 - alpha) psi_b is concave in r, and the minimiser at
-    one r bounds it from above by a line: Newton's method goes down from r = 1.
-    """
-    target, partner, keep = outcome.target, outcome.partner, 1.0 - given.alpha
-    chance, margin, r = outcome.chance, outcome.margin, 1.0
-    for _ in range(MIXTURES):
-        for p in range(given.coords.size):
-            i = given.coords[p]
-            mixed = (1.0 - r) * given.menu[i, partner] + r * given.menu[i, target]
-            work[4][i] = mixed - keep * given.menu[i, given.baseline]
-        bound, start, slope = least(known, scores, work, math.inf), 0.0, 0.0
-        for p in range(given.coords.size):
-            i = given.coords[p]
-            start += work[2][i] * (given.menu[i, partner] - keep * given.menu[i, given.baseline])
-            slope += work[2][i] * (given.menu[i, target] - given.menu[i, partner])
-        zero = start / -slope if slope < 0.0 else r
-        if bound >= -EASE:
-            chance, margin = max(chance, zero if abs(zero - r) < CLOSE else r), 0.0
-        if bound >= -EASE or not chance + CLOSE < zero < r:
-            break
-        r = zero
-    action = target if given.coin < chance else partner
-    propensity = chance if given.coin < chance else 1.0 - chance
-    return Outcome(
-        action,
-        True,
-        CAREFUL,
-        known.beta,
-        outcome.plain,
-        True,
-        target,
-        partner,
-        chance,
-        propensity,
-        margin,
-    )
-
-
-@kernel
 def believed(state, given):
     """Return what was given, less the reported reward if reports were wrong once."""
     return RoundInput(
@@ -215,26 +171,6 @@ def believed(state, given):
 
 
 @kernel
-def write_image(estimate, menu, k, coords, out):
-    """Write V^-1 psi_k to `out`, at the task's coordinates."""
-    for p in range(coords.size):
-        i = coords[p]
-        total = 0.0
-        for q in range(coords.size):
-            total += estimate.inverse[i, coords[q]] * menu[coords[q], k]
-        out[i] = total
-
-
-@kernel
-def _product(image, menu, k, coords):
-    """Return psi_k'image, image (d,), over the task's coordinates."""
-    total = 0.0
-    for p in range(coords.size):
-        total += image[coords[p]] * menu[coords[p], k]
-    return total
-
-
-@kernel
 def _strict(estimate, beta, plain, terms, given, scores, image, target):
     """Play a certified action: by a fair coin the most promising, or the most informative one."""
     upper, form, slack = scores.upper, scores.form, scores.slack
@@ -249,7 +185,7 @@ def _strict(estimate, beta, plain, terms, given, scores, image, target):
             value = min(value, given.baseline_reward + terms.tolerance)
         if value > top:
             best, top = k, value
-        cross = _product(image, given.menu, k, given.coords)
+        cross = product(image, given.menu, k, given.coords)
         learned = cross * cross * terms.planned_weight / (1.0 + terms.planned_weight * form[k])
         if learned > gain:
             teacher, gain = k, learned
@@ -260,80 +196,6 @@ def _strict(estimate, beta, plain, terms, given, scores, image, target):
     return Outcome(
         action, True, reason, beta, plain, True, target, best, 0.0, propensity, slack[action]
     )
-
-
-@kernel
-def _policy(estimate, beta, plain, terms, given, scores, image, other, target):
-    """Mix the target with a partner so that the mixture clears the floor.
-
-    `image` is V^-1 psi_b; `other` is scratch for that of the partner.
-    """
-    mean, form, slack = scores.mean, scores.form, scores.slack
-    keep, b = 1.0 - given.alpha, given.baseline
-    partner, rho = b, given.alpha
-    if given.known:
-        partner = 0
-        for k in range(given.menu.shape[1]):
-            if slack[k] > slack[partner]:
-                partner = k
-        least = -keep * (given.baseline_reward + terms.tolerance)  # rewards are not negative
-        rho = slack[partner] / (slack[partner] - max(slack[target], least))
-        if not (slack[partner] >= 0.0 and rho >= given.alpha):
-            partner, rho = b, given.alpha
-    elif form[target] > form[b]:
-        lead, better = 0.0, b
-        for k in range(given.menu.shape[1]):
-            cross = _product(image, given.menu, k, given.coords)
-            square = form[k] - 2.0 * cross + form[b]
-            sure = mean[k] - mean[b] - beta * root(square)
-            if sure > lead:
-                better, lead = k, sure
-        partner = better
-    # Along (1 - r) psi_p + r psi_x - (1 - alpha) psi_b the lower bound is a + r b - beta sqrt(.).
-    write_image(estimate, given.menu, partner, given.coords, other)
-    pp, px = form[partner], _product(other, given.menu, target, given.coords)
-    pb = _product(other, given.menu, b, given.coords)
-    xb = _product(image, given.menu, target, given.coords)
-    constant = pp - 2.0 * keep * pb + keep * keep * form[b]
-    linear = 2.0 * (px - keep * xb - pp + keep * pb)
-    square = pp - 2.0 * px + form[target]
-    start, slope = mean[partner] - keep * mean[b], mean[target] - mean[partner]
-    line = (start, slope, constant, linear, square)
-    margin = _along(line, beta, rho)
-    if margin >= 0.0:
-        rho = _largest(line, beta, rho)
-        margin = _along(line, beta, rho)
-    margin = max(0.0, margin)  # rewards are not negative: the mixture is safe without a bound
-    if partner == target:  # certified to be worth no less than the baseline itself
-        partner, rho = target, 1.0
-    action = target if given.coin < rho else partner
-    propensity = rho if given.coin < rho else 1.0 - rho
-    return Outcome(
-        action, True, CAREFUL, beta, plain, True, target, partner, rho, propensity, margin
-    )
-
-
-@kernel
-def _along(line, beta, r):
-    """Return start + r slope - beta sqrt(constant + r linear + r^2 square) of a line's five."""
-    start, slope, constant, linear, square = line
-    form = constant + r * (linear + r * square)
-    return start + r * slope - beta * root(form)
-
-
-@kernel
-def _largest(line, beta, low):
-    """Return the largest r in [low, 1] at which the lower bound is not negative (it is concave)."""
-    if _along(line, beta, 1.0) >= 0.0:
-        return 1.0
-    high = 1.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if _along(line, beta, middle) >= 0.0:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @kernel

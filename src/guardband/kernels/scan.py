@@ -11,7 +11,7 @@ import math
 
 from guardband.kernels._jit import kernel
 
-__all__ = ["argmax", "scan", "scan_forms"]
+__all__ = ["argmax", "product", "scan", "scan_forms", "write_image"]
 
 BLOCK = 512  # actions at a time: what they need of menu and scores stays in the nearest cache
 
@@ -90,3 +90,23 @@ def argmax(values):
         if values[k] > top:
             best, top = k, values[k]
     return best
+
+
+@kernel
+def write_image(estimate, menu, k, coords, out):
+    """Write V^-1 psi_k to `out`, at the task's coordinates."""
+    for p in range(coords.size):
+        i = coords[p]
+        total = 0.0
+        for q in range(coords.size):
+            total += estimate.inverse[i, coords[q]] * menu[coords[q], k]
+        out[i] = total
+
+
+@kernel
+def product(image, menu, k, coords):
+    """Return psi_k'image, image (d,), over the task's coordinates."""
+    total = 0.0
+    for p in range(coords.size):
+        total += image[coords[p]] * menu[coords[p], k]
+    return total
