@@ -31,6 +31,13 @@ CONSERVATIVE = {
         "teaches enough about it in this round: playing it safe; if that lasts, agent.outlook() "
         "says what would help"
     ),
+    "trial": (
+        "a trial: certified actions tell too little about the most promising one, and the budget "
+        "for trials covers the most that it can fall short by"
+    ),
+    "spent": (
+        "what exploration may cost (max_loss) is spent: playing certified actions from now on"
+    ),
     "refuted": (
         "no parameter explains the observations and gives every action on the menu an expected "
         "reward in its range: an assumption is wrong, so the baseline is played"
@@ -64,6 +71,8 @@ REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED
 REMEDIES = {
     "careful": "Nothing to do: it becomes rarer as rewards come in.",
     "stuck": "Where it lasts, agent.outlook() says what would help: logs, say, or other features.",
+    "trial": "Nothing to do: trials end when the target is certified or the budget is spent.",
+    "spent": "Nothing to do; a larger max_loss lets it explore further.",
     "refuted": "Check features, noise and theta_bound, and that expected rewards are in [0, 1].",
     "gate": "Nothing to do: it opens as rewards come in.",
     "empty": "Nothing to do: it becomes rarer as rewards come in.",

@@ -16,6 +16,8 @@ SETTINGS = {
     "algorithm": None,
     "mode": None,
     "on_refuted": None,
+    "trial_budget": None,
+    "max_loss": None,
     "noise": None,
     "reward_ceiling": None,
     "context_noise": None,

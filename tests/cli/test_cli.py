@@ -139,7 +139,7 @@ def test_the_default_problem_is_one_to_which_promises_apply() -> None:
         assert settings["problem"]["nature"] == nature
     Path("my.toml").write_text("[problem_settings]\nbaseline = 7\n")
     assert make_problem(read_config(Path("my.toml"))) == MovieLens(baseline=7, nature="fresh")
-    changed = read_config(Path("my.toml")).updated(problem="synthetic-c")
+    changed = read_config(Path("my.toml")).updated({}, problem="synthetic-c")
     assert make_problem(changed) == SyntheticC(baseline=7)
 
 

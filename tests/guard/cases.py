@@ -8,6 +8,7 @@ import numpy as np
 from reference import guard
 
 import guardband as gb
+from guardband.algorithms.guard_ucb import ALLOWANCES
 from guardband.kernels.environment import Draws
 from guardband.kernels.types import Trigger
 from guardband.problems import Forecast, GaussianNoise, World
@@ -282,6 +283,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         reward_ceiling=settings.get("ceiling"),
         pooled_set=settings.get("pooled_set", True),
         on_refuted="baseline" if settings.get("use_range") else "ellipsoid",
+        **{ALLOWANCES[settings["mode"]]: settings.get("allowance")},
     )
 
 

@@ -17,7 +17,7 @@ from live.server.driver import Served, served
 from typer.testing import CliRunner
 
 import guardband as gb
-from guardband.agent.engine import CONFIDENCE, TRIGGER
+from guardband.agent.engine import ALLOWANCE, CONFIDENCE, TRIGGER
 from guardband.cli.app import app
 from guardband.live.client.learner import Learner
 from guardband.live.link.local import LocalLink
@@ -37,6 +37,7 @@ EXAMPLES: dict[str, Any] = {
     "gap": 0.1,
     "gate": "none",
     "horizon": 5_000,
+    "max_loss": 7.0,
     "mix": "task-vector",
     "mode": "policy",
     "noise": 0.21,
@@ -51,10 +52,12 @@ EXAMPLES: dict[str, Any] = {
     "share": False,
     "shared_context": False,
     "theta_bound": 1.7,
+    "trial_budget": 9.0,
 }
 # What a space calls otherwise.
 IN_A_SPACE = {
     "horizon": {"sync": {"horizon": EXAMPLES["horizon"]}},
+    "max_loss": {"max_loss": EXAMPLES["max_loss"], "mode": "policy"},
     "shared_context": {"contexts": "per-request"},
 }
 # What a space refuses, whatever its algorithm, and a part of why.
@@ -68,7 +71,11 @@ NOT_IN_A_SPACE = {
 # What agents refuse, too.
 NOT_OF_AGENTS = {"gap", "mix"}
 # What an algorithm needs beside a setting.
-BESIDE = {"anchors": {"baseline_tolerance": 0.05}, "gap": {"gate": "gap"}}
+BESIDE: dict[str, Any] = {
+    "anchors": {"baseline_tolerance": 0.05},
+    "gap": {"gate": "gap"},
+    "max_loss": {"mode": "policy"},
+}
 # For the paper's own algorithms "source" and "paper" are one.
 NO_EFFECT = {("disc-ucb", "constant"), ("disc-ucb-unknown", "constant")}
 TASKS = {"one": [0, 1], "two": [0, 1]}
@@ -116,7 +123,8 @@ def learner_of(space: SpaceSettings) -> Learner:
 
 def check_learner(learner: Learner, algorithm: str, setting: str, *, level: bool) -> None:
     """Assert that a live learner computes with what a fleet with the setting computes with."""
-    without = [*TRIGGER, *([] if level else [CONFIDENCE])]
+    # An agent that joined has a share of delta, and a part of the budget.
+    without = [*TRIGGER, *([] if level else [CONFIDENCE, ALLOWANCE])]
     group = fleet(algorithm, setting, live=True)._group
     plain = fleet(algorithm, live=True)._group
     found = terms_of(learner.group, without=without)
@@ -152,7 +160,8 @@ def test_in_the_library(algorithm: str, setting: str) -> None:
     if (algorithm, setting) not in NO_EFFECT:
         assert (changed != terms_of(fleet(algorithm)._group, without=[])).any()
     if setting in inspect.signature(gb.Fleet).parameters:
-        given = gb.Fleet(TASKS, 2, algorithm=algorithm, **{setting: EXAMPLES[setting]})
+        beside = BESIDE.get(setting, {})
+        given = gb.Fleet(TASKS, 2, algorithm=algorithm, **{setting: EXAMPLES[setting]}, **beside)
         np.testing.assert_array_equal(terms_of(given._group, without=[]), changed)
 
 
@@ -222,6 +231,9 @@ def test_what_the_algorithm_does_not_have(algorithm: str, setting: str, server: 
         ({"sync": {"trigger": "ratio", "horizon": 9}}, r"sync\.horizon=9 .*'paper' only"),
         ({"sync": {"budget": 2, "horizon": 9}}, r"horizon=9 .*budget=2 out"),
         ({"mode": "policy", "realised": "worst"}, "use mode='strict'"),
+        ({"mode": "policy", "trial_budget": 5.0}, "use max_loss=... there"),
+        ({"max_loss": 5.0}, "use trial_budget=... there"),
+        ({"trial_budget": -1.0}, "trial_budget: .*not -1"),
     ],
 )
 def test_what_does_not_fit_together(given: dict[str, Any], words: str) -> None:

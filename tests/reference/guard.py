@@ -20,11 +20,12 @@ from reference.guard_set import (
     half_range_of,
     masked,
     radius_of,
+    realised_slack,
+    slack_of,
     squared_width,
 )
 
 RADII = {"best", "logdet", "empirical"}
-TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
 PLANNED_CONTEXT_NOISE = 0.2  # of the informative action, if no context noise is stated
 EAGER_GROWTH = 0.3  # of log det, at which a conservative agent asks for a sync
 RELUCTANT_GROWTH = 0.7  # the same in strict mode, without the set of pooled data
@@ -42,6 +43,7 @@ class Trace(NamedTuple):
     choice, in strict mode of the played action. ``rewards`` are realised, without noise.
     ``weights`` are those of the observations. ``betas`` and ``outside`` (theta is not in it) belong
     to the set without anchors. ``alarm``: the agent found the reports wrong, now or before.
+    ``charges`` are those of trials and of explored plays to their allowance.
     The last seven tell branches: rho was raised by the joint certificate; xi was played; the set
     gave the smallest half range; the empirical radius was used; the range of rewards certified what
     the set alone does not; it refuted the assumptions; the favourite was too well known to be x.
@@ -60,6 +62,7 @@ class Trace(NamedTuple):
     outside: np.ndarray
     alarm: np.ndarray
     targets: np.ndarray
+    charges: np.ndarray
     joint: np.ndarray
     informative: np.ndarray
     tightened: np.ndarray
@@ -67,27 +70,6 @@ class Trace(NamedTuple):
     bounded: np.ndarray
     refuted: np.ndarray
     replaced: np.ndarray
-
-
-def slack_of(offer: Offer, belief: Belief) -> np.ndarray:
-    """Return a lower bound of r_x - (1-alpha) r_b for all actions, (K,) (2.4)."""
-    F, b, alpha, told, tau = offer
-    slack = certificate(F - (1.0 - alpha) * F[b], *belief)
-    slack = np.maximum(slack, certificate(F - F[b], *belief))  # r_b >= 0
-    if tau is not None:
-        floor = np.maximum(0.0, certificate(F, *belief))
-        slack = np.maximum(slack, floor - (1.0 - alpha) * (told + tau))
-        slack[b] = max(slack[b], alpha * max(0.0, told - tau))
-    return slack
-
-
-def realised_slack(points, mu, b, alpha, belief, realised) -> np.ndarray:
-    """Return the slack (K,) under the realised context (4); points (n, K, d), mu (n,) > 0."""
-    lows = certificate(points - (1.0 - alpha) * points[:, b, None], *belief)
-    if realised == "worst":
-        return lows.min(axis=0)
-    enough = 1.0 - realised[1] - TOLERANCE
-    return np.array([max(q for q in low if mu[low >= q].sum() >= enough) for low in lows.T])
 
 
 def first_mixture(offer: Offer, x: int, slack: np.ndarray, belief: Belief) -> tuple[int, float]:
@@ -117,6 +99,16 @@ def bounded_certificate(v: np.ndarray, offer: Offer, belief: Belief, ranges) -> 
     """Return L*(v), the least v'theta in the set that gives every action a possible reward."""
     least = bounded.minimum(v, *belief, offer.F, *ranges)
     return 0.0 if -bounded.TOLERANCE <= least < 0.0 else least
+
+
+def most_lost(offer: Offer, x, keep, belief: Belief, limits, *, use_range) -> float:
+    """Return the most that x can be worth less than ``keep`` times b, for all that is known."""
+    low, high = limits
+    v = offer.F[x] - keep * offer.F[offer.b]
+    least = certificate(v, *belief)
+    if use_range:
+        least = bounded.minimum(v, *belief, offer.F, *limits)
+    return float(max(0.0, min(-least, keep * high[offer.b] - low[x])))
 
 
 def best_mixture(holds, rho) -> float:
@@ -168,15 +160,16 @@ def target_of(mean, width, gamma) -> tuple[int, np.ndarray, bool]:
 
 
 def choose(
-    offer: Offer, slack, belief, common, mode, gamma, w0, toss, t, ranges
+    offer: Offer, slack, belief, common, mode, gamma, w0, toss, t, limits, use_range, left
 ) -> tuple[dict, np.ndarray]:
     """Return the choice by the names of ``Trace``, and its mean psi.
 
     ``common`` is the set from pooled data alone and the slacks in it, or None. It takes the place
     of the agent's own where it is surer of the target.
     t is the number of observations there can be by now, M times the round counted from 1: data of
-    all M agents shrink the gain, so all of them count. ``ranges`` are those of the rewards, where
-    certificates use them.
+    all M agents shrink the gain, so all of them count. ``limits`` are the ranges of the rewards;
+    certificates may use them. ``left`` is what trials, or explored plays, may still be charged with
+    (None: there are no trials, and exploration has no end).
     """
     F, b, alpha = offer[:3]
     width = np.sqrt(squared_width(F, belief.V))
@@ -188,6 +181,7 @@ def choose(
             width = np.sqrt(squared_width(F, belief.V))
     choice = {"actions": x, "targets": x, "conservative": x != b and slack[x] < 0.0}
     choice["replaced"] = replaced
+    ranges = limits if use_range else None
 
     def lower_bound(v):
         return bounded_certificate(v, offer, belief, ranges)
@@ -206,16 +200,28 @@ def choose(
         rho = best_mixture(lambda r: certificate(mixture(r), *belief) >= 0.0, first)
         if ranges is not None and rho < 1.0:
             rho = best_mixture(lambda r: lower_bound(mixture(r)) >= 0.0, rho)
-        choice |= {"rho": rho, "partner": p, "joint": rho > first}
-        choice["actions"] = x if toss < rho else p
-        return choice, rho * F[x] + (1.0 - rho) * F[p]
+        cost = 0.0
+        if left is not None and p != x:
+            cost = most_lost(offer, x, 1.0, belief, limits, use_range=use_range)
+        if left is None or cost <= left:
+            choice |= {"rho": rho, "partner": p, "joint": rho > first}
+            choice["actions"] = x if toss < rho else p
+            choice["charges"] = cost if choice["actions"] == x else 0.0
+            return choice, rho * F[x] + (1.0 - rho) * F[p]
     if choice["conservative"]:
         more = slack if ranges is None else certify_others(offer, x, slack, upper, lower_bound)
         xu, xi, gain = strict_choice(offer, x, more, upper, belief.V, w0)
         stuck = gain < width[x] ** 2 / (t + 1)
         heads = toss < 0.5 and not stuck
-        choice |= {"actions": xi if heads else xu, "informative": heads, "stuck": stuck}
+        choice |= {"actions": xi if heads else xu, "informative": heads}
         choice["bounded"] = bool(((more >= 0.0) & (slack < 0.0))[choice["actions"]])
+        choice["stuck"] = stuck and mode == "strict"
+        if choice["stuck"] and left is not None:
+            unknown = 2.0 * belief.beta * width[b]
+            known = unknown <= min(F[b] @ belief.th, belief.beta * width[x])
+            charge = most_lost(offer, x, 1.0 - alpha, belief, limits, use_range=use_range)
+            if charge <= left and (known or xu != b or offer.tau is not None):
+                choice |= {"actions": x, "charges": charge, "stuck": False, "bounded": False}
     return choice, F[choice["actions"]]
 
 
@@ -243,7 +249,7 @@ def simulate(
     phi, theta, tasks, contexts, coin, reward_noise, *, psi=None, baseline=None, r_hat=None,
     support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
     f=None, gamma=1.0, eps=0.0, tau=None, context_noise=None, radius="best", ridge=None, share=True,
-    realised=None, anchors=False, ceiling=1.0, use_range=False, pooled_set=True,
+    realised=None, anchors=False, ceiling=1.0, use_range=False, pooled_set=True, allowance=None,
 ) -> Trace:  # fmt: skip
     """Run one trial on given draws; inputs are not checked for their range.
 
@@ -275,6 +281,9 @@ def simulate(
         The told rewards are right to +-tau (None: they are not used); learn from them as well.
     use_range
         Certificates use the range of rewards; where the assumptions are refuted, b is played.
+    allowance
+        What the trials of an agent may fall short of the floor by in all; in policy mode, what its
+        explored plays may cost against the baseline. None: no trials, and no end.
     """
     forecast = support is not None
     if mode not in {"policy", "strict"} or radius not in RADII or (psi is None) is not forecast:
@@ -294,7 +303,7 @@ def simulate(
     delta = delta / 2 if pooled_set else delta
     log = [np.zeros((T, M, d) if part in {0, 4} else (T, M)) for part in range(6)]
     kinds = dict.fromkeys(("actions", "partner", "targets"), int)
-    kinds |= dict.fromkeys(("rho", "betas", "weights", "rewards", "policy_mean"), float)
+    kinds |= dict.fromkeys(("rho", "betas", "weights", "rewards", "policy_mean", "charges"), float)
     out = {name: np.zeros((T, M), kinds.get(name, bool)) for name in Trace._fields}
     out |= {"rho": np.ones((T, M)), "partner": np.full((T, M), -1), "sync_rounds": []}
     alarmed, t_last = np.zeros(M, dtype=bool), 0
@@ -343,10 +352,10 @@ def simulate(
             th = np.linalg.inv(V_common) @ (x.T @ (w * y))
             common = Belief(th, V_common, beta_common)
             common = common, slacks(common)
-        ranges = reward_ranges(offer, eps, ceiling) if use_range else None
-        facts, mean = choose(
-            offer, slacks(belief), belief, common, mode, by, w0, coin[t, m], M * (t + 1), ranges
-        )
+        limits = reward_ranges(offer, eps, ceiling)
+        left = None if allowance is None else allowance - np.sum(out["charges"][:t, m])
+        given = (mode, by, w0, coin[t, m], M * (t + 1), limits, use_range, left)
+        facts, mean = choose(offer, slacks(belief), belief, common, *given)
 
         # What is learned, and what is noted.
         played, tightened = facts["actions"], False

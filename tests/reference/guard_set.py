@@ -1,10 +1,11 @@
-"""Guard-UCB's confidence set and the weights of observations, in plain NumPy; see ``guard``."""
+"""Guard-UCB's confidence set, weights and certificates, in plain NumPy; see ``guard``."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+TOLERANCE = 1e-12  # of the weight that a chance constraint must reach
 TAU_FLOOR = 1e-4  # of the tolerance of the anchors
 LEAST_RATE = 1e-3  # ranges of rewards reach at least this far from 0, and from 1
 
@@ -105,3 +106,24 @@ def by_variance(psi: np.ndarray, plain: Belief, S, ceiling, f, eps) -> tuple[flo
     possible = np.clip([low - eps, 0.5, high + eps], low - eps, high + eps)
     v = np.max(possible * (1.0 - possible))
     return float(1.0 / (f * v)), float(np.clip(mean, low, high))
+
+
+def slack_of(offer: Offer, belief: Belief) -> np.ndarray:
+    """Return a lower bound of r_x - (1-alpha) r_b for all actions, (K,) (2.4)."""
+    F, b, alpha, told, tau = offer
+    slack = certificate(F - (1.0 - alpha) * F[b], *belief)
+    slack = np.maximum(slack, certificate(F - F[b], *belief))  # r_b >= 0
+    if tau is not None:
+        floor = np.maximum(0.0, certificate(F, *belief))
+        slack = np.maximum(slack, floor - (1.0 - alpha) * (told + tau))
+        slack[b] = max(slack[b], alpha * max(0.0, told - tau))
+    return slack
+
+
+def realised_slack(points, mu, b, alpha, belief, realised) -> np.ndarray:
+    """Return the slack (K,) under the realised context (4); points (n, K, d), mu (n,) > 0."""
+    lows = certificate(points - (1.0 - alpha) * points[:, b, None], *belief)
+    if realised == "worst":
+        return lows.min(axis=0)
+    enough = 1.0 - realised[1] - TOLERANCE
+    return np.array([max(q for q in low if mu[low >= q].sum() >= enough) for low in lows.T])

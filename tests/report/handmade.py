@@ -16,6 +16,8 @@ def series(
     realised=None,
     policy=None,
     safe=0.0,
+    trials_made=0.0,
+    short=0.0,
     settings=None,
     algorithm=None,
 ):
@@ -32,6 +34,10 @@ def series(
         "violations_policy": expected if policy is None else policy,
         "stuck": 0.0,
         "refuted": 0.0,
+        "trials": trials_made,
+        "charged": 2.0 * short,
+        "shortfall": short,
+        "violations_trial": expected if trials_made else 0.0,
     }
     totals = {
         name: np.tile(np.broadcast_to(np.asarray(value, float), trials)[:, None], (1, 2))

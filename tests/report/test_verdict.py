@@ -195,6 +195,18 @@ def test_a_stuck_learner_is_named_with_the_remedy():
     assert "mode='policy'" in found
 
 
+def test_plays_below_the_floor_that_were_trials_break_no_promise():
+    given = {**STRICT, "trial_budget": 50.0}
+    guard = series(
+        "guard-ucb", [40, 41], settings=given, expected=[7, 9], trials_made=20.0, short=1.5
+    )
+    found = told(guard, FREE)
+    assert "guard-ucb kept its promise: trials aside it was never below" in found
+    assert "(20 per agent run) fell short of it by at most 1.5 in a run, of a budget of 50" in found
+    guard.totals["violations_trial"] -= 1.0
+    assert "guard-ucb broke its promise" in told(guard, FREE)
+
+
 def test_trials_are_compared_in_pairs():
     """A small difference that every trial shows is one, however much trials differ."""
     one, two = series("one", [50, 500, 5000]), series("two", [51, 501.1, 5001])

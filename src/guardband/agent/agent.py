@@ -51,6 +51,9 @@ class Agent:
     on_refuted
         What Guard-UCB does where observations refute its assumptions: "baseline" plays the
         baseline, "ellipsoid" does not look for it; see `gb.GuardUCB`.
+    trial_budget, max_loss
+        What Guard-UCB's trials may fall short of the floor by in all (strict mode), and what its
+        exploration may cost against the baseline in all (policy mode); see `gb.GuardUCB`.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].
@@ -94,6 +97,8 @@ class Agent:
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
         on_refuted: str | None = None,
+        trial_budget: float | None = None,
+        max_loss: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -114,6 +119,8 @@ class Agent:
             alpha=alpha,
             mode=mode,
             on_refuted=on_refuted,
+            trial_budget=trial_budget,
+            max_loss=max_loss,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

@@ -22,7 +22,8 @@ class Decision(NamedTuple):
     kind
         "learned": an action other than the baseline, certified and chosen by what was learned
         (an algorithm without a constraint certifies nothing); "explored": a coin chose an action
-        that is not certified; "baseline": the baseline, to be safe, because it is itself
+        that is not certified; "trial": such an action in strict mode, charged to the budget for
+        trials; "baseline": the baseline, to be safe, because it is itself
         the most promising action, or because nothing was observed yet.
     reason
         Why, in a sentence.
@@ -38,14 +39,17 @@ class Decision(NamedTuple):
         negative where nothing but the baseline itself stands for it.
     promise
         What is promised about it: "play" (this action clears the floor), "policy" (the randomised
-        choice does), "baseline" (it is the baseline) or "none".
+        choice does), "trial" (it falls short of the floor by at most what it was charged with),
+        "baseline" (it is the baseline) or "none".
     certificate
         By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
         worth the baseline or more), "reward" (its lower bound against the reported reward),
         "context" (the difference, and the context that was drawn), "bounded" (the difference,
         given that every action has an expected reward in [0, 1]), "pooled" (one of the first three,
         by the set from pooled data alone), "baseline", "mixture" (of a coin), "pruned set" (the
-        paper's), or "none".
+        paper's), "trial" (no certificate: a charge), or "none".
+    budget_left
+        What is left, after this decision, of `trial_budget` or `max_loss`; None: there is none.
     certified
         One boolean per action: is it certified to clear the floor?
     label
@@ -64,6 +68,7 @@ class Decision(NamedTuple):
     margin: float
     promise: str
     certificate: str
+    budget_left: float | None
     certified: NDArray[np.bool_]
     label: Any = None
 

@@ -24,9 +24,10 @@ from guardband.reasons import promise_shown, sentence
 __all__ = ["Absorbed", "Awaited", "Engine", "Request", "Verdict"]
 
 CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate)
-PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy"}  # others: "play"
+# What is promised, by certificate; by all others "play".
+PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy", "trial": "trial"}
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
-CONFIDENCE = Terms._fields.index("confidence")
+CONFIDENCE, ALLOWANCE = (Terms._fields.index(name) for name in ("confidence", "allowance"))
 TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
@@ -93,6 +94,8 @@ class Verdict(NamedTuple):
     certificate: str
     certified: NDArray[np.bool_]
     awaited: Awaited
+    charge: float  # to the allowance
+    budget_left: float | None  # of the allowance, after the charge; None: there is none
 
     def named(self, name: str, reason: str | None = None, label: Any = None) -> Decision:
         """Return the decision that the user sees, with its id and its reason as a sentence."""
@@ -109,6 +112,7 @@ class Verdict(NamedTuple):
             self.margin,
             promise_shown(self.promise, self.certificate),
             self.certificate,
+            self.budget_left,
             self.certified,
             label,
         )
@@ -216,7 +220,7 @@ class Engine:
             allowed,
             x,
         )
-        propensity, margin, code, certified, alarm, weight, guess, data = rest
+        propensity, margin, code, certified, alarm, weight, guess, data, charge, left = rest
         certificate = CERTIFICATES[code]
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
@@ -225,6 +229,8 @@ class Engine:
         if certified and not (conservative and action == baseline):
             learned = math.isnan(floor) or data > 0.0
             kind, why = chosen_words(why, itself=action == baseline, known=learned)
+        elif certificate == "trial":
+            kind = "trial"
         return Verdict(
             action,
             kind,
@@ -238,6 +244,8 @@ class Engine:
             certificate,
             allowed,
             Awaited(x, guess, weight, conservative),
+            charge,
+            None if math.isnan(left) else left,
         )
 
     def learn(
@@ -281,6 +289,11 @@ class Engine:
         for row in (*self.known, *self.unknown):
             row[CONFIDENCE] = confidence
 
+    def set_allowance(self, allowance: float) -> None:
+        """Let `allowance` be what agents may be charged with in all from now on; NaN: none."""
+        for row in (*self.known, *self.unknown):
+            row[ALLOWANCE] = allowance
+
     def set_trigger(self, trigger: Trigger, budget: float, agents: int) -> None:
         """Let `learn` call for a pooling by this trigger, among so many agents."""
         for row in self.known:
@@ -296,7 +309,7 @@ class Engine:
         parts["pooled"] = self.pooled
         if self.reports:
             parts["reports_pooled"] = view_of(group, -1).reports
-        return {"work": group.work[:-1]} | {
+        return {"work": group.work[:-1], "spent": group.spent[:-1]} | {
             f"{part}_{field}": array
             for part, values in parts.items()
             for field, array in values._asdict().items()

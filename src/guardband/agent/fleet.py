@@ -36,6 +36,8 @@ class Fleet(Mapping[str, Agent]):
         or a mapping from the tasks' names.
     algorithm, mode, on_refuted, noise, reward_ceiling, context_noise, theta_bound
         As for `gb.Agent`.
+    trial_budget, max_loss
+        As for `gb.Agent`; every task has its own.
     feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
@@ -60,6 +62,8 @@ class Fleet(Mapping[str, Agent]):
         algorithm: Algorithm | str | None = None,
         mode: str | None = None,
         on_refuted: str | None = None,
+        trial_budget: float | None = None,
+        max_loss: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -91,6 +95,8 @@ class Fleet(Mapping[str, Agent]):
             alpha=alpha,
             mode=mode,
             on_refuted=on_refuted,
+            trial_budget=trial_budget,
+            max_loss=max_loss,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

@@ -173,6 +173,7 @@ class _Copy:
                     verdict = self._decide(j, seen[i].only(k)._replace(reward=None))
                 x, _, weight, _ = verdict.awaited
                 gram += (leap / count * weight) * np.outer(x, x)
+                self.engine.states[j].spent[0] += leap / count * verdict.charge
         return learned, careful / MENUS, gram
 
     def _decide(self, agent: int, request: Request) -> Verdict:

@@ -131,6 +131,7 @@ class AgentGroup:
             self._remember(agent, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
         verdict = self.engine.decide(agent, request, self.poolings + 1, number, coin)
+        self.states[agent].spent[0] += verdict.charge
         self.next_coin[agent] = self.coins[agent].random()
         self.rounds[agent] = turn
         name = f"{self.names[agent]}-{turn}"

@@ -208,7 +208,10 @@ def _helps(past: Past, together: Sequence[int], rng: np.random.Generator) -> tup
         what = f"logs, by agent.learn: about {rough(rows)} rows with actions drawn at random"
         helps.append(Help("logs", rows, what))
     strict = past.engine.terms.rule == GUARD and past.engine.terms.strict
-    if strict and (count := rounds(past, settings={"strict": 0.0})) < math.inf:
+    if (
+        strict
+        and (count := rounds(past, settings={"strict": 0.0, "allowance": math.nan})) < math.inf
+    ):
         what = f"mode='policy': about {rough(count)} rounds, some of them below the floor"
         helps.append(Help("policy", count, what))
     left_out = [(rounds(_without(past, i)), i) for i in together[:DROPPED]]

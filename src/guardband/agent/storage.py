@@ -25,6 +25,7 @@ VERSION = 2  # format 1 had no count of weights by variance
 KINDS: dict[str, Any] = {
     entry.kind.__name__: entry.kind for entry in ALGORITHMS.values() if "agent" in entry.kind.runs
 }
+LATER = ("work", "spent")  # not in older files
 FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}  # of format 1
 
 
@@ -129,7 +130,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         features=Features.from_dict(about["features"]) if about.get("features") else None,
     )
     for name, array in group.engine.arrays().items():
-        saved = arrays[name] if name in arrays or name != "work" else array  # not in older files
+        saved = array if name in LATER and name not in arrays else arrays[name]
         if about["version"] == 1 and saved.shape[-1:] == (4,) != array.shape[-1:]:
             saved = np.concatenate([saved, np.zeros_like(saved[..., :1])], axis=-1)
         if saved.shape != array.shape or not np.isfinite(saved).all():

@@ -37,6 +37,7 @@ __all__ = ["GuardUCB"]
 EAGER, RELUCTANT = 0.3, {"strict": 0.7, "policy": math.inf}
 RADII = {kind.name.lower(): kind for kind in Radius}
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
+ALLOWANCES = {"strict": "trial_budget", "policy": "max_loss"}
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
 
 
@@ -121,6 +122,14 @@ class GuardUCB(Policy):
         parameter of the confidence set fits that, the assumptions are refuted, and the baseline is
         played. "ellipsoid": certificates use the confidence set alone, for problems that are known
         to be outside the model.
+    trial_budget
+        In units of reward, for each task: strict mode may try an action that is not certified,
+        where nothing certified teaches about it. A trial is charged with the most that it can fall
+        short of the floor by, and trials stop when the next charge does not fit. None: no trials.
+    max_loss
+        In units of reward, for each task: policy mode stops exploring before its explored plays
+        could have cost more against the baseline, and plays certified actions from then on. None:
+        it explores for ever.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -141,6 +150,8 @@ class GuardUCB(Policy):
     share: bool = field(default=True, kw_only=True)
     pooled_set: bool = field(default=True, kw_only=True)
     on_refuted: str = field(default="baseline", kw_only=True)
+    trial_budget: float | None = field(default=None, kw_only=True)
+    max_loss: float | None = field(default=None, kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -173,7 +184,7 @@ class GuardUCB(Policy):
         check_choice("radius", self.radius, tuple(RADII))
         check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
-        for name in ("baseline_tolerance", "context_noise", "optimism"):
+        for name in ("baseline_tolerance", "context_noise", "optimism", *ALLOWANCES.values()):
             if getattr(self, name) is not None:
                 set_(self, name, check_not_negative(name, getattr(self, name)))
         if self.ridge is not None:
@@ -190,6 +201,28 @@ class GuardUCB(Policy):
             raise InvalidValueError(
                 "realised=... is a promise about single plays: use mode='strict'."
             )
+        for mode, name in ALLOWANCES.items():
+            value = getattr(self, name)
+            if value is not None and self.mode != mode:
+                raise InvalidValueError(
+                    f"{name}={value:g} is for mode={mode!r}, not {self.mode!r}: use "
+                    f"{ALLOWANCES[self.mode]}=... there."
+                )
+        if self.trial_budget is not None and self.realised is not None:
+            raise InvalidValueError(
+                f"trial_budget={self.trial_budget:g} bounds what trials fall short by in "
+                "expectation, not in the context that is drawn: leave realised=... out."
+            )
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """The allowance of the other mode."""
+        return frozenset(ALLOWANCES.values()) - {ALLOWANCES[self.mode]}
+
+    @property
+    def allowance(self) -> float | None:
+        """What trials, or explored plays, may cost in all: trial_budget or max_loss."""
+        return self.trial_budget if self.mode == "strict" else self.max_loss
 
     @property
     def penalty(self) -> float:
@@ -267,6 +300,7 @@ class GuardUCB(Policy):
             optimism=math.nan if self.optimism is None else self.optimism,
             bias=self.bias_bound,
             use_range=self.on_refuted == "baseline",
+            allowance=math.nan if self.allowance is None else self.allowance,
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
             pooled_confidence=2.0 * math.log(radii / delta) if pooled else math.nan,

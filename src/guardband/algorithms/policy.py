@@ -93,6 +93,11 @@ class Policy:
         return frozenset()
 
     @property
+    def unused(self) -> frozenset[str]:
+        """Settings that it must not have as it is: those of another mode."""
+        return frozenset()
+
+    @property
     def penalty(self) -> float:
         """The ridge, lambda, as it is used."""
         ridge: float = getattr(self, "ridge", 1.0)

@@ -52,12 +52,13 @@ class AlgorithmEntry:
         return self.kind(**{**self.preset, **settings})
 
     def informed(self, assumed: Mapping[str, Any], **given: Any) -> Any:
-        """Return the algorithm, told what it has a setting for; what is given wins.
+        """Return the algorithm, told what it has a use for; what is given wins.
 
         Some settings keep their own value whatever is assumed of the problem, unless given; so
         do those of the preset.
         """
-        made, own = self.make(), self.kind.settings()
+        made = self.make()
+        own = {*self.kind.settings()} - made.unused
         kept = {*made.keeps, *self.preset}
         told = {name: value for name, value in assumed.items() if name not in kept}
         return replace(made, **{k: v for k, v in {**told, **given}.items() if k in own})

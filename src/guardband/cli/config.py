@@ -72,6 +72,7 @@ out = "{out}"   # where the report goes
 # noise = 0.1      # the bound on the reward noise that algorithms are told
 # context_noise = 0.1    # the same for what the hidden context adds to a reward
 # delta = 1e-3
+# trial_budget = 100    # what guard-ucb's trials may fall short of the floor by, in all
 # [problem_settings]
 # psi_noise = 0.01
 # reward_std = {{model = "student", std = 0.1, df = 3}}    # the rewards' own noise; or a number
@@ -109,12 +110,10 @@ class RunConfig:
                 "alpha is a setting of the whole run: write it above [settings]."
             )
 
-    def updated(
-        self, noise: float | None = None, context_noise: float | None = None, **changes: Any
-    ) -> RunConfig:
-        """Return the settings with what is given; algorithms are told the two bounds on noise."""
-        told = _given({"noise": noise, "context_noise": context_noise})
-        return replace(self, settings={**(self.settings or {}), **told}, **_given(changes))
+    def updated(self, told: Mapping[str, Any], **changes: Any) -> RunConfig:
+        """Return the settings with what is given; `told` are settings of the algorithms."""
+        settings = {**(self.settings or {}), **_given(told)}
+        return replace(self, settings=settings, **_given(changes))
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,7 +190,7 @@ def make_algorithms(
     made = [
         gb.algorithms.ALGORITHMS[name].informed(assumptions, **given) for name in config.algorithms
     ]
-    used = {f.name for algorithm in made for f in fields(algorithm)}
+    used = {name for algorithm in made for name in {*algorithm.settings()} - algorithm.unused}
     for key in config.settings or {}:
         if key not in used:
             raise InvalidValueError(

@@ -44,6 +44,14 @@ def run(
     context_noise: Annotated[
         float | None, typer.Option(help="The same for what the hidden context adds to a reward.")
     ] = None,
+    trial_budget: Annotated[
+        float | None,
+        typer.Option(help="What guard-ucb's trials may fall short of the floor by, in all."),
+    ] = None,
+    max_loss: Annotated[
+        float | None,
+        typer.Option(help="What guard-ucb-policy's exploration may cost against the baseline."),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
     history: Annotated[
@@ -72,13 +80,18 @@ def run(
     from guardband.cli.config import RunConfig, make_algorithms, make_problem, read_config
 
     console = Console()
+    told = {
+        "noise": noise,
+        "context_noise": context_noise,
+        "trial_budget": trial_budget,
+        "max_loss": max_loss,
+    }
     if init is not None:
         _write_template(init)
         console.print(f"wrote {init}; edit it, then: guardband run {init}")
         return
     chosen = (RunConfig() if config is None else read_config(config)).updated(
-        noise=noise,
-        context_noise=context_noise,
+        told,
         problem=problem,
         algorithms=None if algorithms is None else tuple(_split(algorithms)),
         agents=agents,
@@ -113,8 +126,7 @@ def run(
         algorithms=algorithms,
         agents=agents,
         alpha=alpha,
-        noise=noise,
-        context_noise=context_noise,
+        **told,
         rounds=rounds,
         trials=trials,
         history=history,

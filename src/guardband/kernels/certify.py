@@ -12,7 +12,7 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.linalg import copy, dot, invert, root
 from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
-__all__ = ["anchor", "certificate_of", "guard_radius", "radius_at", "reward_range"]
+__all__ = ["anchor", "certificate_of", "guard_radius", "lead_of", "radius_at", "reward_range"]
 __all__ += ["slack_of", "slacks", "weigh"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
@@ -131,6 +131,20 @@ def certificate_of(estimate, beta, terms, given, scores, image, k):
     if mean[k] - mean[b] >= beta * root(form[k] - 2.0 * cross + form[b]):
         return BY_LEAD
     return BY_REWARD
+
+
+@kernel
+def lead_of(estimate, beta, given, k, keep):
+    """Return the least (psi_k - keep psi_b)'theta over a set."""
+    b, mean, square = given.baseline, 0.0, 0.0
+    for p in range(given.coords.size):
+        i = given.coords[p]
+        gap = given.menu[i, k] - keep * given.menu[i, b]
+        mean += gap * estimate.theta[i]
+        for q in range(given.coords.size):
+            o = given.coords[q]
+            square += gap * estimate.inverse[i, o] * (given.menu[o, k] - keep * given.menu[o, b])
+    return mean - beta * root(square)
 
 
 @kernel

@@ -44,6 +44,10 @@ class Metric(IntEnum):
     VIOLATIONS_CONSERVATIVE = 11  # as realised, in conservative rounds
     VIOLATIONS_CONSERVATIVE_EXPECTED = 12  # by expectation, in conservative rounds
     REFUTED = 13  # no parameter fits both the observations and the range of rewards
+    TRIALS = 14  # plays that were charged to an allowance: trials, or explored plays
+    CHARGED = 15  # what they were charged with
+    SHORTFALL = 16  # what they fell short of the floor (policy mode: the baseline) by, expected
+    VIOLATIONS_TRIAL = 17  # by expectation, in trials
 
 
 class TaskTable(NamedTuple):

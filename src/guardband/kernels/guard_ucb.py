@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.allowance import charge_exploration, try_target
 from guardband.kernels.bounded import EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
-from guardband.kernels.certify import anchor, certificate_of, guard_radius, slack_of, slacks
-from guardband.kernels.linalg import root
+from guardband.kernels.certify import (
+    anchor,
+    certificate_of,
+    guard_radius,
+    lead_of,
+    slack_of,
+    slacks,
+)
 from guardband.kernels.mixtures import mix, raise_chance
 from guardband.kernels.optimism import aim, optimism_of
 from guardband.kernels.scan import product, scan_forms, write_image
@@ -19,10 +26,10 @@ OTHERS = 8  # actions that are tried, where the most promising one is not certif
 NONE = int(Realised.NONE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
-REFUTED = int(Reason.REFUTED)
+REFUTED, TRIAL, SPENT = int(Reason.REFUTED), int(Reason.TRIAL), int(Reason.SPENT)
 BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
 BY_DIFFERENCE, BY_REWARD = int(Certificate.DIFFERENCE), int(Certificate.REWARD)
-BY_POOLED = int(Certificate.POOLED)
+BY_POOLED, BY_TRIAL = int(Certificate.POOLED), int(Certificate.TRIAL)
 BY_BOUNDS, NO_CERTIFICATE = int(Certificate.BOUNDED), int(Certificate.NONE)
 
 
@@ -37,7 +44,7 @@ def choose(state, shared, terms, given, scores):
     b = given.baseline
     if not plain < math.inf:  # numbers that broke down certify nothing
         reason = REFUTED if plain == math.inf else CAREFUL
-        return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0)
+        return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0)
     estimate, beta = state.estimate, plain
     count = state.reports.scalars[0] + shared.reports.scalars[0]
     if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
@@ -50,40 +57,31 @@ def choose(state, shared, terms, given, scores):
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
     target = aim(scores, beta, optimism_of(state, shared.own, terms))
     if terms.free:
-        return Outcome(target, False, FREE, beta, plain, True, target, target, 1.0, 1.0, math.nan)
+        return _plays(target, FREE, beta, plain, math.nan)
     image = state.work[1]
     write_image(estimate, given.menu, b, given.coords, image)
     slack = slack_of(estimate, beta, terms, given, scores, image, target)
     if slack >= 0.0 or target == b:
         reason = CERTIFIED if slack >= 0.0 else ITSELF
-        return Outcome(target, False, reason, beta, plain, True, target, target, 1.0, 1.0, slack)
+        return _plays(target, reason, beta, plain, slack)
     radius = shared.estimate.scalars[2]
     if 0.0 < radius < math.inf:
-        lead = _lead(shared.estimate, radius, given, target)
-        if lead > _lead(estimate, beta, given, target):
+        keep = 1.0 - given.alpha
+        lead = lead_of(shared.estimate, radius, given, target, keep)
+        if lead > lead_of(estimate, beta, given, target, keep):
             estimate, beta = shared.estimate, radius
             scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
             write_image(estimate, given.menu, b, given.coords, image)
             slack = slack_of(estimate, beta, terms, given, scores, image, target)
             if slack >= 0.0:
-                return Outcome(
-                    target, False, CERTIFIED, beta, plain, True, target, target, 1.0, 1.0, slack
-                )
+                return _plays(target, CERTIFIED, beta, plain, slack)
     return _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target)
 
 
 @kernel
-def _lead(estimate, beta, given, k):
-    """Return the least (psi_k - (1 - alpha) psi_b)'theta over a set."""
-    keep, b, mean, square = 1.0 - given.alpha, given.baseline, 0.0, 0.0
-    for p in range(given.coords.size):
-        i = given.coords[p]
-        gap = given.menu[i, k] - keep * given.menu[i, b]
-        mean += gap * estimate.theta[i]
-        for q in range(given.coords.size):
-            o = given.coords[q]
-            square += gap * estimate.inverse[i, o] * (given.menu[o, k] - keep * given.menu[o, b])
-    return mean - beta * root(square)
+def _plays(k, reason, beta, plain, slack):
+    """Return the outcome of playing the target, action k, for sure."""
+    return Outcome(k, False, reason, beta, plain, True, k, k, 1.0, 1.0, slack, 0.0)
 
 
 @kernel
@@ -97,20 +95,27 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
     if terms.use_range and terms.realised == NONE:
         found = find_point(known, scores, work)
     if found == EMPTY:
-        return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0)
+        return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0, 0.0)
     if found == HOLDS:
         slack = _bounded_slack(known, given, scores, work, target)
         if slack >= 0.0:
-            return Outcome(
-                target, False, CERTIFIED, beta, plain, True, target, target, 1.0, 1.0, slack
-            )
+            return _plays(target, CERTIFIED, beta, plain, slack)
     slacks(estimate, beta, terms, given, scores, work[1])
-    if terms.strict:
-        if found == HOLDS:
-            _certify_others(known, given, scores, work, target)
-        return _strict(estimate, beta, plain, terms, given, scores, work[2], target)
-    outcome = mix(estimate, beta, plain, terms, given, scores, work[1], work[2], target)
-    return raise_chance(known, given, scores, work, outcome) if found == HOLDS else outcome
+    holds = found == HOLDS
+    if not terms.strict:
+        outcome = mix(estimate, beta, plain, terms, given, scores, work[1], work[2], target)
+        if holds:
+            outcome = raise_chance(known, given, scores, work, outcome)
+        if terms.allowance >= 0.0:
+            outcome = charge_exploration(state, known, holds, terms, given, scores, outcome)
+        if outcome.reason != SPENT:
+            return outcome
+    if holds:
+        _certify_others(known, given, scores, work, target)
+    outcome = _strict(estimate, beta, plain, terms, given, scores, work[2], target)
+    if outcome.reason == STUCK and terms.allowance > 0.0:
+        return try_target(state, known, holds, terms, given, scores, outcome)
+    return outcome
 
 
 @kernel
@@ -172,7 +177,10 @@ def believed(state, given):
 
 @kernel
 def _strict(estimate, beta, plain, terms, given, scores, image, target):
-    """Play a certified action: by a fair coin the most promising, or the most informative one."""
+    """Play a certified action: by a fair coin the most promising, or the most informative one.
+
+    So does policy mode, once exploration may cost nothing more.
+    """
     upper, form, slack = scores.upper, scores.form, scores.slack
     b = given.baseline
     write_image(estimate, given.menu, target, given.coords, image)
@@ -193,8 +201,10 @@ def _strict(estimate, beta, plain, terms, given, scores, image, target):
     action = best if stuck or not given.coin < 0.5 else teacher
     propensity = 1.0 if stuck or best == teacher else 0.5
     reason = STUCK if stuck else CAREFUL
+    if not terms.strict:
+        reason = SPENT
     return Outcome(
-        action, True, reason, beta, plain, True, target, best, 0.0, propensity, slack[action]
+        action, True, reason, beta, plain, True, target, best, 0.0, propensity, slack[action], 0.0
     )
 
 
@@ -225,11 +235,14 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         allowed[j] = j == b if refuted else scores.slack[j] >= 0.0
     certificate = certificate_of(used, beta, terms, given, scores, image, k)
     certified = allowed[k]
-    if outcome.conservative and not terms.strict and (outcome.propensity < 1.0 or k == b):
+    mixed = outcome.conservative and not terms.strict and outcome.reason != SPENT
+    if outcome.reason == TRIAL:
+        certificate = BY_TRIAL
+    elif mixed and (outcome.propensity < 1.0 or k == b):
         certificate = BY_MIXTURE
-    elif outcome.conservative and not terms.strict and outcome.partner == outcome.target:
+    elif mixed and outcome.partner == outcome.target:
         certificate, certified = BY_LEAD, True  # it is sure to be worth the baseline or more
-    elif certificate == NO_CERTIFICATE and outcome.reason in (CERTIFIED, CAREFUL, STUCK):
+    elif certificate == NO_CERTIFICATE and outcome.reason in (CERTIFIED, CAREFUL, STUCK, SPENT):
         certificate, certified, allowed[k] = BY_BOUNDS, True, True
     if by_pooled and certificate in (BY_DIFFERENCE, BY_LEAD, BY_REWARD):
         certificate = BY_POOLED

@@ -56,6 +56,8 @@ CONSERVATIVE, REWARD = int(Metric.CONSERVATIVE), int(Metric.REWARD)
 BASELINE_REWARD, STUCK = int(Metric.BASELINE_REWARD), int(Metric.STUCK)
 REFUTED = int(Metric.REFUTED)
 OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
+TRIALS, CHARGED, SHORTFALL = int(Metric.TRIALS), int(Metric.CHARGED), int(Metric.SHORTFALL)
+VIOLATIONS_TRIAL = int(Metric.VIOLATIONS_TRIAL)
 
 TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
@@ -137,6 +139,9 @@ def _rounds(guard, weighted):
                     call = call or _is_due(state, terms, clock, outcome.conservative)
                 count_round(env, tasks, metrics, trace, slot, t, m, played)
                 count_coin(env, tasks, metrics, slot, m, outcome, played)
+                if guard and outcome.charge > 0.0:
+                    state.spent[0] += outcome.charge
+                    _count_charge(env, tasks, metrics, terms, slot, m, outcome, played)
             if call:
                 clock.logdet[0] = pool(group, terms)
                 clock.ints[1] = t + clock.ints[4]
@@ -301,6 +306,17 @@ def count_coin(env, tasks, metrics, slot, m, outcome, played):
         mixture = (1.0 - chance) * expected[outcome.partner] + chance * expected[outcome.target]
         floor = (1.0 - tasks.judged[m]) * expected[env.baseline[slot, m]] - TOLERANCE
         metrics.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (played.mean < floor)
+
+
+@kernel
+def _count_charge(env, tasks, metrics, terms, slot, m, outcome, played):
+    """Count a play that was charged, and what it really fell short by: keep r_b - r, or 0."""
+    b, totals = env.baseline[slot, m], metrics.totals[m]
+    reward, keep = env.expected[slot, env.group[m], b], 1.0 - tasks.judged[m]
+    totals[TRIALS] += 1.0
+    totals[CHARGED] += outcome.charge
+    totals[SHORTFALL] += max(0.0, (keep if terms.strict else 1.0) * reward - played.mean)
+    totals[VIOLATIONS_TRIAL] += played.mean < keep * reward - TOLERANCE
 
 
 @kernel

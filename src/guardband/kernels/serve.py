@@ -92,7 +92,8 @@ def _compiled(guard):
         Returns the action, whether it is conservative, and the reason; the mean of its reward and
         the half width of the interval; floor, propensity, margin, certificate, and whether the
         action itself is certified; the anchors' alarm; the weight and the prediction of the reward
-        to come; and how many data the decision rests on.
+        to come; how many data the decision rests on; what it is charged with, and what is then left
+        of the allowance.
         """
         m, baseline, reward, epoch, number, coin = turn
         group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
@@ -146,6 +147,8 @@ def _compiled(guard):
             weight,
             guess,
             data,
+            outcome.charge,
+            terms.allowance - state.spent[0] - outcome.charge,
         )
 
     @kernel

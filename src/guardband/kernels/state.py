@@ -39,14 +39,15 @@ ALPHA, RHO = TERMS, TERMS + 1  # in a row of settings
 
 @kernel
 def entry_size(d):
-    """Return how many numbers an agent's state has: two statistics, two estimates and scratch.
+    """Return how many numbers an agent's state has: two statistics, two estimates and more.
 
-    The scratch is 2 d + 12 rows of d: four vectors (the played one, V^-1 times it, and others); a
+    That is scratch, and what was spent. The scratch is 2 d + 12 rows of d: four vectors (the
+    played one, V^-1 times it, and others); a
     factorisation, d rows; then, for `absorb_tidily`, what rounding has left out of W and U, d + 1
     rows, and seven numbers, one in a row: the same of the last three sums, and the four as they
     were left.
     """
-    return 2 * (d * d + d + 5) + 2 * (d * d + d + 4) + (2 * d + 12) * d
+    return 2 * (d * d + d + 5) + 2 * (d * d + d + 4) + (2 * d + 12) * d + 1
 
 
 @kernel
@@ -63,7 +64,7 @@ def group_of(numbers, d):
         Estimate(*views(numbers, 2 * size, found)),
         Statistic(*views(numbers, size, sums)),
         Estimate(*views(numbers, 2 * size + rest, found)),
-        views(numbers, 2 * (size + rest), ((n, 2 * d + 12, d),))[0],
+        *views(numbers, 2 * (size + rest), ((n, 2 * d + 12, d), (n, 1))),
     )
 
 
@@ -77,6 +78,7 @@ def state_of(group, m):
         Statistic(reports.gram[m], reports.moment[m], reports.scalars[m]),
         Estimate(anchored.inverse[m], anchored.theta[m], anchored.scalars[m]),
         group.work[m],
+        group.spent[m],
     )
 
 

@@ -99,6 +99,8 @@ class Reason(IntEnum):
     CAREFUL = 9  # Guard-UCB: it is not certified yet
     STUCK = 10  # Guard-UCB: nor does a certified action teach enough about it
     REFUTED = 11  # Guard-UCB: no parameter fits both the observations and the range of rewards
+    TRIAL = 12  # Guard-UCB: stuck, and the budget for trials covers the target
+    SPENT = 13  # Guard-UCB: what exploration may cost is spent: only certified actions are played
 
 
 class Radius(IntEnum):
@@ -131,6 +133,7 @@ class Certificate(IntEnum):
     MIXTURE = 7  # not the action itself: the mixture it was drawn from
     BOUNDED = 8  # the difference, for parameters that give every action a possible reward
     POOLED = 9  # one of these, by the set from pooled data alone
+    TRIAL = 10  # nothing does: it is a trial, charged to the budget
 
 
 class Statistic(NamedTuple):
@@ -159,6 +162,7 @@ class State(NamedTuple):
     reports: Statistic  # the baseline's reported rewards r: sums of x x', r x; how many, r^2
     anchored: Estimate  # the estimate that fits the reports as well; scalars[0]: they contradict
     work: Floats  # (2 d + 12, d) scratch; see `state.entry_size`
+    spent: Floats  # (1,) what all trials, or explored plays, have been charged with so far
 
 
 class Terms(NamedTuple):
@@ -199,6 +203,9 @@ class Terms(NamedTuple):
     optimism: float = 1.0  # gamma; NaN: from the residuals
     bias: float = 0.0
     use_range: float = False  # certificates use that rewards have a range
+    # What trials (strict) may fall short of the floor by, or what exploration (policy) may cost
+    # against the baseline, in all; NaN: strict mode has no trials, policy mode explores for ever.
+    allowance: float = np.nan
 
 
 class RoundInput(NamedTuple):
@@ -262,6 +269,7 @@ class Outcome(NamedTuple):
     chance: float
     propensity: float  # Guard-UCB: the probability with which the action was played
     margin: float  # Guard-UCB: by how much what was played, or its mixture, clears the floor
+    charge: float  # Guard-UCB: what the play costs of the allowance, at most what it can miss
 
 
 def pack(terms: Terms, alpha: Floats, rho: Floats) -> Floats:

@@ -103,7 +103,7 @@ class DecisionReply(BaseModel):
 
     id: str
     action: int
-    kind: Literal["learned", "explored", "baseline"]
+    kind: Literal["learned", "explored", "trial", "baseline"]
     reason: str
     mean: float | None
     lower: float | None
@@ -115,6 +115,7 @@ class DecisionReply(BaseModel):
     certificate: str
     certified: list[bool]
     label: int | str | None
+    budget_left: float | None
 
 
 class Accepted(BaseModel):

@@ -90,7 +90,8 @@ def promised_counts(results: Results, series: Series) -> np.ndarray:
         return np.asarray(series.totals["violations_policy"])
     if series.settings.get("realised") == "worst":
         return np.asarray(series.violations_expected + series.violations_realised)
-    return below_floor(results, series)
+    counts = below_floor(results, series)
+    return counts if is_frozen(results) else counts - series.totals["violations_trial"]
 
 
 def never_left(results: Results, series: Series) -> bool:

@@ -82,6 +82,11 @@ def _guard(results: Results) -> Iterator[str]:
                 f"{_in_runs(results)}; its promise is about the average over its coin, which "
                 "was never below it"
             )
+        elif below_floor(results, series).any():
+            yield (
+                f"{series.label} kept its promise: trials aside it was never below {FLOOR}, and "
+                f"{_trials(series)}"
+            )
         else:
             yield f"{series.label} kept its promise: it was never below {FLOOR}"
 
@@ -195,6 +200,16 @@ def _told(results: Results, series: Series) -> str:
 def _plays(results: Results, series: Series) -> str:
     many = int(below_floor(results, series).sum())
     return f"{many:,} single {'play' if many == 1 else 'plays'} below"
+
+
+def _trials(series: Series) -> str:
+    """Return how many trials there were in a run, and what they fell short by at most."""
+    trials, worst = series.totals["trials"].mean(), series.totals["shortfall"].max()
+    budget = series.settings["trial_budget"]
+    return (
+        f"its trials ({number(float(trials))} per agent run) fell short of it by at most "
+        f"{number(float(worst))} in a run, of a budget of {number(budget)}"
+    )
 
 
 def _rounds(counts: np.ndarray) -> str:

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from guardband.agent import Awaited
+from guardband.live.client.account import JournalAccount
 from guardband.live.client.journal import Head, StoredDecision
 from guardband.live.client.learner import Learner
 from guardband.live.client.stream_state import KeptEpoch, StreamState
 from guardband.live.client.windows import End
-from guardband.live.protocol.messages import KINDS
+from guardband.live.protocol.messages import KINDS, Account
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import sums_of
 
-__all__ = ["ENDS", "SUMS", "AgentSetup", "AgentState", "empty_tally"]
+__all__ = ["ENDS", "SUMS", "AgentSetup", "AgentState", "empty_tally", "read_tally"]
 
 ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
 SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
@@ -24,6 +25,14 @@ SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
 def empty_tally() -> array[float]:
     """Return zeros for the counts by kind and end, and for the sums beside them."""
     return array("d", bytes(8 * (len(KINDS) * len(ENDS) + len(SUMS))))
+
+
+def read_tally(stored: bytes) -> array[float]:
+    """Return a stored tally; older ones had fewer kinds of decisions, and sums right after them."""
+    tally, size = array("d", stored), len(empty_tally())
+    at = len(tally) - len(SUMS)
+    tally[at:at] = array("d", bytes(8 * (size - len(tally))))
+    return tally
 
 
 class AgentSetup(NamedTuple):
@@ -56,6 +65,7 @@ class AgentState:
     # The newest decision:
     last: int = 0
     last_round: int = 0
+    spent: float = 0.0  # what all decisions up to it were charged with
     # What changes rarely:
     version: int = -1  # of the configuration in use; 0: a guess, -1: none yet
     share: float | None = None  # the part of delta; None: the stream is not registered yet
@@ -71,6 +81,7 @@ class AgentState:
     fresh: dict[str, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
     space: SpaceSettings = field(init=False)
     learner: Learner = field(init=False)
+    account: JournalAccount = field(init=False)  # what may be spent
     stream: StreamState = field(init=False)
 
     @property
@@ -116,11 +127,24 @@ class AgentState:
             sets = self.stream.epoch + self.stream.conflicts
             self.learner.set_level(self.share, sets, self.excluded)
 
+    def update_allowance(self) -> None:
+        """Let the learner decide by what is spent, and by what may be."""
+        self.learner.set_allowance(self.account.allowance(self.space.allowance), self.spent)
+
+    def asked_of_budget(self) -> Account | None:
+        """Return what to tell the coordinator of the account; None: there is no budget."""
+        budget = self.space.allowance
+        if budget is None:
+            return None
+        used = self.spent - self.account.spent_before
+        wants_more = self.account.granted < budget and used >= 0.5 * self.account.granted
+        return Account(self.account.name, self.account.granted, wants_more)
+
     def take(self, head: Head) -> None:
         """Take over the fields of a `Head`."""
         self.stream_id, self.settled, self.n = head.stream, head.settled, head.n
         self.round, self.due, self.heard = head.round, bool(head.due), head.heard
-        self.tally, self.revision = array("d", head.tally), head.revision
+        self.tally, self.revision = read_tally(head.tally), head.revision
 
     def head(self) -> tuple[Any, ...]:
         """Return the fields of a `Head`, in its order."""

@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
+from guardband.live.client.account import open_account, put_granted
 from guardband.live.client.agent_state import AgentSetup, AgentState, empty_tally
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import Learner, new_watch, unpack
@@ -153,6 +154,11 @@ class AgentStore:
         state.share = share
         state.update_level()
 
+    def put_granted(self, granted: float) -> None:
+        """Spend up to what the journal was granted."""
+        self.state.account = put_granted(self.journal, self.state.account, granted)
+        self.state.update_allowance()
+
     def put_control(self, paused: str | None, leased_at: float, leased_for: float | None) -> None:
         """Follow the coordinator's switches: a pause, and the exploration lease."""
         state = self.state
@@ -170,6 +176,7 @@ class AgentStore:
         state = self.state
         state.learner.load(state.stream.pooled, handed_in(state.stream), own)
         state.update_level()
+        state.update_allowance()
 
     # What is read: at the start, and where another process has written.
 
@@ -178,7 +185,7 @@ class AgentStore:
         if head is None:
             head = self._begin()
         state.fresh = {}
-        state.last, state.last_round, _ = self.journal.last()
+        state.last, state.last_round, _, state.spent = self.journal.last()
         whole = whole or head.revision != state.revision or head.rest != rest_of(state.stream)
         moved = whole or head.n != state.n
         state.take(head)
@@ -186,6 +193,7 @@ class AgentStore:
             self._load_rest(head)
         if moved:
             self.load_learner(head.own)
+        state.update_allowance()
         self._stale = False
 
     def _load_rest(self, head: Head) -> None:
@@ -200,6 +208,7 @@ class AgentStore:
             self._use(self._known_space(version), version)
         open_ = sums_of(unpack(head.own, state.space.dim))
         state.stream = load_stream(self.journal, head.stream, open_)
+        state.account = open_account(self.journal, state.spent)
         ((state.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
         state.waiting = waiting_epochs(self.journal, head.stream)
         state.excluded = excluded_from(self.journal, head.stream, state.stream.epoch)

@@ -118,10 +118,16 @@ class Decisions:
                 careful,
                 request.menu.tobytes(),
                 pack_extras(request),
+                learner.allowance,
+                state.spent,
+                v.charge,
             )
         )
         learner.draw_coin()
         state.last, state.last_round = seq, round
+        if v.charge > 0.0:
+            state.spent += v.charge
+            state.update_allowance()
         name = make_id(self._store.setup.task, state.stream.stream, now, seq)
         _remember(state, name, v, x, now)
         if why is None and self._store.watch.turn:

@@ -245,10 +245,12 @@ class Journal:
         rows = self.query(sql, values)
         return rows[0] if rows else None
 
-    def last(self) -> tuple[int, int, float]:
-        """Return number, round and time of the newest decision; zeros where there is none."""
-        row = self.one("SELECT seq, round, at FROM decision ORDER BY seq DESC LIMIT 1")
-        return (0, 0, 0.0) if row is None else (row[0], row[1], row[2])
+    def last(self) -> tuple[int, int, float, float]:
+        """Return number, round and time of the newest decision, and what was spent up to it."""
+        row = self.one(
+            "SELECT seq, round, at, spent + charge FROM decision ORDER BY seq DESC LIMIT 1"
+        )
+        return (0, 0, 0.0, 0.0) if row is None else (row[0], row[1], row[2], row[3])
 
     def count(self, stream: int, key: str, by: int = 1) -> None:
         """Add to a counter of a stream."""

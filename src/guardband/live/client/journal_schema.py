@@ -2,15 +2,15 @@
 
 decision and outcome hold what was decided and how it ended; head what the rewards add up to;
 stream, cut, epoch, level and config what a decision was based on, so that it can be made again;
-control the switches of the coordinator; tally the counters of reports.
+control the switches of the coordinator; tally the counters of reports; account what may be spent.
 """
 
 from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 3
-COLUMNS = 27  # of a decision
+FORMAT = 4
+COLUMNS = 30  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
 MIGRATIONS = (
@@ -71,4 +71,15 @@ MIGRATIONS = (
     """,
     # What shadow mode would have played.
     "ALTER TABLE decision RENAME COLUMN wish TO shadow_action;",
+    # What a decision was charged with, what had been spent before it, and of which allowance. The
+    # account says what this journal was granted, and the mark tells it from its copies.
+    """
+    ALTER TABLE decision ADD COLUMN allowance REAL;
+    ALTER TABLE decision ADD COLUMN spent REAL NOT NULL DEFAULT 0;
+    ALTER TABLE decision ADD COLUMN charge REAL NOT NULL DEFAULT 0;
+    CREATE TABLE account(
+        id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT NOT NULL, mark TEXT NOT NULL,
+        spent_before REAL NOT NULL, granted REAL NOT NULL
+    );
+    """,
 )

@@ -129,6 +129,7 @@ class Learner:
         self.reward_range = reward_range(self.policy)
         self.state = self.group.states[0]
         self.level = math.nan  # 2 log(1 / delta) as the kernels use it; not set yet
+        self.allowance = math.nan  # what trials, or explored plays, may be charged with in all
         self._base = float(self.group.engine.terms.confidence)
         self.group.engine.set_trigger(*trigger_of(space), space.agents)
 
@@ -142,6 +143,12 @@ class Learner:
         """Use the confidence that is due in this epoch."""
         self.level = level_of(self.space, self.policy, self._base, share, epoch, excluded)
         self.group.engine.set_confidence(self.level)
+
+    def set_allowance(self, allowance: float, spent: float) -> None:
+        """Decide with so much spent of so much; NaN: there is no allowance."""
+        self.allowance = allowance
+        self.group.engine.set_allowance(allowance)
+        self.state.spent[0] = spent
 
     @property
     def coin(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from guardband.kernels.types import Floats
 from guardband.live.protocol.messages import (
     NOTHING,
+    Account,
     Checkpoint,
     Continuation,
     News,
@@ -193,7 +194,13 @@ class StreamState:
         )
 
     def register(
-        self, *, task: str, schema_hash: str, uses: tuple[int, ...], library: str
+        self,
+        *,
+        task: str,
+        schema_hash: str,
+        uses: tuple[int, ...],
+        library: str,
+        account: Account | None = None,
     ) -> Register:
         """Return the request that makes the stream known."""
         return Register(
@@ -203,6 +210,7 @@ class StreamState:
             uses=uses,
             library=library,
             continue_of=None if self.moved is None else Continuation(*self.moved),
+            account=account,
         )
 
     def stored(self, answer: Uploaded) -> StreamState:

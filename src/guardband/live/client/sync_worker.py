@@ -21,7 +21,7 @@ from guardband.live.client.self_report import Reporter
 from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
-from guardband.live.protocol.messages import OpenEpoch, Refused, Uploaded
+from guardband.live.protocol.messages import Account, OpenEpoch, Refused, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 
 __all__ = ["SyncTiming", "SyncWorker", "longest_wait"]
@@ -88,6 +88,7 @@ class SyncWorker:
         self._lock = FileLock(self._store.path.parent / "sync.lock")
         self._opened: OpenEpoch | None = None
         self._known: str | None = None  # the stream that was registered since this process started
+        self._asked: Account | None = None  # of the budget, when it was
         self._done: dict[str, float] = {}
         self._epoch_at = time.monotonic()
         self._patience = 0.0
@@ -125,11 +126,12 @@ class SyncWorker:
             return True
 
     def _register(self) -> None:
-        """Make the stream known, once in a process and after every change of it."""
+        """Make the stream known, and ask for a part of the budget; again after every change."""
         setup = self._store.setup
         for _ in range(ATTEMPTS):
             state = self._store.state
-            if self._known == state.stream.stream:
+            asked = state.asked_of_budget()
+            if self._known == state.stream.stream and self._asked == asked:
                 return
             space, _ = self._link.space(setup.space)
             if state.version == 0:  # it was not there when the agent started
@@ -140,6 +142,7 @@ class SyncWorker:
                 schema_hash=(state.space if state.version else space).schema_hash,
                 uses=setup.uses,
                 library=version("guardband"),
+                account=asked,
             )
             try:
                 answer = self._link.register(setup.space, request)
@@ -148,7 +151,7 @@ class SyncWorker:
                     continue
                 raise
             self._client.registered(answer)
-            self._known = answer.stream
+            self._known, self._asked = answer.stream, asked
 
     def _listen(self, wait_s: float) -> bool:
         """Take in what is new; tell whether anything was."""

@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from guardband.live.coordinator.budgets import grant
 from guardband.live.coordinator.delta_shares import delta_share_at
 from guardband.live.coordinator.epochs import (
     answer,
@@ -92,6 +93,8 @@ class Coordinator(OperatorRequests):
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
             task, position = add_stream(t, row, space, request, now=now)
+            account = request.account
+            granted = 0.0 if account is None else grant(t, space, request.task, account)
         return Registered(
             stream=request.stream,
             task_index=task.place,
@@ -100,6 +103,7 @@ class Coordinator(OperatorRequests):
             config=space,
             config_version=row.config_version,
             epoch=row.epoch,
+            granted=granted,
         )
 
     def upload(self, stream: str, request: Upload, *, now: float) -> Uploaded:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 
+from guardband.live.coordinator.budgets import close_budgets
 from guardband.live.coordinator.delta_shares import skip_positions
 from guardband.live.coordinator.epochs import next_number
 from guardband.live.protocol.messages import Refused
@@ -101,3 +102,4 @@ def note_restore(
         t.add_event(now, space, who, "server restore", json.dumps(detail))
     if not 0.0 <= now - last < RESTORE_APART_S:
         skip_positions(t, space)
+    close_budgets(t, space)

@@ -35,8 +35,8 @@ TOLERANCE = 1e-9
 EXACT = ("action", "kind", "promise", "certificate")
 # Rows of the first version say "learned" of a baseline that is most promising, or without data.
 FIRST_REASONS = ("certified", "learned", "free", "careful")
-CLOSE = ("propensity", "margin", "floor", "mean", "width")
-BY_LEVEL = ("margin", "floor", "width")  # what depends on the confidence
+CLOSE = ("propensity", "margin", "floor", "mean", "width", "charge")
+BY_LEVEL = ("margin", "floor", "width", "charge")  # what depends on the confidence
 BLOBS = ("x", "features", "extras")
 
 

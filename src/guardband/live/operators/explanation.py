@@ -137,6 +137,12 @@ def _by_bound(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
     return Weights(mean, width, slack, mean + width, np.full(mean.size, math.nan))
 
 
+def _plays_certified(rebuilt: Rebuilt) -> bool:
+    """Tell whether Guard-UCB chose among certified actions: strict mode, or no loss is left."""
+    terms = rebuilt.learner.group.engine.terms
+    return bool(terms.strict) or rebuilt.row["reason"].startswith("spent")
+
+
 def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
     """Return the certified actions between which a careful round of Guard-UCB draws.
 
@@ -148,7 +154,7 @@ def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
     told = None
     if request.reward is not None and terms.tolerance >= 0.0:
         told = request.reward + terms.tolerance
-    if terms.strict:
+    if _plays_certified(rebuilt):
         certified = weights.slack >= 0.0
         certified[b] = True
         value = weights.score.copy()
@@ -182,7 +188,7 @@ class _Words:
         terms: Any = rebuilt.learner.group.engine.terms
         self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
         self.target = int(np.argmax(weights.score))
-        self.strict = self.guard and bool(terms.strict)
+        self.strict = self.guard and _plays_certified(rebuilt)
         self.best, self.teacher = _pair(rebuilt, weights) if self.guard else (-1, -1)
 
     def why(self, k: int) -> str:

@@ -70,7 +70,7 @@ COLUMNS = (
     Column("alpha", "double", "the share of the baseline's reward that may be lost"),
     Column("actions", "int64", "how many actions were offered"),
     Column("action", "int64", "the row of features that was played"),
-    Column("kind", "string", "learned, explored or baseline"),
+    Column("kind", "string", "learned, explored, trial or baseline"),
     Column("reason", "string", "why, by its short key"),
     Column("shadow_action", "int64", "shadow mode: what would have been played"),
     Column("baseline", "int64", "the row that the baseline would play"),
@@ -83,8 +83,10 @@ COLUMNS = (
     Column("upper", "double", "its upper confidence bound"),
     Column("floor", "double", "what the action must be worth; null: no constraint"),
     Column("margin", "double", "by how much it is certain to clear the floor"),
-    Column("promise", "string", "what is promised: play, policy, baseline or none"),
+    Column("promise", "string", "what is promised: play, policy, trial, baseline or none"),
     Column("certificate", "string", "by what"),
+    Column("charge", "double", "the most that a trial or an explored play could cost"),
+    Column("budget_left", "double", "what was then left of the budget; null: there was none"),
     Column(
         "outcome",
         "string",
@@ -111,7 +113,7 @@ AS_IT_IS = (
         "coin",
         "mean",
     ),
-    *("baseline_reward", "propensity", "floor", "margin", "certificate"),
+    *("baseline_reward", "propensity", "floor", "margin", "certificate", "charge"),
 )
 ROWS = """
     SELECT d.*, s.name AS stream_name, o.ended, o.reward, o.k, o.at AS ended_at, o.late
@@ -239,6 +241,9 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
         "counted_as": row["k"],
         "ended_at": None if row["ended_at"] is None else _time(row["ended_at"]),
         "late_reward": row["late"],
+        "budget_left": None
+        if row["allowance"] is None
+        else row["allowance"] - row["spent"] - row["charge"],
         "promise": promise_shown(row["promise"], row["certificate"]),
         "x": np.frombuffer(row["x"]).tolist(),
         "features": menu.tolist(),

@@ -74,6 +74,8 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
     own = counted_sums(journal, row["stream"], own_n, row["n"], space.dim)
     everybody = empty_sums(space.dim) if total is None else Sums.from_bytes(total)
     learner.load(everybody, sums_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
+    allowance = row["allowance"]
+    learner.set_allowance(math.nan if allowance is None else allowance, row["spent"])
     rule = _set_level(learner, journal, row, excluded)
     return Rebuilt(row, request_of(row, space.dim), space, learner, rule)
 

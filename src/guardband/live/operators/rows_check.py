@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.client.agent_state import ENDS, SUMS
+from guardband.live.client.agent_state import ENDS, SUMS, read_tally
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS
@@ -30,6 +30,14 @@ ROWS = """
     SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.reason, d.floor, d.margin,
            o.ended, o.reward, o.at, o.stream, o.k, o.late
     FROM decision d LEFT JOIN outcome o USING(seq) ORDER BY d.seq
+"""
+
+
+CHARGES = """
+    SELECT seq FROM (
+        SELECT seq, allowance, spent, charge, lag(spent + charge) OVER (ORDER BY seq) AS before
+        FROM decision
+    ) WHERE spent <> before OR charge < 0 OR (charge > 0 AND NOT spent + charge <= allowance)
 """
 
 
@@ -83,6 +91,8 @@ def changed_rows(journal: Journal) -> list[str]:
             odd[words].append(row.seq)
     for words, numbers in _out_of_order(rows, all(s.contexts == "shared" for s in spaces.values())):
         odd[words].append(numbers)
+    for (seq,) in journal.query(CHARGES):
+        odd["was charged against what was spent before, or beyond what may be spent"].append(seq)
     found = [
         f"decision {numbers[0]}{f' and {len(numbers) - 1} more' if numbers[1:] else ''} {words}: "
         "the journal was changed."
@@ -197,7 +207,7 @@ def _miscounted(journal: Journal, head: Head, rows: list[_Row]) -> Iterator[str]
 def _as_tallied(head: Head, rows: list[_Row]) -> bool:
     """Tell whether decisions ended as the head has counted; discarded ones in stream 1 only."""
     size = len(KINDS) * len(ENDS)
-    numbers = np.frombuffer(head.tally)
+    numbers = np.array(read_tally(head.tally))
     ended = Counter((row.kind, row.ended) for row in rows if row.seq <= head.settled)
     for i, kind in enumerate(KINDS):
         for j, end in enumerate(ENDS):

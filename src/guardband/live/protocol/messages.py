@@ -20,6 +20,7 @@ from guardband.live.protocol.types import (
     Indices,
     Message,
     Name,
+    NotNegative,
     Numbers,
     Reals,
     ReasonCode,
@@ -34,6 +35,7 @@ from guardband.live.protocol.types import (
 __all__ = [
     "KINDS",
     "NOTHING",
+    "Account",
     "AgentStatus",
     "Checkpoint",
     "Continuation",
@@ -53,11 +55,12 @@ __all__ = [
     "Uploaded",
 ]
 
-KINDS = ("learned", "explored", "baseline")  # of decisions, as reports count them
+KINDS = ("learned", "explored", "baseline", "trial")  # of decisions, as reports count them
 # What a report computes from observations, beside its sums.
 ESTIMATES = ("theta", "halfwidth", "outlook")
 FIGURES = (
     "beta",
+    "budget_left",
     "lambda_min",
     "lambda_required",
     "logdet",
@@ -103,6 +106,15 @@ class Continuation(NamedTuple):
 
 
 @as_object
+class Account(NamedTuple):
+    """What a journal may spend of its task's budget, whatever streams it has."""
+
+    name: StreamId  # made by the client; a copy of its journal gets another
+    granted: NotNegative = 0.0  # what it was granted so far
+    wants_more: bool = False  # it has spent half of that
+
+
+@as_object
 class OpenEpoch(NamedTuple):
     """An epoch that collects contributions."""
 
@@ -129,6 +141,7 @@ class Register(Message):
     uses: Annotated[Indices, Field(min_length=1, json_schema_extra=UNIQUE)]  # the task's features
     library: Annotated[Text, Field(max_length=64)]  # the version of guardband
     continue_of: Continuation | None = None
+    account: Account | None = None
 
 
 class Registered(Reply):
@@ -141,6 +154,7 @@ class Registered(Reply):
     config: SpaceSettings
     config_version: int
     epoch: int
+    granted: float = 0.0  # what the account may spend of the task's budget, in all
 
 
 class AgentStatus(Message):

@@ -94,6 +94,9 @@ class SpaceSettings(SettingsModel):
     mode, radius, optimism, bias_bound, baseline_tolerance, realised, on_refuted
         Settings of `gb.GuardUCB`. None stands for the algorithm's own value; a setting that the
         algorithm does not have is refused.
+    trial_budget, max_loss
+        The same; each task has its own, which its state folders share. The coordinator grants
+        them parts of it that never come back.
     gate, constant, context
         The same of `gb.DiscUCB` and `gb.DiscUCBUnknown`; the last two of `gb.DisLinUCB` as well.
     shares
@@ -139,6 +142,8 @@ class SpaceSettings(SettingsModel):
         Literal["worst"] | Annotated[tuple[Literal["chance"], Fraction], Field(strict=False)] | None
     ) = None
     on_refuted: Literal["baseline", "ellipsoid"] | None = None
+    trial_budget: NotNegative | None = None
+    max_loss: NotNegative | None = None
     gate: Literal["printed", "none"] | None = None
     constant: Literal["source", "paper"] | None = None
     context: Literal["hidden", "observed"] | None = None
@@ -262,6 +267,11 @@ class SpaceSettings(SettingsModel):
     def penalty(self) -> float:
         """The ridge, lambda, as the algorithm uses it."""
         return self._policy.penalty
+
+    @property
+    def allowance(self) -> float | None:
+        """What trials, or exploration, may cost a task in all: trial_budget or max_loss."""
+        return self.max_loss if self.mode == "policy" else self.trial_budget
 
     @property
     def schema_hash(self) -> str:

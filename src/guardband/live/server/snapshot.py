@@ -204,6 +204,9 @@ def _task(
     margins = [each["gauges"]["margin_min"] for each in current if "margin_min" in each["gauges"]]
     if margins:
         gauges["margin_min"] = min(margins)
+    left = [each["gauges"]["budget_left"] for each in current if "budget_left" in each["gauges"]]
+    if left:
+        gauges["budget_left"] = sum(left)
     counters = _sum(reports, "counters")
     troubles = [event.what for event in fresh if event.who == row.task]
     return TaskSnapshot(

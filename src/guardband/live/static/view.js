@@ -57,7 +57,8 @@ export function showAnswers(summary, history) {
 }
 
 function shares(agent) {
-  const { decisions = 0, learned = 0, explored = 0 } = agent.counters;
+  const { decisions = 0, learned = 0, trial = 0 } = agent.counters;
+  const explored = (agent.counters.explored ?? 0) + trial;
   if (!decisions) return "–";
   const words = `learned ${percent(learned / decisions)}, explored ${percent(explored / decisions)}, `
     + `baseline ${percent(1 - (learned + explored) / decisions)}`;
@@ -184,6 +185,7 @@ function wanting(agent) {
     if (more) facts.push(["still needed", `about ${count(more)} observations, if each tells as much as those so far`]);
   }
   if (typeof g.beta === "number") facts.push(["confidence radius", g.beta.toPrecision(3)]);
+  if (typeof g.budget_left === "number") facts.push(["budget", `${g.budget_left.toPrecision(3)} left for plays that are not certified`]);
   if (typeof agent.lease_s === "number") facts.push(["lease", `${span(agent.lease_s)} left`]);
   return facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
 }

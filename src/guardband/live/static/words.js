@@ -115,7 +115,7 @@ function answer(question, level, word, figure, text) {
 
 function safe(summary, agents) {
   const ask = (...rest) => answer("Is it safe?", ...rest);
-  const [learned, explored] = ["learned", "explored"].map((kind) => sum(agents, (a) => a.counters[kind] ?? 0));
+  const [learned, explored, trials] = ["learned", "explored", "trial"].map((kind) => sum(agents, (a) => a.counters[kind] ?? 0));
   const margins = agents.map((a) => a.gauges.margin_min).filter(known);
   const least = margins.length ? Math.min(...margins) : null;
   const pages = summary.alerts.filter((a) => a.severity === "page");
@@ -130,13 +130,14 @@ function safe(summary, agents) {
   if (!sum(agents, (a) => a.counters.decisions)) {
     return ask("wait", "Not yet", "", "Nothing has been decided yet.");
   }
-  if (!learned && !explored) {
+  if (!learned && !explored && !trials) {
     return ask("good", "Yes", "baseline only", "Nothing but the baseline has been played yet.");
   }
   const closest = least === null ? "" : ` The closest of the latest cleared it by ${margin(least)}.`;
   const drawn = explored ? ` ${count(explored)} more were drawn by a coin; on average it clears the floor.` : "";
+  const tried = trials ? ` ${count(trials)} more were trials, charged to their budget.` : "";
   return ask("good", "Yes", "every learned action was certified",
-    `${count(learned)} learned decisions, each sure beforehand to clear its floor.${closest}${drawn} ${promise}`);
+    `${count(learned)} learned decisions, each sure beforehand to clear its floor.${closest}${drawn}${tried} ${promise}`);
 }
 
 function earns(summary, agents) {
