@@ -102,8 +102,8 @@ LONG: dict[str, Any] = {"rounds": 200_000, "seeds": 20}
 CASES = (
     Case(**LONG, settings={}),
     *(Case(**LONG, settings={"trial_budget": budget}) for budget in (150.0, 300.0, 600.0, 1200.0)),
-    Case(200_000, 20, {"mode": "policy"}),
-    *(Case(200_000, 100, {"mode": "policy", "max_loss": limit}) for limit in (10.0, 100.0, 1000.0)),
+    Case(50_000, 20, {"mode": "policy"}),
+    *(Case(50_000, 100, {"mode": "policy", "max_loss": limit}) for limit in (10.0, 100.0, 1000.0)),
 )
 
 
