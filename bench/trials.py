@@ -54,8 +54,7 @@ class Case:
             gb.simulate(problem, guard, rounds=self.rounds, seed=seed, trace=True, progress=False)
             for seed in range(self.seeds)
         ]
-        baseline = problem.build(0).baseline[0, 0]
-        first = [_first_certified(run.trace, baseline) for run in runs]
+        first = [_first_certified(run) for run in runs]
         never = first.count(None)
         gain = np.array([_late_gain(run.series[0], run.rounds) for run in runs])
         totals = {
@@ -82,9 +81,15 @@ class Case:
         return "| " + " | ".join(cells) + " |"
 
 
-def _first_certified(trace: Any, baseline: int) -> int | None:
-    """Return the round in which the most promising action was certified, and not the baseline."""
-    certified = (trace.actions[:, 0] != baseline) & ~trace.conservative[:, 0]
+def _first_certified(run: gb.Results) -> int | None:
+    """Return the round in which the most promising action was certified, and not the baseline.
+
+    The baseline earns the same in every round, and no other action does.
+    """
+    trace, totals = run.trace, run.series[0].totals
+    baseline = totals["baseline_reward"][0, 0] / len(trace.rewards)
+    other = np.abs(trace.rewards[:, 0] - baseline) > 1e-6
+    certified = other & ~trace.conservative[:, 0]
     return int(certified.argmax()) + 1 if certified.any() else None
 
 
