@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +130,20 @@ def test_rows_count_once_and_reach_the_others_at_the_next_pooling() -> None:
     assert fleet._group.pooled.scalars[0] == 400
 
 
+def test_rows_of_an_agent_that_has_yet_to_act_do_not_pool_within_the_round() -> None:
+    fleet = fleet_of()
+    menu = np.eye(3)[:2] / 2
+    for name in "ab":
+        fleet[name].observe(fleet[name].decide(menu, baseline=0), 0.0)
+    fleet["a"].observe(fleet["a"].decide(menu, baseline=0), 1.0)  # "b" has yet to act
+    before = fleet.poolings
+    fleet["b"].learn(*logs(400))
+    fleet["b"].decide(menu, baseline=0)
+    assert fleet.poolings == before
+    fleet["a"].decide(menu, baseline=0)
+    assert fleet.poolings == before + 1
+
+
 def test_a_block_is_what_its_definition_says() -> None:
     rows, rewards = logs(300)
     S, delta, ceiling = 0.9, 0.01, 0.8
@@ -209,7 +224,15 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "reward": ({"rewards": [0, 1, 2, 0]}, r"row 2: reward 2 is not in \[0, 1\]"),
     "reward NaN": ({"rewards": [0, np.nan, 0, 0]}, "row 1: reward must be finite"),
     "rewards": ({"rewards": [0, 1]}, "4 rows of features and 2 rewards"),
-    "reward kind": ({"rewards": ["0", "1", "0", "1"]}, "must be numbers"),
+    "reward kind": ({"rewards": [0.0, "1", 0.0, 1.0]}, "that of row .* is '"),
+    "reward masked": ({"rewards": np.ma.masked_array([0, 1, 0, 1], [0, 1, 0, 0])}, "masked"),
+    "order": (
+        {"features": pd.DataFrame(GOOD_ROWS), "rewards": pd.Series(GOOD_REWARDS, [3, 2, 1, 0])},
+        "different indices",
+    ),
+    "text of ids": ({"ids": "abcd"}, "a sequence, one per row, not 'abcd'"),
+    "number of ids": ({"ids": 5}, "a sequence, one per row, not 5"),
+    "menus": ({"menus": np.eye(3)}, "a list of tables"),
     "reward shape": ({"rewards": np.zeros((4, 1))}, "one number per row"),
     "propensity 0": ({"propensities": [0.5, 0.0, 1, 1]}, "propensity of row 1 is 0"),
     "propensity 2": ({"propensities": [0.5, 0.1, 1, 2]}, "propensity of row 3 is 2"),
@@ -218,7 +241,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "id again": ({"ids": ["x", "known", "y", "z"]}, "'known', of row 1, was learned before"),
     "ids": ({"ids": ["a"]}, "1 ids"),
     "id kind": ({"ids": [1, 2, None, 3]}, "row 2 is None"),
-    "menu": ({"menus": [np.ones((2, 2))]}, r"shape \(K, 3\)"),
+    "menu": ({"menus": [np.ones((2, 2))]}, r"menus\[0\]: .*shape \(K, 3\)"),
     "menu's baseline": ({"menus": [(np.eye(3), 3)]}, "baseline 3 is not one"),
 }
 

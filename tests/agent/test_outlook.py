@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,9 +65,10 @@ def test_one_hot_actions_are_stuck_from_the_first_round_on() -> None:
         assert outlook.rounds is None
         assert outlook.blocked_by == (1, 2, 3, 4, 6, 7, 8, 9)  # the baseline's own is feature 5
     helps = {help.name: help.amount for help in outlook.helps}
-    assert list(helps) == ["logs", "policy", "shared_feature"]
-    assert 2_000 < helps["logs"] < 60_000
-    assert helps["logs"] < helps["policy"] < 500_000
+    assert list(helps) == ["logs", "policy", "trial_budget", "shared_feature"]
+    assert 33_000 / 4 < helps["logs"] < 4 * 50_000  # 33,000 to 50,000 are needed
+    assert helps["logs"] < helps["policy"] < 1_000_000
+    assert 600 / 4 < helps["trial_budget"] < 4 * 1_200  # 600 to 1,200 are needed
     assert helps["shared_feature"] is None
     said = str(outlook)
     assert said.startswith("Stuck: no certified play teaches about features 1, 2, 3, 4, 6, 7, 8 an")
@@ -84,6 +86,41 @@ def test_what_helps_does_help() -> None:
     agent.learn(CATEGORIES[played], (rng.random(len(played)) < RATES[played]).astype(float))
     assert play(agent, 1, rng)[0].kind == "learned"
     assert agent.outlook().stuck is False
+
+
+def test_rows_that_leave_hardly_any_noise_do_not_break_a_decision() -> None:
+    x = np.random.default_rng(0).uniform(0.1, 1.0, 6)
+    x /= np.linalg.norm(x)
+    agent = gb.Agent(6, alpha=0.1)
+    agent.learn(np.tile(x, (100_000, 1)), np.zeros(100_000))
+    agent.decide(np.vstack([x, np.eye(6)[:3]]), 0)
+    assert agent.outlook().stuck in (True, False, None)
+
+
+def test_numbers_that_broke_down_have_no_outlook() -> None:
+    agent = categories()
+    play(agent, 1, np.random.default_rng(0))
+    agent._group.states[0].own.gram[0, 0] = np.nan
+    assert agent.outlook().because == "the numbers of the agent are not finite"
+
+
+def test_a_warning_that_is_an_error_leaves_a_batch_undecided() -> None:
+    agent = categories()
+    play(agent, 900, np.random.default_rng(0))
+    agent.decide_many([CATEGORIES] * 300, [4] * 300)
+    with pytest.raises(gb.StuckWarning):
+        agent.decide_many([CATEGORIES] * 300, [4] * 300)
+    assert (agent.rounds, agent.pending) == (1_200, 300)
+    agent.decide_many([CATEGORIES] * 300, [4] * 300)  # it warns once
+
+
+def test_an_agent_that_was_loaded_looks_again(tmp_path: Path) -> None:
+    agent = categories()
+    with pytest.warns(gb.StuckWarning):
+        play(agent, 1_500, np.random.default_rng(0))
+    twin = gb.Agent.load(agent.save(tmp_path / "agent.npz"))
+    with pytest.warns(gb.StuckWarning):
+        play(twin, 1_100, np.random.default_rng(1))
 
 
 def test_shared_features_are_not_stuck() -> None:

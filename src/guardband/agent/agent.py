@@ -220,6 +220,7 @@ class Agent:
             features, baseline, baseline_reward, support, weights, covariance, labels
         )
         with self._group.lock:
+            self._group.look_ahead(self._number)
             return self._group.decide(self._number, request)
 
     def decide_from(
@@ -261,6 +262,7 @@ class Agent:
             feature_map, actions, distribution, baseline, baseline_reward
         )
         with self._group.lock:
+            self._group.look_ahead(self._number)
             return self._group.decide(self._number, request)
 
     def decide_many(
@@ -293,6 +295,7 @@ class Agent:
             features, baselines, baseline_rewards, supports, weights, covariances, labels
         )
         with self._group.lock:
+            self._group.look_ahead(self._number)
             return [self._group.decide(self._number, request) for request in requests]
 
     def observe(self, decision: str | Decision, reward: float) -> None:

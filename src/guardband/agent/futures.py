@@ -2,7 +2,8 @@
 
 A copy decides by the agent's own kernels, and rewards are exactly what one possible parameter makes
 of the features played. Its time runs in leaps: what it plays on some menus counts for all rounds of
-a leap, and leaps grow with the time that has passed. Nothing here is promised; no decision uses it.
+a leap, and leaps grow with the time that has passed, or that trials have taken. Nothing here is
+promised; no decision uses it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ class Past(NamedTuple):
     menus: Sequence[Sequence[Request]]  # the requests seen lately by each agent of the group
     names: Sequence[str] = ()  # of the features, if they have any
 
+    @property
+    def finite(self) -> bool:
+        """Whether all sums that the agent decides by are finite numbers."""
+        parts = (self.engine.states[self.agent].own, self.engine.pooled)
+        return all(np.isfinite(array).all() for part in parts for array in part)
+
 
 class Future(NamedTuple):
     """How a copy fared."""
@@ -57,9 +64,11 @@ def possible_parameters(past: Past, count: int, rng: np.random.Generator) -> Ite
     state, pooled, terms = engine.states[m], engine.pooled, engine.terms
     dim, noise = pooled.moment.size, _noise_share(engine, m)
     precision = (state.own.gram + pooled.gram) / noise
-    precision[range(dim), range(dim)] += dim / terms.theta_bound**2
-    cov = np.asarray(np.linalg.inv(precision), np.float64)
-    mean, root = cov @ (state.own.moment + pooled.moment) / noise, np.linalg.cholesky(cov)
+    prior = dim / terms.theta_bound**2
+    values, vectors = np.linalg.eigh(precision)
+    root = vectors / np.sqrt(prior + np.maximum(values, 0.0))  # rounding makes some negative
+    cov = root @ root.T
+    mean = cov @ (state.own.moment + pooled.moment) / noise
     rows, low, high = _ranges(past)
     for _ in range(count):
         yield _into_range(mean + root @ rng.standard_normal(dim), rows, low, high, cov)
@@ -127,12 +136,11 @@ def run_ahead(
     """
     copy = _Copy(past, theta, rng, settings or {}, uniform)
     while True:
-        leap = max(FIRST_LEAP, GROWTH * copy.now)
-        learned, careful, gram = copy.play(leap)
+        learned, careful, gram, charges = copy.play()
         if learned or copy.now >= FAR:
             rounds = copy.now if learned else math.inf
             return Future(rounds, careful <= SETTLED, copy.engine, copy.gram)
-        copy.learn(gram, leap)
+        copy.learn(gram, charges)
 
 
 class _Copy:
@@ -150,16 +158,18 @@ class _Copy:
         self.engine = past.engine.copy(settings)
         self.agents = [past.agent] if uniform else [j for j, seen in enumerate(past.menus) if seen]
         self.gram, self.now = np.zeros_like(self.engine.pooled.gram), 0.0
+        self.tried = 0.0  # rounds with trials
         self.noise = _noise_share(self.engine, past.agent)
         self.volume, self.fit = self._volume_and_fit()
 
-    def play(self, leap: float) -> tuple[bool, float, Floats]:
-        """Decide on some menus; return what a leap of so many rounds teaches.
+    def play(self) -> tuple[bool, float, Floats, dict[int, float]]:
+        """Decide on some menus; return what a round teaches, and costs, on average.
 
-        That is the sum of w x x' (d, d); before it, whether the agent made a learned play, and the
-        share of menus on which it was conservative.
+        That is the sum of w x x' (d, d), and what each agent's allowance is charged; before them,
+        whether the agent made a learned play, and the share of menus on which it was conservative.
         """
         m, learned, careful, gram = self.past.agent, False, 0, np.zeros_like(self.gram)
+        charges = dict.fromkeys(self.agents, 0.0)
         for j in self.agents:
             seen = self.past.menus[j]
             count = MENUS if j == m else max(1, MENUS // len(self.agents))
@@ -172,18 +182,24 @@ class _Copy:
                     k = int(self.rng.integers(seen[i].menu.shape[1]))
                     verdict = self._decide(j, seen[i].only(k)._replace(reward=None))
                 x, _, weight, _ = verdict.awaited
-                gram += (leap / count * weight) * np.outer(x, x)
-                self.engine.states[j].spent[0] += leap / count * verdict.charge
-        return learned, careful / MENUS, gram
+                gram += (weight / count) * np.outer(x, x)
+                charges[j] += verdict.charge / count
+        return learned, careful / MENUS, gram, charges
 
     def _decide(self, agent: int, request: Request) -> Verdict:
         turn = int(self.past.rounds + self.now) + 1
         return self.engine.decide(agent, request, self.past.epoch, turn, self.rng.random())
 
-    def learn(self, gram: Floats, rounds: float) -> None:
-        """Learn from so many rounds of all agents; everything counts as pooled at once."""
+    def learn(self, gram: Floats, charges: Mapping[int, float]) -> None:
+        """Learn from a leap of all agents, each round as `play` says; all is pooled at once."""
+        tries = any(charges.values())  # charges fall with every trial: leaps begin anew
+        rounds = max(FIRST_LEAP, GROWTH * (self.tried if tries else self.now))
         pooled, theta, count = self.engine.pooled, self.theta, rounds * len(self.agents)
         self.now += rounds
+        self.tried += rounds * tries
+        for j, charge in charges.items():
+            self.engine.states[j].spent[0] += rounds * charge
+        gram = rounds * gram
         self.gram += gram
         pooled.gram[...] += gram
         pooled.moment[...] += gram @ theta

@@ -119,13 +119,17 @@ class AgentGroup:
             f"{decision_id!r} is no decision of task {name!r}; give the id of one of its own."
         )
 
+    def look_ahead(self, agent: int) -> None:
+        """Warn if the agent is stuck, if it is time to look; before decisions change anything."""
+        watch, rounds = self.watches[agent], self.rounds[agent]
+        if 0 < watch.turn <= rounds + 1:
+            text = watch.look(self.names[agent], self.past(agent), rounds)
+            if text:
+                warnings.warn(text, StuckWarning, stacklevel=3)
+
     def decide(self, agent: int, request: Request) -> Decision:
         """Decide for an agent; its id has the task's name and the number of the round."""
         turn, watch = self.rounds[agent] + 1, self.watches[agent]
-        if turn == watch.turn and (
-            text := watch.look(self.names[agent], self.past(agent), turn - 1)
-        ):
-            warnings.warn(text, StuckWarning, stacklevel=3)
         self.settle(agent)
         if turn <= MENUS or turn % APART == 0:
             self._remember(agent, request)
@@ -180,9 +184,11 @@ class AgentGroup:
         return self.rounds[agent] + self.rows[agent]
 
     def _note_due(self, agent: int) -> None:
-        now = self.rounds[agent]
-        # The earliest round counts: a fast agent that stops must not hold up the others.
-        self.due_round = now if self.due_round is None else min(self.due_round, now)
+        # An agent that is a round behind may be in the middle of a round in which others have
+        # earned rewards: the pooling waits for its end. But where agents are not in step, a fast
+        # one that stops must not hold up the others.
+        due = min(max(self.rounds), self.rounds[agent] + 1)
+        self.due_round = due if self.due_round is None else min(self.due_round, due)
 
     def adopt(self, pooled: Statistic, handed_in: Statistic, own: Statistic) -> None:
         """Take over sums from elsewhere; for a group of one.

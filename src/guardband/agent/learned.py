@@ -38,7 +38,7 @@ class MenuWidths:
 
     @property
     def not_learned(self) -> list[int]:
-        """The actions whose interval shrank by less than half."""
+        """The actions whose interval did not shrink by half."""
         return _little(self.before, self.after)
 
 
@@ -71,7 +71,7 @@ class Learned:
 
     @property
     def not_learned(self) -> list[int]:
-        """The features whose interval shrank by less than half."""
+        """The features whose interval did not shrink by half."""
         return [self.features[i] for i in _little(self.before, self.after)]
 
     @property
@@ -117,9 +117,7 @@ class Learned:
             found = [f"feature{_several(self.not_learned)}"]
         if not found:
             return []
-        text = (
-            f"The rows say little about {', '.join(found)}: the interval shrank by less than half."
-        )
+        text = f"The rows say little about {', '.join(found)}: the interval did not shrink by half."
         if self.always == 1.0:
             text += " Every row was the only action that could have been played (propensity 1)."
         elif self.always is not None:

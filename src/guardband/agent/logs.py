@@ -58,6 +58,7 @@ def read_logs(
     `allowed` is the range of rewards.
     """
     rows = reader.read_rows(features)
+    _check_order(features, rewards)
     seen = _column("rewards", rewards, len(rows))
     wrong = ~((seen >= allowed[0]) & (seen <= allowed[1]))  # NaN is in no range
     if wrong.any():
@@ -76,10 +77,39 @@ def read_logs(
                 "which the earlier rule played what it played, more than 0 and at most 1."
             )
     if ids is not None:
+        if isinstance(ids, str) or not hasattr(ids, "__len__"):
+            raise InvalidTypeError(f"ids must be a sequence, one per row, not {ids!r}.")
         ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
         _check_length("ids", len(ids), len(rows))
-    offered = [] if menus is None else [reader.read_menu(menu) for menu in menus]
+    offered = [] if menus is None else _read_menus(reader, menus)
     return Logs(rows, seen, offered, propensities, ids)
+
+
+def _read_menus(reader: RequestReader, menus: Any) -> Menus:
+    """Return every menu, or say which one is wrong."""
+    if not isinstance(menus, list | tuple):
+        raise InvalidTypeError(
+            f"menus must be a list of tables, or of pairs of a table and its baseline, not "
+            f"{type(menus).__name__}; for a single one, menus=[...]."
+        )
+    read: Menus = []
+    for number, menu in enumerate(menus):
+        try:
+            read.append(reader.read_menu(menu))
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise type(error)(f"menus[{number}]: {error}") from None
+    return read
+
+
+def _check_order(features: Any, rewards: Any) -> None:
+    """Refuse a frame and a series that say by their indices that they are in different orders."""
+    rows: Any = getattr(features, "index", None)
+    seen: Any = getattr(rewards, "index", None)
+    if hasattr(rows, "equals") and hasattr(seen, "equals") and not rows.equals(seen):
+        raise InvalidValueError(
+            "features and rewards have different indices: rows are taken by their position. Bring "
+            "them into one order, or pass rewards.to_numpy()."
+        )
 
 
 def learn_logs(group: AgentGroup, agent: int, logs: Logs) -> Learned:
@@ -125,8 +155,15 @@ def widths_now(group: AgentGroup, agent: int, menus: Menus) -> Widths:
 
 def _column(name: str, values: Any, rows: int) -> Floats:
     """Return one finite or infinite number for every row, or NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidValueError(f"{name} are a masked array: leave out what is masked, or fill it.")
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
+        for row, value in enumerate(array.ravel().tolist()):
+            if not isinstance(value, int | float):
+                raise InvalidTypeError(
+                    f"{name} must be numbers, one per row; that of row {row} is {value!r}."
+                )
         raise InvalidTypeError(f"{name} must be numbers, one per row, not {array.dtype}.")
     if array.ndim != 1:
         raise InvalidValueError(f"{name} must be one number per row, not shape {array.shape}.")

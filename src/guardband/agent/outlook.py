@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -17,12 +18,14 @@ from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats, Rule, Terms
 from guardband.reasons import sentence
 
-__all__ = ["Help", "Outlook", "StuckWarning", "Watch", "outlook_of"]
+__all__ = ["STUCK_AFTER", "Help", "Outlook", "StuckWarning", "Watch", "outlook_of"]
 
 STUCK_AFTER = 1_000  # rounds without a learned play after which an agent looks ahead
 COPIES = 9  # possible parameters that are tried
 NEARLY_ALL, MOST = 8, 5  # of them
 HELPED, DRAWN = 5, 40  # those with which help is tried, and those from which they are taken
+WORTH = 1.5  # times the baseline's reward: what help is to lead to
+HALVINGS = 20
 KNOWN = 0.01  # of the width that a direction has before any data
 MINOR = 0.1  # of the largest part that a feature has in what is not known
 DROPPED = 4  # features that are tried to be left out
@@ -62,7 +65,8 @@ class Outlook:
     blocked_by
         The features about which no certified play teaches enough, by name or number.
     helps
-        What would change that, each with a rough number of rows, rounds or units of reward.
+        What would change that, each with a rough number of rows, rounds or units of reward, if the
+        best actions are worth half as much again as the baseline, or less.
     because
         The same in a sentence.
     """
@@ -119,6 +123,8 @@ def outlook_of(past: Past) -> Outlook:
     """Return the outlook of an agent."""
     if not past.menus[past.agent]:
         return Outlook(None, None, (), (), "no menu was seen yet")
+    if not past.finite:
+        return Outlook(None, None, (), (), "the numbers of the agent are not finite")
     rng = np.random.default_rng(0)
     left: list[float] = []
     blocked: list[Future] = []
@@ -192,16 +198,23 @@ def _blocked_features(past: Past, future: Future) -> tuple[tuple[int, ...], bool
 def _helps(past: Past, together: Sequence[int], rng: np.random.Generator) -> tuple[Help, ...]:
     """Return what would lead away from the baseline, tried on copies.
 
-    There must be something to be helped to: of the parameters by which the best actions lead the
-    baseline by the share alpha of its reward or more, those with the smallest lead are tried.
+    There must be something to be helped to: parameters by which the best actions are worth more
+    than 1 + alpha times the baseline, and not more than WORTH times.
     """
-    drawn = [(_lead(past, theta), theta) for theta in possible_parameters(past, DRAWN, rng)]
-    worth = sorted((lead, i) for i, (lead, _) in enumerate(drawn) if lead >= 0.0)
-    thetas = [drawn[i][1] for _, i in worth[:HELPED]]
+    drawn = (_worth_it(past, theta) for theta in possible_parameters(past, DRAWN, rng))
+    thetas = list(islice((theta for theta in drawn if theta is not None), HELPED))
 
     def rounds(past: Past, **settings: Any) -> float:
         ends = (run_ahead(past, theta, rng, **settings).rounds for theta in thetas)
         return median(ends) if thetas else math.inf
+
+    def charges() -> float:
+        ends = (run_ahead(past, theta, rng, settings={"allowance": math.inf}) for theta in thetas)
+        spent = [
+            float(end.engine.states[past.agent].spent[0]) if end.rounds < math.inf else math.inf
+            for end in ends
+        ]
+        return float(f"{median(spent):.2g}") if spent else math.inf
 
     helps = []
     if (rows := rounds(past, uniform=True)) < math.inf:
@@ -214,6 +227,9 @@ def _helps(past: Past, together: Sequence[int], rng: np.random.Generator) -> tup
     ):
         what = f"mode='policy': about {rough(count)} rounds, some of them below the floor"
         helps.append(Help("policy", count, what))
+    if strict and (units := charges()) < math.inf:
+        what = f"a budget for trials: trial_budget={rough(units)}"
+        helps.append(Help("trial_budget", units, what))
     left_out = [(rounds(_without(past, i)), i) for i in together[:DROPPED]]
     best, i = min(left_out, default=(math.inf, 0))
     if best < math.inf:
@@ -227,12 +243,30 @@ def _helps(past: Past, together: Sequence[int], rng: np.random.Generator) -> tup
     return tuple(helps)
 
 
-def _lead(past: Past, theta: Floats) -> float:
-    """Return by how much the best actions exceed 1 + alpha times the baseline, over all menus."""
-    more, total = 1.0 + float(past.engine.known[past.agent][ALPHA]), 0.0
+def _worth_it(past: Past, theta: Floats) -> Floats | None:
+    """Return theta, moved to the estimate until the best actions are worth WORTH baselines or less.
+
+    None: by theta they are worth less than 1 + alpha baselines.
+    """
+    estimate = past.engine.states[past.agent].estimate.theta
+    if _lead(past, theta, 1.0 + float(past.engine.known[past.agent][ALPHA])) < 0.0:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS if _lead(past, theta, WORTH) > 0.0 else 0):
+        middle = 0.5 * (low + high)
+        if _lead(past, estimate + middle * (theta - estimate), WORTH) < 0.0:
+            low = middle
+        else:
+            high = middle
+    return estimate + high * (theta - estimate)
+
+
+def _lead(past: Past, theta: Floats, times: float) -> float:
+    """Return by how much the best actions exceed so many times the baseline, over all menus."""
+    total = 0.0
     for request in past.menus[past.agent]:
         values = request.menu.T @ theta
-        total += float(values.max() - more * values[request.baseline])
+        total += float(values.max() - times * values[request.baseline])
     return total
 
 
@@ -257,7 +291,7 @@ def _cleared(request: Request, i: int) -> Request:
 
 def rough(number: float) -> str:
     """Return a number by its first two digits."""
-    return f"{float(f'{number:.2g}'):,.0f}"
+    return f"{float(f'{number:.2g}'):,.10g}"
 
 
 def listing(words: Sequence[str], most: int = 8) -> str:

@@ -60,5 +60,6 @@ def _digests(ids: Sequence[Any]) -> Digests:
             raise InvalidTypeError(
                 f"ids must be texts or whole numbers; that of row {row} is {each!r}."
             )
-    whole = b"".join(blake2b(str(each).encode(), digest_size=8).digest() for each in ids)
+    texts = (str(each).encode(errors="surrogatepass") for each in ids)
+    whole = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(whole, np.uint64)

@@ -12,6 +12,7 @@ import numpy as np
 
 from guardband.agent.engine import Awaited
 from guardband.agent.group import AgentGroup
+from guardband.agent.outlook import STUCK_AFTER, Watch
 from guardband.agent.row_ids import RowIds
 from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
@@ -147,6 +148,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         == len(group.names)
     ):
         raise InvalidValueError("the counters do not fit")
+    group.watches = [Watch(group.engine.terms, n + STUCK_AFTER + 1) for n in group.rounds]
     if group.poolings:
         group.engine.restore_pooled()
     if "row_ids" in arrays:  # not in older files

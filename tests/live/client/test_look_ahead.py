@@ -32,7 +32,8 @@ def test_the_outlook_is_that_of_an_agent_alone(tmp_path: Path) -> None:
     assert outlook.stuck is True
     assert outlook.blocked_by == ("x1",)
     assert "teaches about feature x1, so" in str(outlook)
-    assert [help.name for help in outlook.helps] == ["logs", "policy", "shared_feature"]
+    names = [help.name for help in outlook.helps]
+    assert names == ["logs", "policy", "trial_budget", "shared_feature"]
 
 
 def test_it_survives_a_restart_without_being_stored(tmp_path: Path) -> None:
