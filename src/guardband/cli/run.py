@@ -110,7 +110,7 @@ def run(
     assumed.pop("rounds")
     assumed["context_noise"] = task.context_noise
     entrants = make_algorithms(chosen, assumed)
-    from guardband.sim.history import as_history
+    from guardband.sim import as_history
 
     as_history(chosen.history)  # mistakes are said before the kernels are compiled
     _compile_first(task, entrants, chosen.history)

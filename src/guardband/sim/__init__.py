@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from guardband.sim.comparison import BoundWarning, simulate
     from guardband.sim.costs import size_of
     from guardband.sim.draws import Replay, TrialDraws
+    from guardband.sim.history import as_history
     from guardband.sim.plots import (
         COLOURS,
         DASHES,
@@ -65,6 +66,7 @@ __all__ = [
     "TrialDraws",
     "TrialResult",
     "TrialScheduler",
+    "as_history",
     "cache_folder",
     "checkpoint_rounds",
     "commit",
