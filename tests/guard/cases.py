@@ -253,6 +253,13 @@ CASES["strict, unknown, with the range of rewards"] = (
     forecast(22, **D5),
     {"rank": 12, "mode": "strict", "alpha": 0.3, "f": 1, **RANGED, **SMALL},
 )
+CASES |= {
+    f"{name}, with the range of rewards": (
+        forecast(21, **{**D5, "T": 100}),
+        CASES[name][1] | RANGED,
+    )
+    for name in ("strict, chance", "strict, worst")
+}
 CASES["one agent, with the range of rewards"] = (
     forecast(12, **ONE, own=True),
     {"rank": 5, "mode": "strict", "alpha": 0.1, "share": False, "eps": 1e-3, **RANGED, **TENTH},

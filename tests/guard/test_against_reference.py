@@ -55,6 +55,8 @@ def test_the_cases_take_every_branch() -> None:
     unstated = [traces[name] for name in CASES if "no noise" in name and "optimism" not in name]
     assert all(trace.empirical.all() for trace in unstated)
     assert [bool(trace.weights.max() > 4.2) for trace in unstated] == [False, True, True, True]
+    for promise in ("chance", "worst"):
+        assert traces[f"strict, {promise}, with the range of rewards"].bounded.sum() > 10
     for mode in ("unknown", "known"):
         assert traces[f"strict, {mode}, with the range of rewards"].bounded.sum() > 10
         assert traces[f"policy, {mode}, with the range of rewards"].joint.sum() > 10
@@ -69,6 +71,7 @@ def test_the_cases_take_every_branch() -> None:
         "policy, known",
         "policy, unknown",
         "strict, worst",
+        "strict, worst, with the range of rewards",
         "strict, anchored",
         "strict, known",
         "policy, unknown, optimism from the residuals",

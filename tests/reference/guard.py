@@ -19,6 +19,7 @@ from reference.guard_set import (
     gram_of,
     half_range_of,
     masked,
+    promised,
     radius_of,
     realised_slack,
     slack_of,
@@ -132,13 +133,13 @@ def strict_choice(offer: Offer, x, slack, upper, V, w0) -> tuple[int, int, float
     return xu, xi, float(gain[xi])
 
 
-def certify_others(offer: Offer, x, slack, upper, lower_bound) -> np.ndarray:
+def certify_others(offer: Offer, x, slack, upper, bounded_slack) -> np.ndarray:
     """Return the slack with the most promising action that L* certifies, if it is among eight."""
-    slack, F = slack.copy(), offer.F
+    slack = slack.copy()
     floor = max(upper[offer.b], upper[slack >= 0.0].max(initial=-np.inf))
     order = [k for k in np.argsort(-upper, kind="stable") if k != x and upper[k] > floor]
     for k in order[:OTHERS]:
-        slack[k] = max(slack[k], lower_bound(F[k] - (1.0 - offer.alpha) * F[offer.b]))
+        slack[k] = max(slack[k], bounded_slack(k))
         if slack[k] >= 0.0:
             break
     return slack
@@ -160,7 +161,7 @@ def target_of(mean, width, gamma) -> tuple[int, np.ndarray, bool]:
 
 
 def choose(
-    offer: Offer, slack, belief, common, mode, gamma, w0, toss, t, limits, use_range, left
+    offer: Offer, slack, belief, common, mode, gamma, w0, toss, t, limits, use_range, left, promise
 ) -> tuple[dict, np.ndarray]:
     """Return the choice by the names of ``Trace``, and its mean psi.
 
@@ -169,7 +170,8 @@ def choose(
     t is the number of observations there can be by now, M times the round counted from 1: data of
     all M agents shrink the gain, so all of them count. ``limits`` are the ranges of the rewards;
     certificates may use them. ``left`` is what trials, or explored plays, may still be charged with
-    (None: there are no trials, and exploration has no end).
+    (None: there are no trials, and exploration has no end). ``promise`` are the possible features
+    (n, K, d), their probabilities, and what is promised about the context drawn, or None.
     """
     F, b, alpha = offer[:3]
     width = np.sqrt(squared_width(F, belief.V))
@@ -186,10 +188,18 @@ def choose(
     def lower_bound(v):
         return bounded_certificate(v, offer, belief, ranges)
 
+    def bounded_slack(k):
+        slack = lower_bound(F[k] - (1.0 - alpha) * F[b])
+        if promise is None or slack < 0.0:
+            return slack
+        points, mu, realised = promise
+        low = np.array([lower_bound(D) for D in points[:, k] - (1.0 - alpha) * points[:, b]])
+        return min(slack, promised(low, mu, realised))
+
     if choice["conservative"] and ranges is not None:
         if bounded.minimum(F[x], *belief, F, *ranges) is None:
             return choice | {"actions": b, "refuted": True}, F[b]
-        if lower_bound(F[x] - (1.0 - alpha) * F[b]) >= 0.0:
+        if bounded_slack(x) >= 0.0:
             return choice | {"conservative": False, "bounded": True}, F[x]
     if choice["conservative"] and mode == "policy":
         p, first = first_mixture(offer, x, slack, belief)
@@ -209,7 +219,7 @@ def choose(
             choice["charges"] = cost if choice["actions"] == x else 0.0
             return choice, rho * F[x] + (1.0 - rho) * F[p]
     if choice["conservative"]:
-        more = slack if ranges is None else certify_others(offer, x, slack, upper, lower_bound)
+        more = slack if ranges is None else certify_others(offer, x, slack, upper, bounded_slack)
         xu, xi, gain = strict_choice(offer, x, more, upper, belief.V, w0)
         stuck = gain < width[x] ** 2 / (t + 1)
         heads = toss < 0.5 and not stuck
@@ -354,7 +364,8 @@ def simulate(
             common = common, slacks(common)
         limits = reward_ranges(offer, eps, ceiling)
         left = None if allowance is None else allowance - np.sum(out["charges"][:t, m])
-        given = (mode, by, w0, coin[t, m], M * (t + 1), limits, use_range, left)
+        promise = (points, mu, realised) if realised else None
+        given = (mode, by, w0, coin[t, m], M * (t + 1), limits, use_range, left, promise)
         facts, mean = choose(offer, slacks(belief), belief, common, *given)
 
         # What is learned, and what is noted.

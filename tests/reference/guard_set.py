@@ -123,7 +123,12 @@ def slack_of(offer: Offer, belief: Belief) -> np.ndarray:
 def realised_slack(points, mu, b, alpha, belief, realised) -> np.ndarray:
     """Return the slack (K,) under the realised context (4); points (n, K, d), mu (n,) > 0."""
     lows = certificate(points - (1.0 - alpha) * points[:, b, None], *belief)
+    return np.array([promised(low, mu, realised) for low in lows.T])
+
+
+def promised(low, mu, realised) -> float:
+    """Return the least of low (n,), or the largest that holds with probability 1 - e."""
     if realised == "worst":
-        return lows.min(axis=0)
+        return float(low.min())
     enough = 1.0 - realised[1] - TOLERANCE
-    return np.array([max(q for q in low if mu[low >= q].sum() >= enough) for low in lows.T])
+    return max(float(q) for q in low if mu[low >= q].sum() >= enough)

@@ -12,8 +12,8 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.linalg import copy, dot, invert, root
 from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
-__all__ = ["anchor", "certificate_of", "guard_radius", "lead_of", "radius_at", "reward_range"]
-__all__ += ["slack_of", "slacks", "weigh"]
+__all__ = ["anchor", "certificate_of", "context_std", "guard_radius", "lead_of", "promised"]
+__all__ += ["radius_at", "reward_range", "slack_of", "slacks", "weigh", "write_leads"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
 NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
@@ -96,9 +96,10 @@ def slack_of(estimate, beta, terms, given, scores, image, k):
     if terms.realised != NONE:
         # Beside the promise about the context, never instead of the one in expectation.
         if given.ids.size > 0:
-            sure = _realised_slack(estimate, beta, terms, given, scores, k)
+            write_leads(estimate, beta, given, scores, k)
+            sure = promised(terms, given, scores)
         else:
-            sure = slack - terms.tail * _context_std(estimate, beta, given, k)
+            sure = slack - terms.tail * context_std(estimate, beta, given, k)
         return slack if k == b else min(slack, sure)
     # Rewards are not negative: what is worth the baseline or more clears any share of it.
     lead = mean[k] - mean[b] - beta * root(form[k] - 2.0 * cross + form[b])
@@ -155,14 +156,13 @@ def slacks(estimate, beta, terms, given, scores, image):
 
 
 @kernel
-def _realised_slack(estimate, beta, terms, given, scores, k):
-    """Return the lead that holds in the worst context, or with probability 1 - chance.
+def write_leads(estimate, beta, given, scores, k):
+    """Write the least D_c'theta over the set for every possible context c to the scores' values.
 
     D_c = phi(k, c) - (1 - alpha) phi(b, c); the baseline is judged in the same context.
     """
     values, keep, b = scores.values, 1.0 - given.alpha, given.baseline
-    n = given.ids.size
-    for j in range(n):
+    for j in range(given.ids.size):
         features = given.contexts[given.ids[j]]
         lead, square = 0.0, 0.0
         for p in range(given.coords.size):
@@ -175,8 +175,15 @@ def _realised_slack(estimate, beta, terms, given, scores, k):
                 row += estimate.inverse[i, o] * (features[o, k] - keep * features[o, b])
             square += 2.0 * row * gap
         values[j] = lead - beta * root(square)
-    best = -math.inf
-    worst = math.inf
+
+
+@kernel
+def promised(terms, given, scores):
+    """Return the lead that holds in the worst context, or with probability 1 - chance.
+
+    The scores' values are the leads in every possible context.
+    """
+    values, n, best, worst = scores.values, given.ids.size, -math.inf, math.inf
     for j in range(n):
         if given.weights[j] > 0.0:
             if not values[j] >= worst:  # NaN comes through
@@ -191,7 +198,7 @@ def _realised_slack(estimate, beta, terms, given, scores, k):
 
 
 @kernel
-def _context_std(estimate, beta, given, k):
+def context_std(estimate, beta, given, k):
     """Bound the deviation of D_c'theta over the set, from the covariance S of D_c.
 
     sqrt(theta-hat'S theta-hat) + beta sqrt(lambda_max(V^-1/2 S V^-1/2)); the eigenvalue is bounded

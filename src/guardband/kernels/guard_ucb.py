@@ -6,14 +6,17 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.allowance import charge_exploration, try_target
-from guardband.kernels.bounded import EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
+from guardband.kernels.bounded import EASE, EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
 from guardband.kernels.certify import (
     anchor,
     certificate_of,
+    context_std,
     guard_radius,
     lead_of,
+    promised,
     slack_of,
     slacks,
+    write_leads,
 )
 from guardband.kernels.mixtures import mix, raise_chance
 from guardband.kernels.optimism import aim, optimism_of
@@ -92,12 +95,12 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
     """
     b, work, found = given.baseline, state.work, UNSURE
     known = knowledge_of(estimate, beta, terms, given)
-    if terms.use_range and terms.realised == NONE:
+    if terms.use_range:
         found = find_point(known, scores, work)
     if found == EMPTY:
         return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0, 0.0)
     if found == HOLDS:
-        slack = _bounded_slack(known, given, scores, work, target)
+        slack = _bounded_slack(known, terms, given, scores, work, target)
         if slack >= 0.0:
             return _plays(target, CERTIFIED, beta, plain, slack)
     slacks(estimate, beta, terms, given, scores, work[1])
@@ -111,7 +114,7 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
         if outcome.reason != SPENT:
             return outcome
     if holds:
-        _certify_others(known, given, scores, work, target)
+        _certify_others(known, terms, given, scores, work, target)
     outcome = _strict(estimate, beta, plain, terms, given, scores, work[2], target)
     if outcome.reason == STUCK and terms.allowance > 0.0:
         return try_target(state, known, holds, terms, given, scores, outcome)
@@ -119,16 +122,51 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
 
 
 @kernel
-def _bounded_slack(known, given, scores, work, k):
-    """Return a lower bound of (psi_k - (1 - alpha) psi_b)'theta over all that is known."""
-    for p in range(given.coords.size):
-        i = given.coords[p]
-        work[4][i] = given.menu[i, k] - (1.0 - given.alpha) * given.menu[i, given.baseline]
-    return least(known, scores, work, 0.0)
+def _bounded_slack(known, terms, given, scores, work, k):
+    """Return a lower bound of (psi_k - (1 - alpha) psi_b)'theta over all that is known.
+
+    If something is promised about the context that is drawn, the bound of that, if it is smaller.
+    """
+    enough, announced = 0.0, given.ids.size > 0
+    if terms.realised != NONE and not announced:
+        enough = terms.tail * context_std(known.estimate, known.beta, given, k)
+    slack = _least_lead(known, given, scores, work, given.menu, k, enough) - enough
+    if terms.realised == NONE or not announced or not slack >= 0.0:
+        return slack
+    return min(slack, _bounded_promise(known, terms, given, scores, work, k))
 
 
 @kernel
-def _certify_others(known, given, scores, work, target):
+def _least_lead(known, given, scores, work, features, k, enough):
+    """Return a lower bound of (x_k - (1 - alpha) x_b)'theta; x are the columns of `features`."""
+    for p in range(given.coords.size):
+        i = given.coords[p]
+        work[4][i] = features[i, k] - (1.0 - given.alpha) * features[i, given.baseline]
+    return least(known, scores, work, enough)
+
+
+@kernel
+def _bounded_promise(known, terms, given, scores, work, k):
+    """Return the lead of action k in the worst context, or with probability 1 - chance.
+
+    Leads that the confidence set leaves open are bounded by all that is known, until too many
+    contexts are left in which nothing is certain.
+    """
+    values, missing = scores.values, 0.0
+    write_leads(known.estimate, known.beta, given, scores, k)
+    for j in range(given.ids.size):
+        if given.weights[j] > 0.0 and not values[j] >= 0.0:
+            features = given.contexts[given.ids[j]]
+            values[j] = _least_lead(known, given, scores, work, features, k, 0.0)
+            if not values[j] >= 0.0:
+                missing += given.weights[j]
+                if missing > terms.chance + EASE:
+                    return -math.inf
+    return promised(terms, given, scores)
+
+
+@kernel
+def _certify_others(known, terms, given, scores, work, target):
     """Look for the most promising action that is certified by all that is known.
 
     At most OTHERS are tried, from the most promising on, down to what is certified without.
@@ -147,7 +185,7 @@ def _certify_others(known, given, scores, work, target):
                 best = k
         if best < 0:
             return
-        slack[best] = max(slack[best], _bounded_slack(known, given, scores, work, best))
+        slack[best] = max(slack[best], _bounded_slack(known, terms, given, scores, work, best))
         if slack[best] >= 0.0:
             return
         last = best
