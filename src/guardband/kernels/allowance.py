@@ -56,7 +56,7 @@ def try_target(state, known, holds, terms, given, scores, outcome):
     if not state.spent[0] + charge <= terms.allowance:
         return outcome
     return Outcome(
-        k, True, TRIAL, outcome.beta, outcome.plain, True, k, k, 1.0, 1.0, -charge, charge
+        k, True, TRIAL, outcome.beta, outcome.plain, True, k, k, 1.0, 1.0, -charge, charge, False
     )
 
 
@@ -87,4 +87,5 @@ def charge_exploration(state, known, holds, terms, given, scores, outcome):
         outcome.propensity,
         outcome.margin,
         charge,
+        False,
     )

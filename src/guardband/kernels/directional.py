@@ -55,4 +55,6 @@ def towards_best(state, beta, terms, given, scores):
     whole = g >= 1.0 or (terms.mix == ACTION and given.coin < g)
     chance = g if whole or terms.mix != ACTION else 1.0 - g
     reason = LEARNED if g >= 1.0 else EMPTY
-    return Outcome(k if whole else b, g < 1.0, reason, beta, beta, True, k, b, g, chance, 0.0, 0.0)
+    return Outcome(
+        k if whole else b, g < 1.0, reason, beta, beta, True, k, b, g, chance, 0.0, 0.0, False
+    )

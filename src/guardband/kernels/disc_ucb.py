@@ -33,7 +33,7 @@ BY_PRUNED_SET, BY_MIXTURE = int(Certificate.PRUNED_SET), int(Certificate.MIXTURE
 @kernel
 def plays(k, conservative, reason, beta, scanned):
     """Return the outcome of a rule that plays action k without a coin."""
-    return Outcome(k, conservative, reason, beta, beta, scanned, k, k, 1.0, 1.0, 0.0, 0.0)
+    return Outcome(k, conservative, reason, beta, beta, scanned, k, k, 1.0, 1.0, 0.0, 0.0, False)
 
 
 @kernel
@@ -100,7 +100,9 @@ def conserve(estimate, beta, terms, given, scores, reason):
     if terms.mix == ACTION and given.coin < given.rho:
         scan(estimate, beta, given.coords, given.menu, scores)
         k = argmax(scores.upper)
-        return Outcome(k, True, reason, beta, beta, True, k, b, given.rho, given.rho, 0.0, 0.0)
+        return Outcome(
+            k, True, reason, beta, beta, True, k, b, given.rho, given.rho, 0.0, 0.0, False
+        )
     return plays(b, True, reason, beta, reason == R_EMPTY)
 
 

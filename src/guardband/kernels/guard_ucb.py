@@ -47,7 +47,7 @@ def choose(state, shared, terms, given, scores):
     b = given.baseline
     if not plain < math.inf:  # numbers that broke down certify nothing
         reason = REFUTED if plain == math.inf else CAREFUL
-        return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0)
+        return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0, False)
     estimate, beta = state.estimate, plain
     count = state.reports.scalars[0] + shared.reports.scalars[0]
     if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
@@ -60,31 +60,46 @@ def choose(state, shared, terms, given, scores):
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
     target = aim(scores, beta, optimism_of(state, shared.own, terms))
     if terms.free:
-        return _plays(target, FREE, beta, plain, math.nan)
+        return _plays(target, FREE, beta, plain, math.nan, False)
     image = state.work[1]
     write_image(estimate, given.menu, b, given.coords, image)
     slack = slack_of(estimate, beta, terms, given, scores, image, target)
     if slack >= 0.0 or target == b:
         reason = CERTIFIED if slack >= 0.0 else ITSELF
-        return _plays(target, reason, beta, plain, slack)
-    radius = shared.estimate.scalars[2]
+        return _plays(target, reason, beta, plain, slack, False)
+    radius, pooled = shared.estimate.scalars[2], False
     if 0.0 < radius < math.inf:
         keep = 1.0 - given.alpha
         lead = lead_of(shared.estimate, radius, given, target, keep)
         if lead > lead_of(estimate, beta, given, target, keep):
-            estimate, beta = shared.estimate, radius
+            estimate, beta, pooled = shared.estimate, radius, True
             scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
             write_image(estimate, given.menu, b, given.coords, image)
             slack = slack_of(estimate, beta, terms, given, scores, image, target)
             if slack >= 0.0:
-                return _plays(target, CERTIFIED, beta, plain, slack)
-    return _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target)
+                return _plays(target, CERTIFIED, beta, plain, slack, True)
+    outcome = _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target)
+    return Outcome(
+        outcome.action,
+        outcome.conservative,
+        outcome.reason,
+        beta,
+        plain,
+        True,
+        outcome.target,
+        outcome.partner,
+        outcome.chance,
+        outcome.propensity,
+        outcome.margin,
+        outcome.charge,
+        pooled,
+    )
 
 
 @kernel
-def _plays(k, reason, beta, plain, slack):
+def _plays(k, reason, beta, plain, slack, pooled):
     """Return the outcome of playing the target, action k, for sure."""
-    return Outcome(k, False, reason, beta, plain, True, k, k, 1.0, 1.0, slack, 0.0)
+    return Outcome(k, False, reason, beta, plain, True, k, k, 1.0, 1.0, slack, 0.0, pooled)
 
 
 @kernel
@@ -98,11 +113,11 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
     if terms.use_range:
         found = find_point(known, scores, work)
     if found == EMPTY:
-        return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0, 0.0)
+        return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0, 0.0, False)
     if found == HOLDS:
         slack = _bounded_slack(known, terms, given, scores, work, target)
         if slack >= 0.0:
-            return _plays(target, CERTIFIED, beta, plain, slack)
+            return _plays(target, CERTIFIED, beta, plain, slack, False)
     slacks(estimate, beta, terms, given, scores, work[1])
     holds = found == HOLDS
     if not terms.strict:
@@ -242,7 +257,19 @@ def _strict(estimate, beta, plain, terms, given, scores, image, target):
     if not terms.strict:
         reason = SPENT
     return Outcome(
-        action, True, reason, beta, plain, True, target, best, 0.0, propensity, slack[action], 0.0
+        action,
+        True,
+        reason,
+        beta,
+        plain,
+        True,
+        target,
+        best,
+        0.0,
+        propensity,
+        slack[action],
+        0.0,
+        False,
     )
 
 
@@ -258,8 +285,7 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
     count = state.reports.scalars[0] + shared.reports.scalars[0]
     if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
         used = state.anchored
-    by_pooled = beta == shared.estimate.scalars[2]  # a set is known by its radius
-    if by_pooled:
+    if outcome.pooled:
         used = shared.estimate
     mean, form, image = scores.mean, scores.form, state.work[1]
     if not outcome.scanned:
@@ -282,7 +308,7 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         certificate, certified = BY_LEAD, True  # it is sure to be worth the baseline or more
     elif certificate == NO_CERTIFICATE and outcome.reason in (CERTIFIED, CAREFUL, STUCK, SPENT):
         certificate, certified, allowed[k] = BY_BOUNDS, True, True
-    if by_pooled and certificate in (BY_DIFFERENCE, BY_LEAD, BY_REWARD):
+    if outcome.pooled and certificate in (BY_DIFFERENCE, BY_LEAD, BY_REWARD):
         certificate = BY_POOLED
     reward = given.baseline_reward
     if math.isnan(reward):

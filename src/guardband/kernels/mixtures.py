@@ -65,7 +65,19 @@ def mix(estimate, beta, plain, terms, given, scores, image, other, target):
     action = target if given.coin < rho else partner
     propensity = rho if given.coin < rho else 1.0 - rho
     return Outcome(
-        action, True, CAREFUL, beta, plain, True, target, partner, rho, propensity, margin, 0.0
+        action,
+        True,
+        CAREFUL,
+        beta,
+        plain,
+        True,
+        target,
+        partner,
+        rho,
+        propensity,
+        margin,
+        0.0,
+        False,
     )
 
 
@@ -109,6 +121,7 @@ def raise_chance(known, given, scores, work, outcome):
         propensity,
         margin,
         0.0,
+        False,
     )
 
 

@@ -270,6 +270,7 @@ class Outcome(NamedTuple):
     propensity: float  # Guard-UCB: the probability with which the action was played
     margin: float  # Guard-UCB: by how much what was played, or its mixture, clears the floor
     charge: float  # Guard-UCB: what the play costs of the allowance, at most what it can miss
+    pooled: bool  # Guard-UCB: the confidence set that was used is the one from pooled data alone
 
 
 def pack(terms: Terms, alpha: Floats, rho: Floats) -> Floats:
