@@ -44,10 +44,10 @@ class Decision(NamedTuple):
     certificate
         By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
         worth the baseline or more), "reward" (its lower bound against the reported reward),
-        "context" (the difference, and the context that was drawn), "bounded" (the difference,
-        given that every action has an expected reward in [0, 1]), "pooled" (one of the first three,
-        by the set from pooled data alone), "baseline", "mixture" (of a coin), "pruned set" (the
-        paper's), "trial" (no certificate: a charge), or "none".
+        "context" (the difference, and the context that is drawn), "bounded" (the difference, and
+        with `realised` the context, given that every action has an expected reward in [0, 1]),
+        "pooled" (one of the first three, by the set from pooled data alone), "baseline", "mixture"
+        (of a coin), "pruned set" (the paper's), "trial" (no certificate: a charge), or "none".
     budget_left
         What is left, after this decision, of `trial_budget` or `max_loss`; None: there is none.
     certified
