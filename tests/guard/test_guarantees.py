@@ -273,6 +273,7 @@ def test_heavy_weights_and_long_runs_do_not_wear_the_set_down() -> None:
         assert results.series[0].totals["outside"].sum() == 0
 
 
+@pytest.mark.filterwarnings("ignore::guardband.StuckWarning")
 def test_numbers_that_break_down_certify_nothing() -> None:
     rng = np.random.default_rng(0)
     theta = rng.random(6)
