@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import features as reference
 from scipy import sparse
@@ -107,6 +107,16 @@ def test_names_and_places() -> None:
 def test_without_an_intercept() -> None:
     features = gb.Features({"stars": (1, 5)}, intercept=False)
     assert features.table({"stars": [1, 3, 5]}).tolist() == [[0.0], [0.5], [1.0]]
+
+
+@given(st.floats(1e-90, 1e90), st.integers(1, 40), st.floats(0.0, 1.0))
+@example(1.013594338922124, 20, 0.5)  # NumPy's logarithm and Python's differ
+def test_logarithms_of_close_limits_stay_between_0_and_1(low: float, ulps: int, at: float) -> None:
+    high = low + ulps * math.ulp(low)
+    if math.log(low) < math.log(high):
+        features = gb.Features({"x": (low, high, "log")}, intercept=False)
+        table = features.table({"x": [low, low + at * (high - low), high]})
+        assert ((table >= 0.0) & (table <= 1.0)).all()
 
 
 def test_what_does_not_fit_is_counted() -> None:

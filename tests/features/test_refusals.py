@@ -17,6 +17,7 @@ MADE: list[tuple[dict[str, Any], str]] = [
     ({"numbers": {"n": (5, 5)}, "intercept": False}, "two rising numbers"),
     ({"numbers": {"n": (5, 1)}}, r"numbers\['n'\].*two rising numbers, not 5.0, 1.0"),
     ({"numbers": {"n": (0, 5, "log")}}, "above 0"),
+    ({"numbers": {"n": (1e15, 1e15 + 0.125, "log")}}, "same logarithm: leave out 'log'"),
     ({"numbers": {"n": (1, 5, "lin")}}, "'log'"),
     ({"numbers": {"n": 5}}, r"give \(low, high\)"),
     ({"numbers": {"n": ("1", "5")}}, r"give \(low, high\)"),

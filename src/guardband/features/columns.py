@@ -44,6 +44,10 @@ class Number:
             raise InvalidValueError(f"its limits must be two rising numbers, not {low}, {high}.")
         if self.log and low <= 0.0:
             raise InvalidValueError(f"a logarithm needs limits above 0, not {low}.")
+        if self.log and math.log(low) == math.log(high):
+            raise InvalidValueError(
+                f"its limits {low!r}, {high!r} have the same logarithm: leave out 'log'."
+            )
         if not -LARGEST < self.start < self.stop < LARGEST:
             raise InvalidValueError(f"it cannot be mapped to {self.start}, {self.stop}.")
 
@@ -67,7 +71,8 @@ class Number:
         reading.beyond((x < low) | (x > high), f"between {low:g} and {high:g}")
         x = np.clip(x, low, high)
         if self.log:
-            x, low, high = np.log(x), math.log(low), math.log(high)
+            low, high = math.log(low), math.log(high)
+            x = np.clip(np.log(x), low, high)  # both logarithms may differ in the last digit
         block[:, 0] = self.start + (self.stop - self.start) * ((x - low) / (high - low))
         if blank:
             block[lost] = 0.0
