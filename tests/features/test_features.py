@@ -209,6 +209,20 @@ def test_json_keeps_everything(rows: list[dict[str, Any]]) -> None:
     np.testing.assert_array_equal(again.table(rows), FEATURES.table(rows))
 
 
+def test_json_keeps_what_was_stated_with_numpy() -> None:
+    features = gb.Features(
+        {"n": (np.int64(0), np.float32(2))},
+        {"c": np.array([1, 2]), "s": np.array(["x", "y"]), "h": gb.Hashed(np.int64(3))},
+        {"v": np.int64(2), "w": (np.int32(2), np.float32(0.5))},
+        intercept=np.bool_(True),
+        missing={"n": np.int64(1), "c": np.int64(2), "s": np.str_("y"), "h": np.int64(7)},
+    )
+    assert gb.Features.from_json(features.to_json()) == features
+    row = {"n": None, "c": None, "s": None, "h": None, "v": [0, 1], "w": [0, 0]}
+    same = {**row, "n": 1, "c": 2, "s": "y", "h": "7"}
+    np.testing.assert_array_equal(features.table([row]), features.table([same]))
+
+
 def test_json_keeps_treatments_and_limits_exactly() -> None:
     features = gb.Features(
         {"n": (0.1, 1 / 3)},

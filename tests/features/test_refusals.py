@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ MADE: list[tuple[dict[str, Any], str]] = [
     ({"categories": {"c": [1, True]}}, "twice"),
     ({"categories": {"c": ["x", None]}}, "not None"),
     ({"categories": {"c": [1, float("inf")]}}, "not inf"),
+    ({"categories": {"c": [Fraction(1, 2)]}}, r"a text, an int or a float, not Fraction\(1, 2\)"),
+    ({"categories": {"c": [0.5]}, "missing": {"c": Fraction(1, 2)}}, r"missing\['c'\]: Fraction"),
+    ({"numbers": {"n": (0, 1)}, "missing": {"n": None}}, r"missing\['n'\]: None must be"),
     ({"vectors": {"v": 10**9}}, "'v' alone has 1,000,000,000"),
     (
         {"categories": {"a": gb.Hashed(999), "b": gb.Hashed(999)}, "crosses": [("a", "b")]},

@@ -101,8 +101,10 @@ class Category:
         if not self.values:
             raise InvalidValueError("no values are listed.")
         for value in (*self.values, *self.dropped):
-            if _kind(value) is None or value in (math.inf, -math.inf):
-                raise InvalidTypeError(f"a listed value must be a text or a number, not {value!r}.")
+            if not isinstance(value, Value) or is_missing(value) or value in (math.inf, -math.inf):
+                raise InvalidTypeError(
+                    f"a listed value must be a text, an int or a float, not {value!r}."
+                )
         if len(self._codes) < len(self.values) + len(self.dropped):
             raise InvalidValueError(f"a value is listed twice: {[*self.values, *self.dropped]}.")
 
@@ -175,7 +177,7 @@ class Hashed:
     wanted = "a text or a whole number"
 
     def __post_init__(self) -> None:
-        check_whole("size", self.size)
+        object.__setattr__(self, "size", check_whole("size", self.size))  # JSON has no np.int64
 
     @property
     def width(self) -> int:
@@ -224,7 +226,7 @@ class Vector:
     reach = 1.0
 
     def __post_init__(self) -> None:
-        check_whole("size", self.size)
+        object.__setattr__(self, "size", check_whole("size", self.size))
         check_positive("bound", self.bound)
 
     @property

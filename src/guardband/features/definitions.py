@@ -14,6 +14,7 @@ from guardband.features.columns import Category, Column, Hashed, Number, Vector
 __all__ = [
     "as_category_column",
     "as_number_column",
+    "as_plain_value",
     "as_vector_column",
     "plain_columns",
     "read_columns",
@@ -66,7 +67,12 @@ def as_category_column(given: Any) -> Category | Hashed:
         return given
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidTypeError(f"give a list of values, or gb.Hashed(size), not {given!r}.")
-    return Category(tuple(v.item() if isinstance(v, np.generic) else v for v in given))
+    return Category(tuple(map(as_plain_value, given)))
+
+
+def as_plain_value(value: Any) -> Any:
+    """Return a NumPy number or text as Python's own, which JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def as_vector_column(given: Any) -> Vector:

@@ -18,6 +18,7 @@ from guardband.features.columns import Category, Column, Hashed, Number, Vector
 from guardband.features.definitions import (
     as_category_column,
     as_number_column,
+    as_plain_value,
     as_vector_column,
     plain_columns,
     read_columns,
@@ -181,11 +182,16 @@ class Features:
     def _as_missing(self, missing: Any) -> str | dict[str, Value]:
         if not isinstance(missing, Mapping):
             return check_choice("missing", missing, ("error", "zeros"))
-        for name, value in missing.items():
+        found = {name: as_plain_value(value) for name, value in missing.items()}
+        for name, value in found.items():
             if name not in self._columns:
                 raise InvalidValueError(f"missing names {name!r}, which is no column.")
+            if not isinstance(value, Value):
+                raise InvalidTypeError(
+                    f"missing[{name!r}]: {value!r} must be a text, an int or a float."
+                )
             with_name(f"missing[{name!r}]", self._columns[name].check, value)
-        return dict(missing)
+        return found
 
     def __repr__(self) -> str:
         return f"<Features: {self.dim} columns from {', '.join(self.columns) or 'nothing'}>"

@@ -16,6 +16,7 @@ import numpy as np
 from guardband.checks import check_positive
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features.columns import Category, Number
+from guardband.features.definitions import as_plain_value
 from guardband.features.reading import Value
 
 __all__ = ["Fitted", "read_transformer"]
@@ -102,7 +103,7 @@ def _imputer(step: Any, columns: Sequence[str], found: Fitted) -> None:
             f"SimpleImputer replaces {step.missing_values!r}: only None and NaN are missing here."
         )
     for name, value in zip(columns, step.statistics_, strict=True):
-        found.missing[name] = _plain(value)
+        found.missing[name] = as_plain_value(value)
     _note(step, columns, found)
 
 
@@ -112,7 +113,7 @@ def _encoder(transformer: Any, columns: Any, found: Fitted, limit: Any) -> None:
     drops = transformer.drop_idx_
     drops = [None] * len(columns) if drops is None else drops
     for name, values, drop in zip(columns, transformer.categories_, drops, strict=True):
-        listed = [_plain(value) for value in values]
+        listed = [as_plain_value(value) for value in values]
         dropped = () if drop is None else (listed.pop(int(drop)),)
         found.check_new(name)
         if not listed:
@@ -198,7 +199,3 @@ def _refuse(transformer: Any, **only: Any) -> None:
                 f"{type(transformer).__name__} has {name}={getattr(transformer, name)!r}, which "
                 f"cannot be written down: fit it with {name}={value!r}."
             )
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
