@@ -177,6 +177,22 @@ def test_whole_numbers_beside_missing_ones_stay_categories() -> None:
     np.testing.assert_array_equal(features.table(broken)[:1], features.table(whole))
 
 
+IDS = [2**53 + 1, -(2**60) - 1]
+
+
+@pytest.mark.parametrize("category", [gb.Hashed(64), IDS])
+def test_large_whole_numbers_are_told_apart_or_refused(category: Any) -> None:
+    features = gb.Features(categories={"user": category}, missing="zeros", intercept=False)
+    wanted = features.table({"user": IDS})
+    assert wanted.sum() == len(IDS)
+    whole = pd.DataFrame({"user": pd.array([*IDS, None], dtype="Int64")})
+    np.testing.assert_array_equal(features.table(whole)[:2], wanted)
+    for one in IDS:
+        rounded = pd.DataFrame({"user": [5, one, None]})
+        with pytest.raises(gb.InvalidValueError, match=r"'user', row 1: .*2\^53.*texts.*'Int64'"):
+            features.table(rounded)
+
+
 def test_kinds_of_columns_that_pandas_has() -> None:
     features = gb.Features({"n": (0, 4)}, {"c": ["x", "y"]})
     wanted = features.table({"n": [1, 2], "c": ["x", "y"]})

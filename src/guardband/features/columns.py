@@ -25,6 +25,7 @@ __all__ = ["Category", "Column", "Hashed", "Number", "Vector"]
 
 LARGEST = 1e100  # differences and squares of numbers must be numbers, too
 UNKNOWN = -1
+INEXACT = 2.0**53  # from here on several whole numbers are rounded to one float
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,10 @@ class Category:
     def _codes(self) -> dict[Value, int]:
         return {value: code for code, value in enumerate((*self.values, *self.dropped))}
 
+    @cached_property
+    def _large(self) -> bool:
+        return any(isinstance(value, int) and abs(value) >= INEXACT for value in self._codes)
+
     def names(self, column: str) -> list[str]:
         """Return the names of the block's columns."""
         return [f"{column}={value}" for value in self.values]
@@ -124,6 +129,8 @@ class Category:
     def encode(self, reading: Reading, block: Floats) -> None:
         """Fill the block, (n, width): one 1 in each row, none where nothing is known."""
         listed, code = as_list(reading.values), self._codes.get
+        if self._large:
+            _refuse_rounded(listed, reading)
         try:
             codes = [code(value, UNKNOWN) for value in listed]
         except TypeError:  # a list, or the like
@@ -191,6 +198,7 @@ class Hashed:
     def encode(self, reading: Reading, block: Floats) -> None:
         """Fill the block, (n, size): a 1 in the value's bucket."""
         listed = as_list(reading.values)
+        _refuse_rounded(listed, reading)
         codes = np.array([self.code(value) for value in listed], np.int64)
         _fill(block, codes, listed, reading, self)
 
@@ -311,6 +319,18 @@ def _kind(value: Any) -> str | None:
     if isinstance(value, str):
         return "text"
     return "number" if isinstance(value, Real) and not is_missing(value) else None
+
+
+def _refuse_rounded(values: list[Any], reading: Reading) -> None:
+    """Refuse floats that may stand for several whole numbers, such as ids beside missing ones."""
+    for i, value in enumerate(values):
+        if isinstance(value, float) and INEXACT <= abs(value) < math.inf:
+            raise reading.error(
+                i,
+                f"{value!r} is a float of 2^53 or more, to which several whole numbers are "
+                "rounded: give texts, or whole numbers in a column of dtype 'Int64', which may "
+                "have missing values.",
+            )
 
 
 def _fill(
