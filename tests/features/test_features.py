@@ -169,6 +169,28 @@ def test_missing_values(nothing: Any) -> None:
         filled.table([row])
 
 
+def test_masked_values_are_missing() -> None:
+    features = gb.Features(
+        {"n": (0, 1)}, {"c": ["x", "y"], "u": gb.Hashed(8)}, {"v": 2}, missing="zeros"
+    )
+    mask, large = [False, True], 2**53 + 1
+    columns = {
+        "n": np.ma.masked_array([0.2, 0.9], mask),
+        "c": np.ma.masked_array(["x", "y"], mask),
+        "u": np.ma.masked_array([large, 7], mask),
+        "v": np.ma.masked_array([[0.6, 0.8], [0.1, 0.2]], [[False, False], [True, False]]),
+    }
+    known = {"n": 0.2, "c": "x", "u": large, "v": [0.6, 0.8]}
+    wanted = features.table([known, dict.fromkeys(known)])
+    for data in (
+        columns,
+        [{name: values[i] for name, values in columns.items()} for i in range(2)],
+    ):
+        np.testing.assert_array_equal(features.table(data), wanted)
+    with pytest.raises(gb.InvalidValueError, match="column 'n', row 1: there is no value"):
+        gb.Features({"n": (0, 1)}).table({"n": columns["n"]})
+
+
 def test_whole_numbers_beside_missing_ones_stay_categories() -> None:
     """Pandas turns them into floats."""
     features = gb.Features(categories={"hour": range(24), "user": gb.Hashed(64)}, missing="zeros")

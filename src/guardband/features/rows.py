@@ -79,7 +79,7 @@ class Rows:
         values = columns[name]
         if is_frame(values):
             raise InvalidValueError(f"there are several columns {name!r}: rename them.")
-        return values
+        return _without_masks(values)
 
     def label(self, row: int) -> Any:
         """Return what a row is called."""
@@ -124,6 +124,21 @@ def as_list(values: Any) -> list[Any]:
     """Return a column's values as Python's own."""
     found: list[Any] = values.tolist() if hasattr(values, "tolist") else list(values)
     return found
+
+
+def _without_masks(values: Any) -> Any:
+    """Return a column with None, or NaN in vectors, in place of what is masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        return values.tolist() if values.ndim == 1 else _filled(values)
+    if isinstance(values, list) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        return [_filled(v) if isinstance(v, np.ma.MaskedArray) else v for v in values]
+    return values
+
+
+def _filled(array: Any) -> Any:
+    if array.ndim == 0 or array.dtype.kind not in "fiub":
+        return array.tolist()
+    return array.astype(np.float64).filled(np.nan)
 
 
 def _split(table: Any, widths: Mapping[str, int]) -> dict[str, Any]:
