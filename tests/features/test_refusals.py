@@ -40,6 +40,7 @@ MADE: list[tuple[dict[str, Any], str]] = [
         "'a:b' alone has 998,001",
     ),
     ({"categories": {"c": gb.Hashed(3), "intercept": [1]}}, "intercept"),
+    ({"numbers": {"n": (0, 1)}, "intercept": "no"}, "intercept must be True or False, not 'no'"),
     ({"vectors": {"v": 0}}, "at least 1"),
     ({"vectors": {"v": 2.5}}, "whole number"),
     ({"vectors": {"v": (2, -1.0)}}, "positive"),
@@ -161,6 +162,13 @@ def test_descriptions_that_cannot_be_read() -> None:
     wrong: list[tuple[Any, str]] = [
         ({**whole, "version": 2}, "version 2.*upgrade"),
         ({**whole, "version": None}, "version None"),
+        ({**whole, "version": True}, "version True"),
+        ({**whole, "intercept": "false"}, "damaged: intercept must be True or False, not 'false'"),
+        ({**whole, "numbers": whole["numbers"] * 2}, "damaged: column 'n' is listed twice"),
+        (
+            {**whole, "numbers": [{"name": "n", "low": 1, "high": 2, "log": "false"}]},
+            "damaged: log must be True or False, not 'false'",
+        ),
         ({**whole, "format": "guardband fleet"}, "does not describe features"),
         ([], "does not describe features"),
         ({**whole, "more": 1}, "damaged"),

@@ -43,6 +43,8 @@ class Number:
         low, high = self.low, self.high
         if not -LARGEST < low < high < LARGEST:
             raise InvalidValueError(f"its limits must be two rising numbers, not {low}, {high}.")
+        if not isinstance(self.log, bool):
+            raise InvalidTypeError(f"log must be True or False, not {self.log!r}.")
         if self.log and low <= 0.0:
             raise InvalidValueError(f"a logarithm needs limits above 0, not {low}.")
         if self.log and math.log(low) == math.log(high):

@@ -98,5 +98,7 @@ def restored_columns(entries: Sequence[Mapping[str, Any]], *kinds: Any) -> dict[
         kind = kinds[-1] if "size" in entry else kinds[0]
         settings = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
         name = str(settings.pop("name"))
+        if name in columns:
+            raise InvalidValueError(f"column {name!r} is listed twice.")
         columns[name] = kind(**settings)
     return columns

@@ -101,6 +101,8 @@ class Features:
         self._numbers = read_columns("numbers", numbers, as_number_column)
         self._categories = read_columns("categories", categories, as_category_column)
         self._vectors = read_columns("vectors", vectors, as_vector_column)
+        if not isinstance(intercept, bool | np.bool_):
+            raise InvalidTypeError(f"intercept must be True or False, not {intercept!r}.")
         self._intercept = bool(intercept)
         self._columns: dict[str, Column] = {}
         for part in (self._numbers, self._categories, self._vectors):
@@ -307,7 +309,7 @@ class Features:
         if given.pop("format", None) != FORMAT:
             raise InvalidValueError("this does not describe features: gb.Features.to_json does.")
         version = given.pop("version", None)
-        if version != VERSION:
+        if type(version) is not int or version != VERSION:  # True == 1
             raise InvalidValueError(
                 f"these features have format version {version!r}, and this version of guardband "
                 f"reads {VERSION}: upgrade guardband."
