@@ -236,6 +236,13 @@ def test_buckets_are_the_same_for_ever() -> None:
     assert dict(zip(HASHES, table.argmax(axis=1).tolist(), strict=True)) == HASHES
 
 
+def test_values_with_one_text_have_one_bucket() -> None:
+    hashed = gb.Features(categories={"user": gb.Hashed(1024)}, intercept=False)
+    buckets = hashed.table({"user": [1, 1.0, "1", True, np.True_, "True"]}).argmax(axis=1).tolist()
+    assert len(set(buckets[:3])) == len(set(buckets[3:])) == 1
+    assert buckets[0] != buckets[3]
+
+
 @given(data)
 @settings(max_examples=25)
 def test_json_keeps_everything(rows: list[dict[str, Any]]) -> None:

@@ -29,6 +29,7 @@ MADE: list[tuple[dict[str, Any], str]] = [
     ({"categories": {"c": []}}, "no values"),
     ({"categories": {"c": ["x", "x"]}}, "twice"),
     ({"categories": {"c": [1, True]}}, "twice"),
+    ({"categories": {"c": ["1", 1]}}, r"categories\['c'\]: .*'1' and 1 .*all texts or all numbers"),
     ({"categories": {"c": ["x", None]}}, "not None"),
     ({"categories": {"c": [1, float("inf")]}}, "not inf"),
     ({"categories": {"c": [Fraction(1, 2)]}}, r"a text, an int or a float, not Fraction\(1, 2\)"),

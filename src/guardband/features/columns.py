@@ -110,6 +110,13 @@ class Category:
                 )
         if len(self._codes) < len(self.values) + len(self.dropped):
             raise InvalidValueError(f"a value is listed twice: {[*self.values, *self.dropped]}.")
+        called: dict[str, Value] = {}
+        for value in self.values:
+            if (other := called.setdefault(str(value), value)) is not value:
+                raise InvalidValueError(
+                    f"the features of {other!r} and {value!r} would have the same name: list one "
+                    "of them, and make the column's values all texts or all numbers."
+                )
 
     @property
     def width(self) -> int:
@@ -164,9 +171,12 @@ class Category:
 class Hashed:
     """A category with too many values to list: each falls into one of `size` buckets.
 
-    Which one is decided by a fixed hash (BLAKE2b) of its text, the same everywhere and for ever;
-    3 and "3" are one value. Values in one bucket have one column and thus one weight. Where their
-    rewards differ by up to 2 b, the model is wrong by up to b: state `bias_bound=b`.
+    Which one is decided by a fixed hash (BLAKE2b) of its text, the same everywhere and for ever:
+    3, 3.0 and "3" are one value, and so are True and "True", but not True and 1. A float of 2^53
+    or more is refused, because several whole numbers are rounded to it.
+
+    Values in one bucket have one column and thus one weight. Where their rewards differ by up to
+    2 b, the model is wrong by up to b: state `bias_bound=b`.
 
     Parameters
     ----------
