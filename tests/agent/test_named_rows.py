@@ -165,6 +165,11 @@ def test_frames_with_whole_numbers_as_index_go_by_them() -> None:
     assert type(decision.label) is int
 
 
+def test_true_and_1_are_different_labels() -> None:
+    for baseline, row in ((True, 0), (np.True_, 0), (1, 1), (1.0, 1)):
+        assert agent().decide(TABLE, baseline, labels=[True, 1, "x"]).action == row
+
+
 @pytest.mark.parametrize(
     ("rows", "baseline", "labels", "message"),
     [
@@ -172,6 +177,10 @@ def test_frames_with_whole_numbers_as_index_go_by_them() -> None:
         (OFFERS, "Drak", None, "Did you mean 'Dark'"),
         (OFFERS.set_axis(["a", "b", "b"]), "b", None, "'b' is the label of 2 rows"),
         (OFFERS.set_axis([0, 1, 2]), True, None, "True is not the label"),
+        (OFFERS.set_axis([True, False, "x"]), 1, None, r"1 is not the label.* 'x'\.$"),
+        (OFFERS.set_axis([0, 1, 2]), np.True_, None, "True.* is not the label"),
+        (OFFERS.set_axis(["nan", "b", "c"]), float("nan"), None, "nan cannot be told.*of its own"),
+        (OFFERS.set_axis([100, 2, 3]), 10, None, r"10 is not the label.*There are 100, 2, 3\.$"),
         (OFFERS, np.array([1, 2]), None, "must be the label of a row"),
         (DICTS, "Heat", None, "the row of an action, not 'Heat'"),
         (TABLE, 0, ["a"], "1 labels for 3 actions"),

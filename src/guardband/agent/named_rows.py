@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.inputs import as_plain_array
@@ -63,17 +64,23 @@ def labelled_row(baseline: Any, labels: list[Any]) -> int:
     """Return the row that the baseline's label stands for."""
     try:
         rows = [i for i, label in enumerate(labels) if label is baseline or label == baseline]
+        rows = [i for i in rows if _is_flag(labels[i]) == _is_flag(baseline)]  # True == 1
     except (TypeError, ValueError):  # neither equal nor not: an array, or pandas' NA
         raise InvalidTypeError(f"baseline must be the label of a row, not {baseline!r}.") from None
-    if len(rows) == 1 and isinstance(baseline, bool) <= isinstance(labels[rows[0]], bool):
+    if len(rows) == 1:
         return rows[0]
+    remedy = "give every action a label of its own, such as by frame.reset_index(drop=True)."
     if len(rows) > 1:
-        raise InvalidValueError(
-            f"baseline {baseline!r} is the label of {len(rows)} rows: give every action a label of "
-            "its own, such as by frame.reset_index(drop=True)."
-        )
+        raise InvalidValueError(f"baseline {baseline!r} is the label of {len(rows)} rows: {remedy}")
+    if baseline != baseline:  # NaN
+        raise InvalidValueError(f"baseline {baseline!r} cannot be told from other labels: {remedy}")
+    texts = [label for label in labels if isinstance(label, str)]
     shown = ", ".join(map(repr, labels[:FEW])) + (", ..." if len(labels) > FEW else "")
     raise InvalidValueError(
         f"baseline {baseline!r} is not the label of a row: rows with an index go by it. There are "
-        f"{shown}.{nearest(baseline, [str(label) for label in labels])}"
+        f"{shown}.{nearest(baseline, texts) if isinstance(baseline, str) else ''}"
     )
+
+
+def _is_flag(label: Any) -> bool:
+    return isinstance(label, bool | np.bool_)
