@@ -211,6 +211,18 @@ def test_logs_that_cannot_help_are_said_to() -> None:
     assert better.menus[0].not_learned == [2]
 
 
+def test_what_was_learned_goes_by_the_names_of_features() -> None:
+    features = gb.Features(categories={"kind": ["film", "tv"], "hour": [1]}, intercept=False)
+    fleet = gb.Fleet({"all": None, "some": ["hour", "kind=tv"]}, features=features, alpha=0.1)
+    rows, rewards = [{"kind": "tv", "hour": 2}] * 5000, np.tile([0.0, 1.0], 2500)
+    for task, others in (("all", "s kind=film, hour=1"), ("some", " hour=1")):
+        learned = fleet[task].learn(rows, rewards)
+        assert f"say little about feature{others}:" in str(learned)
+        assert "  feature kind=tv: " in str(learned)
+        assert learned.names == tuple(features.names[i] for i in learned.features)
+        assert all(features.names[i] in others for i in learned.not_learned)
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 GOOD_ROWS, GOOD_REWARDS = logs(4)

@@ -57,6 +57,8 @@ class Learned:
         feature, beta sqrt(e_i'V^-1 e_i), before and after the rows.
     menus
         The same for the actions of every menu that was given.
+    names
+        What the features are called, in the same order; empty where the agent knows no names.
     always
         The share of rows whose propensity was 1, which no other action could have been; None where
         propensities were not given.
@@ -67,6 +69,7 @@ class Learned:
     before: Floats
     after: Floats
     menus: tuple[MenuWidths, ...] = ()
+    names: tuple[str, ...] = ()
     always: float | None = None
 
     @property
@@ -89,12 +92,16 @@ class Learned:
         )
         return any(alternatives)
 
+    @property
+    def _called(self) -> Sequence[str | int]:
+        return self.names or self.features
+
     def __str__(self) -> str:
         """Return the widths, and what the logs say little about, in words."""
         lines = [f"{self.rows:,} rows learned. Half the widths of confidence intervals:"]
         lines += _listed(
-            f"  feature {i}: {one:.3g} before, {other:.3g} after"
-            for i, one, other in zip(self.features, self.before, self.after, strict=True)
+            f"  feature {name}: {one:.3g} before, {other:.3g} after"
+            for name, one, other in zip(self._called, self.before, self.after, strict=True)
         )
         for number, menu in enumerate(self.menus):
             lines += _listed(
@@ -114,7 +121,8 @@ class Learned:
             if menu.not_learned
         ]
         if not self.menus and self.not_learned:
-            found = [f"feature{_several(self.not_learned)}"]
+            little = [self._called[i] for i in _little(self.before, self.after)]
+            found = [f"feature{_several(little)}"]
         if not found:
             return []
         text = f"The rows say little about {', '.join(found)}: the interval did not shrink by half."
@@ -142,7 +150,7 @@ def _listed(lines: Iterator[str]) -> list[str]:
     return every if rest <= 0 else [*every[:LINES], f"  and {rest} more"]
 
 
-def _several(numbers: Sequence[int]) -> str:
+def _several(numbers: Sequence[str | int]) -> str:
     """Return an `s` where there are several, and the first of them."""
     shown = ", ".join(map(str, numbers[:LINES])) + (", ..." if len(numbers) > LINES else "")
     return f"{'s' if len(numbers) > 1 else ''} {shown}"

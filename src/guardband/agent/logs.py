@@ -132,7 +132,8 @@ def learned(
         for (_, baseline), then, now in zip(menus, before.menus, after.menus, strict=True)
     )
     features = group.tasks[agent]
-    return Learned(rows, features, before.features, after.features, offered, always)
+    names = () if group.features is None else tuple(group.features.names[i] for i in features)
+    return Learned(rows, features, before.features, after.features, offered, names, always)
 
 
 def widths_now(group: AgentGroup, agent: int, menus: Menus) -> Widths:
