@@ -144,6 +144,9 @@ def test_what_does_not_fit_is_counted_where_the_agent_is() -> None:
     one.decide([{"stars": 9}, {"stars": 2}], 0)
     assert one.features is features
     assert features.counts["beyond"] == {"stars": 1}
+    with pytest.raises(gb.InvalidValueError, match="baseline 5"):
+        one.decide([{"stars": 9}, {"stars": 2}], 5)
+    assert features.counts["rows"] == 4, "rows were read before the baseline was refused"
 
 
 def test_frames_of_numbers_need_no_named_features() -> None:

@@ -217,7 +217,8 @@ class Features:
         """How many rows were read, and in which columns values did not fit.
 
         {"rows": n, "unknown": {column: n}, "beyond": {column: n}, "missing": {column: n}}, since
-        this object was made. Data that were refused do not count.
+        this object was made. Data that `table` refused do not count. Rows that it has read count
+        also where an agent then refuses them for something else, such as their baseline.
         """
         with self._lock:
             found: dict[str, Any] = {"rows": self._rows, "unknown": {}, "beyond": {}, "missing": {}}
