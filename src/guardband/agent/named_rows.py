@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -72,7 +73,7 @@ def labelled_row(baseline: Any, labels: list[Any]) -> int:
     remedy = "give every action a label of its own, such as by frame.reset_index(drop=True)."
     if len(rows) > 1:
         raise InvalidValueError(f"baseline {baseline!r} is the label of {len(rows)} rows: {remedy}")
-    if baseline != baseline:  # NaN
+    if isinstance(baseline, float) and math.isnan(baseline):
         raise InvalidValueError(f"baseline {baseline!r} cannot be told from other labels: {remedy}")
     texts = [label for label in labels if isinstance(label, str)]
     shown = ", ".join(map(repr, labels[:FEW])) + (", ..." if len(labels) > FEW else "")
