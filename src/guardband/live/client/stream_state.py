@@ -201,8 +201,9 @@ class StreamState:
         uses: tuple[int, ...],
         library: str,
         account: Account | None = None,
+        log: str | None = None,
     ) -> Register:
-        """Return the request that makes the stream known."""
+        """Return the request that makes the stream known, and says which log it will learn."""
         return Register(
             stream=self.stream,
             task=task,
@@ -211,6 +212,7 @@ class StreamState:
             library=library,
             continue_of=None if self.moved is None else Continuation(*self.moved),
             account=account,
+            log=log,
         )
 
     def stored(self, answer: Uploaded) -> StreamState:

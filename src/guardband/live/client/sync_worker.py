@@ -41,9 +41,7 @@ class SyncTiming(NamedTuple):
 
     report_s: float = 5.0
     upload_s: float = 30.0  # what was counted is sent at least so often, epoch or not
-    confirm_s: float = (
-        300.0  # what the coordinator should have is sent again: it may have forgotten
-    )
+    confirm_s: float = 300.0  # what the coordinator has is sent again: it may have forgotten
     tidy_s: float = 10.0
     trigger_s: float = 1.0  # between two calls for an epoch that were not followed; it doubles, ...
     trigger_most_s: float = 60.0  # ... up to so much
@@ -125,7 +123,14 @@ class SyncWorker:
                 raise
             return True
 
-    def _register(self) -> None:
+    def claim(self, log: str) -> str | None:
+        """Tell the coordinator the digest of a log; return which stream may learn it."""
+        with self._working:
+            self._known = None
+            self._register(log)
+            return self._known
+
+    def _register(self, log: str | None = None) -> None:
         """Make the stream known, and ask for a part of the budget; again after every change."""
         setup = self._store.setup
         for _ in range(ATTEMPTS):
@@ -143,6 +148,7 @@ class SyncWorker:
                 uses=setup.uses,
                 library=version("guardband"),
                 account=asked,
+                log=log,
             )
             try:
                 answer = self._link.register(setup.space, request)

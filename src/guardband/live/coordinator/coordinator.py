@@ -20,6 +20,7 @@ from guardband.live.coordinator.epochs import (
     next_number,
     open_epoch,
 )
+from guardband.live.coordinator.log_claims import claim_log
 from guardband.live.coordinator.membership import (
     add_stream,
     retracted,
@@ -89,12 +90,14 @@ class Coordinator(OperatorRequests):
         self._noted: dict[tuple[str, str], float] = {}  # by stream and problem: when
 
     def register(self, name: str, request: Register, *, now: float) -> Registered:
-        """Make a stream known; saying it again changes nothing."""
+        """Make a stream known, and the log that it will learn; saying it again changes nothing."""
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
             task, position = add_stream(t, row, space, request, now=now)
             account = request.account
             granted = 0.0 if account is None else grant(t, space, request.task, account)
+            if request.log is not None:
+                claim_log(t, name, request.stream, request.log)
         return Registered(
             stream=request.stream,
             task_index=task.place,

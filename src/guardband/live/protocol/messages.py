@@ -142,6 +142,7 @@ class Register(Message):
     library: Annotated[Text, Field(max_length=64)]  # the version of guardband
     continue_of: Continuation | None = None
     account: Account | None = None
+    log: Digest | None = None  # of rows of logs that the stream is about to learn
 
 
 class Registered(Reply):
