@@ -2,7 +2,7 @@
 
 from guardband.agent.agent import Agent
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Awaited, Request, Verdict
+from guardband.agent.engine import Absorbed, Awaited, Request, Verdict
 from guardband.agent.fleet import Fleet
 from guardband.agent.futures import Past
 from guardband.agent.group import AgentGroup, remembered
@@ -14,6 +14,7 @@ from guardband.agent.protocol import BanditAgent
 from guardband.agent.requests import RequestReader
 
 __all__ = [
+    "Absorbed",
     "Agent",
     "AgentGroup",
     "Awaited",

@@ -62,6 +62,8 @@ class Learned:
     always
         The share of rows whose propensity was 1, which no other action could have been; None where
         propensities were not given.
+    known
+        How many rows a live agent left out, because it had learned them before.
     """
 
     rows: int
@@ -71,6 +73,7 @@ class Learned:
     menus: tuple[MenuWidths, ...] = ()
     names: tuple[str, ...] = ()
     always: float | None = None
+    known: int = 0
 
     @property
     def not_learned(self) -> list[int]:
@@ -98,7 +101,8 @@ class Learned:
 
     def __str__(self) -> str:
         """Return the widths, and what the logs say little about, in words."""
-        lines = [f"{self.rows:,} rows learned. Half the widths of confidence intervals:"]
+        before = f", {self.known:,} known before" if self.known else ""
+        lines = [f"{self.rows:,} rows learned{before}. Half the widths of confidence intervals:"]
         lines += _listed(
             f"  feature {name}: {one:.3g} before, {other:.3g} after"
             for name, one, other in zip(self._called, self.before, self.after, strict=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from guardband.agent.decision import Decision
+from guardband.agent.learned import Learned
 from guardband.agent.outlook import Outlook
 from guardband.contexts import Discrete, Gaussian
 from guardband.kernels.types import Floats
@@ -74,6 +75,17 @@ class BanditAgent(Protocol):
 
     def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
         """Learn the rewards of a batch of decisions; an error changes nothing."""
+
+    def learn(
+        self,
+        features: Any,
+        rewards: Any,
+        *,
+        menus: Sequence[Any] | None = None,
+        propensities: Any = None,
+        ids: Sequence[str | int] | None = None,
+    ) -> Learned:
+        """Learn from logs: what an earlier rule played and earned; an error changes nothing."""
 
     def discard(self, decision: str | Decision) -> None:
         """Give up waiting for a reward, for a cause that does not depend on it."""

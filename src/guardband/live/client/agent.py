@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from guardband.agent import Decision, Outlook, as_batch, as_id, as_number, as_reward
+from guardband.agent import Decision, Learned, Outlook, as_batch, as_id, as_number, as_reward
 from guardband.checks import check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
@@ -18,6 +18,7 @@ from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decisions import Decisions
 from guardband.live.client.forking import ForkGuard, close_at_exit
 from guardband.live.client.joining import join
+from guardband.live.client.logged_rows import LogBlock, LoggedRows
 from guardband.live.client.look_ahead import make_outlook
 from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.protocol_client import ProtocolClient
@@ -87,6 +88,7 @@ class LiveAgent:
         self._worker = SyncWorker(
             self._store, self._outcomes, client, link, settings, keep, timing or SyncTiming()
         )
+        self._logs = LoggedRows(self._store, self._worker)
         self._forks = ForkGuard(self._store, link, self._worker, background=background)
         close_at_exit(self)
         self._first_contact(joined.trouble)
@@ -293,6 +295,43 @@ class LiveAgent:
                 "declares: scale rewards, or use a space with other bounds."
             )
         return as_reward(value, state.learner.reward_range)
+
+    def learn(
+        self,
+        features: Any,
+        rewards: Any,
+        *,
+        menus: Sequence[Any] | None = None,
+        propensities: Any = None,
+        ids: Sequence[str | int] | None = None,
+    ) -> Learned:
+        """Learn from logs: what an earlier rule played and earned, each row once by its id.
+
+        Rows whose ids the journal knows are left out. The coordinator must be in reach: it refuses
+        rows that were learned in another state folder.
+
+        Parameters
+        ----------
+        features, rewards, menus, propensities
+            As for `gb.Agent`.
+        ids
+            One per row. None: from what all rows hold and the place of each.
+        """
+        whole = (features, rewards, propensities, ids)
+        return self.learn_blocks(lambda: [whole], menus=menus)
+
+    def learn_blocks(
+        self, blocks: Callable[[], Iterable[LogBlock]], *, menus: Sequence[Any] | None = None
+    ) -> Learned:
+        """Learn from logs that do not fit into memory, as `learn` does.
+
+        `blocks` returns them in blocks of rows: features, rewards, propensities or None, ids or
+        None. It is called twice, because everything is checked before anything is learned.
+        """
+        self._opened()
+        learned = self._logs.learn(blocks, menus)
+        self._wake_if_due()
+        return learned
 
     def discard(self, decision: str | Decision) -> None:
         """Leave a decision out; only for causes that do not depend on its reward."""

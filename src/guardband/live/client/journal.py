@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,14 @@ SAVE_HEAD = """
     UPDATE head SET stream = ?, settled = ?, n = ?, own = ?, round = ?, due = ?, heard = ?,
            tally = ?, revision = ? WHERE id = 1
 """
+COUNTED = """
+    SELECT o.k, d.x, d.weight, d.guess, o.reward FROM outcome o JOIN decision d USING(seq)
+    WHERE o.stream = ?1 AND o.k > ?2 AND o.k <= ?3
+    UNION ALL
+    SELECT k, x, weight, guess, reward FROM logged WHERE stream = ?1 AND k > ?2 AND k <= ?3
+    ORDER BY 1
+"""
+LOGGED = "SELECT id, x, reward FROM logged WHERE id IN (SELECT value FROM json_each(?))"
 # What to do about what SQLite says, and about sums that were changed on the disk.
 ADVICE: dict[type[Exception], str] = {
     apsw.FullError: "Make room on the disk.",
@@ -227,6 +235,16 @@ class Journal:
         ).fetchone()
         return None if row is None else Head._make(row)
 
+    # What learning from logs does.
+
+    def add_logged(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of logs down, each with the columns of the table."""
+        self._db.cursor().executemany("INSERT INTO logged VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def logged(self, ids: Sequence[str]) -> dict[str, tuple[bytes, float]]:
+        """Return features and reward of those among the ids that were learned before."""
+        return {name: (x, y) for name, x, y in self._execute(LOGGED, (json.dumps(ids),))}
+
     # The rest is rare.
 
     def add_head(self, head: Head) -> None:
@@ -291,11 +309,8 @@ class Journal:
 
     def counted(self, stream: int, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
         """Yield (k, x, weight, guess, reward) of a stream's observations after < k <= upto."""
-        yield from self._execute(
-            "SELECT o.k, d.x, d.weight, d.guess, o.reward FROM outcome o JOIN decision d USING(seq)"
-            " WHERE o.stream = ? AND o.k > ? AND o.k <= ? ORDER BY o.k",
-            (stream, after, upto),
-        )
+        # By a cursor of its own: there may be millions, and others are asked for meanwhile.
+        yield from self._db.cursor().execute(COUNTED, (stream, after, upto))
 
     def prune(self, keep: int, settled: int, batch: int) -> int:
         """Forget up to `batch` of the oldest decisions that have ended, beyond `keep`."""

@@ -1,15 +1,16 @@
 """The tables of a journal, from the first format on.
 
-decision and outcome hold what was decided and how it ended; head what the rewards add up to;
-stream, cut, epoch, level and config what a decision was based on, so that it can be made again;
-control the switches of the coordinator; tally the counters of reports; account what may be spent.
+decision and outcome hold what was decided and how it ended, logged what was learned from logs, head
+what they add up to; stream, cut, epoch, level and config what a decision was based on, so that it
+can be made again; control the switches of the coordinator; tally the counters of reports; account
+what may be spent.
 """
 
 from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 4
+FORMAT = 5
 COLUMNS = 30  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -81,5 +82,14 @@ MIGRATIONS = (
         id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT NOT NULL, mark TEXT NOT NULL,
         spent_before REAL NOT NULL, granted REAL NOT NULL
     );
+    """,
+    # Rows of logs, each the k-th observation of its stream. They are not among the decisions: they
+    # have no menu, no window and no turn to wait for, and are never pruned, because an id that was
+    # learned must be known for ever.
+    """
+    CREATE TABLE logged(
+        stream INTEGER, k INTEGER, id TEXT NOT NULL UNIQUE, x BLOB NOT NULL, guess REAL NOT NULL,
+        weight REAL NOT NULL, reward REAL NOT NULL, PRIMARY KEY(stream, k)
+    ) WITHOUT ROWID;
     """,
 )

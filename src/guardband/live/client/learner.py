@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import (
+    Absorbed,
     AgentGroup,
     Awaited,
     Request,
@@ -202,6 +203,11 @@ class Learner:
         """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""
         group = self.group
         return group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n)
+
+    def learn_rows(self, rows: Floats, rewards: Floats, n: int, since: int) -> Absorbed:
+        """Learn (k, d) rows of logs after n rewards, `since` of them since the last epoch."""
+        group = self.group
+        return group.engine.learn_rows(0, rows, rewards, 1, group.logdet_pooled, since, n)
 
     def radius(self) -> float:
         """Return beta, for display: from the width that a decision on one feature would have."""

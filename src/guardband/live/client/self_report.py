@@ -83,7 +83,8 @@ def make_report(store: AgentStore) -> Report:
     reasons = {key.removeprefix("why:"): n for key, n in counts.items() if key.startswith("why:")}
     return Report(
         counters=_counters(counts, tally) | {"conflicts": conflicts},
-        sums=dict(zip(SUMS, tally[len(KINDS) * len(ENDS) :], strict=True)),
+        sums=dict(zip(SUMS, tally[len(KINDS) * len(ENDS) :], strict=True))
+        | {"logged": float(counts.get("logged", 0))},
         gauges={key: value for key, value in gauges.items() if math.isfinite(value)},
         reasons={key: count for key, count in reasons.items() if key in CAUTIOUS},
         state=AgentStatus(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,15 +110,15 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
     """
     total = new_statistic(dim)
     ((old, at),) = journal.query("SELECT moved_from, moved_n FROM stream WHERE id = ?", (stream,))
-    rows = list(journal.counted(stream, after, upto))
-    first = rows[0][0] if rows else upto + 1
+    rows = journal.counted(stream, after, upto)
+    head = next(rows, None)
+    first = upto + 1 if head is None else head[0]
     if old is not None and after < first - 1:
         add_statistic(total, counted_sums(journal, old, at + after, at + first - 1, dim))
     elif first > after + 1 and upto > after:
         raise LookupError(f"observations from {after + 1} on are no longer in {journal.path}.")
-    if len(rows) != upto + 1 - first:
-        raise LookupError(f"observations between {first} and {upto} are gone from {journal.path}.")
-    for _, x, weight, guess, y in rows:
+    seen = 0
+    for _, x, weight, guess, y in chain(() if head is None else (head,), rows):
         psi = np.frombuffer(x)
         total.gram[...] += weight * np.multiply.outer(psi, psi)
         total.moment[...] += weight * y * psi
@@ -127,4 +128,7 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
             weight * (guess * guess - 2.0 * y * guess),
             weight,
         )
+        seen += 1
+    if seen != upto + 1 - first:
+        raise LookupError(f"observations between {first} and {upto} are gone from {journal.path}.")
     return total

@@ -2,7 +2,7 @@
 
 Decisions have numbers without gaps, and end in their order; how they ended follows from rewards and
 windows; and the agent's own counts of all that are in the journal, too. Only the oldest decisions
-may be missing. Changes that keep everything consistent are not detected.
+may be missing, and no row of a log. Changes that keep everything consistent are not detected.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from guardband.live.protocol.messages import KINDS
 from guardband.live.protocol.space import RewardSettings, SpaceSettings
 
 __all__ = ["changed_rows"]
+
+_LoggedRuns = dict[tuple[int, int], int]
 
 TOLERANCE = 1e-9
 COUNTED = (End.OBSERVED, End.DEFAULTED)
@@ -89,8 +91,10 @@ def changed_rows(journal: Journal) -> list[str]:
             rules[row.config] = _rules_from(spaces, row.config)
         for words in _oddities(row, head.settled, rules[row.config], fresh):
             odd[words].append(row.seq)
-    for words, numbers in _out_of_order(rows, all(s.contexts == "shared" for s in spaces.values())):
-        odd[words].append(numbers)
+    logged = _logged_runs(journal)
+    shared = all(s.contexts == "shared" for s in spaces.values())
+    for words, number in _out_of_order(rows, logged, shared):
+        odd[words].append(number)
     for (seq,) in journal.query(CHARGES):
         odd["was charged against what was spent before, or beyond what may be spent"].append(seq)
     found = [
@@ -100,8 +104,20 @@ def changed_rows(journal: Journal) -> list[str]:
     ]
     return [
         *found,
-        *(f"{words}: the journal was changed." for words in _miscounted(journal, head, rows)),
+        *(
+            f"{words}: the journal was changed."
+            for words in _miscounted(journal, head, rows, logged)
+        ),
     ]
+
+
+def _logged_runs(journal: Journal) -> _LoggedRuns:
+    """Return where rows of logs count: the last number of every run, by its stream and first."""
+    runs = journal.query(
+        "SELECT stream, min(k), max(k) FROM (SELECT stream, k, k - row_number() OVER "
+        "(PARTITION BY stream ORDER BY k) AS run FROM logged) GROUP BY stream, run"
+    )
+    return {(stream, first): last for stream, first, last in runs}
 
 
 def _rules_from(spaces: dict[int, SpaceSettings], version: int) -> _Rules:
@@ -156,7 +172,7 @@ def _odd_rewards(row: _Row, rules: _Rules) -> Iterator[str]:
         yield "has a late reward that is not possible"
 
 
-def _out_of_order(rows: list[_Row], shared: bool) -> Iterator[tuple[str, int]]:
+def _out_of_order(rows: list[_Row], logged: _LoggedRuns, shared: bool) -> Iterator[tuple[str, int]]:
     """Yield which decisions are not where they belong."""
     for before, after in pairwise(rows):
         if after.seq != before.seq + 1:
@@ -170,12 +186,15 @@ def _out_of_order(rows: list[_Row], shared: bool) -> Iterator[tuple[str, int]]:
     last: dict[int, int] = {}
     for row in rows:
         if row.k is not None and row.counted_in is not None:
-            if row.k != last.get(row.counted_in, row.k - 1) + 1:
+            follows = last.get(row.counted_in, row.k - 1) + 1
+            if row.k != logged.get((row.counted_in, follows), follows - 1) + 1:
                 yield "does not count after the one before", row.seq
             last[row.counted_in] = row.k
 
 
-def _miscounted(journal: Journal, head: Head, rows: list[_Row]) -> Iterator[str]:
+def _miscounted(
+    journal: Journal, head: Head, rows: list[_Row], logged: _LoggedRuns
+) -> Iterator[str]:
     """Yield where the agent's own counts are not those of its rows, as far as all are kept."""
     first, last = (rows[0].seq, rows[-1].seq) if rows else (1, 0)
     if head.settled > last:
@@ -186,8 +205,15 @@ def _miscounted(journal: Journal, head: Head, rows: list[_Row]) -> Iterator[str]
     if alone[0][0]:
         yield f"{alone[0][0]} outcome(s) are of no decision"
     mine = [row for row in rows if row.counted_in == head.stream and row.k is not None]
-    if mine and mine[-1].k != head.n:
-        yield f"{head.n} observations count, but the last is number {mine[-1].k}"
+    numbers = [row.k for row in mine if row.k is not None]
+    numbers += [last for (stream, _), last in logged.items() if stream == head.stream]
+    if numbers and max(numbers) != head.n:
+        yield f"{head.n} observations count, but the last is number {max(numbers)}"
+    for stream in {stream for stream, _ in logged} | {head.stream}:
+        kept = sum(last - k + 1 for (each, k), last in logged.items() if each == stream)
+        told = journal.counts(stream).get("logged", 0)
+        if kept != told:
+            yield f"{told} rows of logs were learned, but {kept} are written down"
     rounds = [row.round for row in rows if row.k is not None]
     latest = max(rounds, default=0)
     if latest > head.round or (first == 1 and latest != head.round):

@@ -165,9 +165,14 @@ def _counters(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric
     conflicts = CounterMetricFamily(
         "guardband_stream_conflicts_total", "State folders copied or rolled back.", labels=TASK
     )
+    logged = CounterMetricFamily(
+        "guardband_logged_rows_total", "Rows learned from logs; they are no decisions.", labels=TASK
+    )
     for snapshot, each in tasks:
         conflicts.add_metric([snapshot.row.name, each.task], each.counters.get("conflicts", 0))
+        logged.add_metric([snapshot.row.name, each.task], each.sums.get("logged", 0))
     yield conflicts
+    yield logged
 
 
 def _gauges(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:

@@ -231,15 +231,17 @@ def _task(
 
 
 def counted(report: dict[str, Any]) -> int:
-    """Return over how many rewards the sums of a report are taken.
+    """Return over how many rewards of decisions the sums of a report are taken.
 
     Where uploads have a smallest size, its sums are those of the last one; its counters are not.
+    Rows of logs count among an agent's own observations, but are not in these sums.
     """
     if not report.get("sums"):
         return 0
     counters = report.get("counters", {})
     n = counters.get("observed", 0) + counters.get("defaulted", 0)
-    return int(min(n, report.get("gauges", {}).get("own_n", n)))
+    logged = report["sums"].get("logged", 0.0)
+    return int(min(n, report.get("gauges", {}).get("own_n", n + logged) - logged))
 
 
 def _sum(reports: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:

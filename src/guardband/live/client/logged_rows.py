@@ -1,0 +1,212 @@
+"""Learning from logs: rows that an earlier rule played go into the journal and the stream's sums.
+
+They count like observations, and at once: what happened before has no window to wait for. Where
+tasks share contexts, they belong to rounds that are over for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from guardband.agent import Learned, Logs, learned, read_logs, widths_now
+from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.kernels.types import Floats
+from guardband.live.client.agent_state import AgentState
+from guardband.live.client.agent_store import AgentStore
+from guardband.live.client.journal import JournalError
+from guardband.live.client.sync_worker import SyncWorker
+
+__all__ = ["BATCH", "LogBlock", "LoggedRows"]
+
+BATCH = 8192  # rows of one transaction: so long the agent's other processes wait for the journal
+KEY = 16  # characters of a digest in an id
+
+
+LogBlock = tuple[Any, Any, Any, Sequence[str | int] | None]
+"""Features, rewards, propensities and ids of some rows, as for `LiveAgent.learn`."""
+
+
+class LogContent:
+    """What a log holds, by a running SHA-256 of its features and rewards.
+
+    A copy in another format, or in blocks of another size, has the same.
+    """
+
+    def __init__(self) -> None:
+        self._found, self._rows = sha256(), 0
+
+    @property
+    def digest(self) -> str:
+        """The digest of all rows so far."""
+        return self._found.hexdigest()
+
+    def add(self, logs: Logs) -> None:
+        """Add rows."""
+        self._found.update(_as_table(logs).tobytes())
+        self._rows += len(logs.rewards)
+
+    def ids(self, logs: Logs) -> list[str]:
+        """Add rows that came without ids; return ids by their number and all content up to them.
+
+        The same log again has the same ids, and so have the first rows of a log that has grown.
+        """
+        names = []
+        for row, values in enumerate(_as_table(logs), self._rows):
+            self._found.update(values)
+            names.append(f"{row:012}-{self._found.hexdigest()[:KEY]}")
+        self._rows += len(names)
+        return names
+
+
+class LoggedRows:
+    """Takes rows of logs in, each once by its id.
+
+    Parameters
+    ----------
+    store
+        The agent's state and journal.
+    worker
+        What talks to the coordinator.
+    """
+
+    def __init__(self, store: AgentStore, worker: SyncWorker) -> None:
+        self._store, self._worker = store, worker
+
+    def learn(self, blocks: Callable[[], Iterable[LogBlock]], menus: Any = None) -> Learned:
+        """Learn a log; an error in its rows changes nothing.
+
+        `blocks` is called twice: everything is checked before anything is learned.
+        """
+        reader = self._store.state.learner.reader
+        offered = [] if menus is None else [reader.read_menu(menu) for menu in menus]
+        digest, rows, always = self._check(blocks())
+        stream = self._worker.claim(digest)
+        with self._store as state:
+            before = widths_now(state.learner.group, 0, offered)
+        new, content = 0, LogContent()
+        for block in blocks():
+            logs = self._read(block)
+            ids = content.ids(logs) if logs.ids is None else _as_texts(logs.ids)
+            new += self._take_in(logs, ids, stream)
+        with self._store as state:
+            found = learned(state.learner.group, 0, offered, before, new, always)
+        return replace(found, known=rows - new)
+
+    def _check(self, blocks: Iterable[LogBlock]) -> tuple[str, int, float | None]:
+        """Return the digest of a log, its number of rows, and the share that had no alternative."""
+        content, rows, certain, with_ids = LogContent(), 0, None, False
+        for block in blocks:
+            logs = self._read(block)
+            if rows and with_ids != (logs.ids is not None):
+                raise InvalidValueError("some rows have ids and others do not: give all, or none.")
+            with_ids = logs.ids is not None
+            if logs.ids is not None:
+                self._check_known(logs, _as_texts(logs.ids))
+            content.add(logs)
+            rows += len(logs.rewards)
+            if logs.propensities is not None:
+                certain = (certain or 0) + int((logs.propensities == 1.0).sum())
+        return content.digest, rows, None if certain is None else certain / rows
+
+    def _read(self, block: LogBlock) -> Logs:
+        """Return rows that the space allows."""
+        learner, rules = self._store.state.learner, self._store.state.space.rewards
+        features, rewards, propensities, ids = block
+        given = (features, rewards, None, propensities, ids)
+        logs = read_logs(learner.reader, learner.reward_range, *given)
+        wrong = (logs.rewards < rules.low) | (logs.rewards > rules.high)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidValueError(
+                f"row {row}: reward {logs.rewards[row]:g} is not between {rules.low:g} and "
+                f"{rules.high:g}, as the space declares: scale rewards, or use a space with other "
+                "bounds."
+            )
+        return logs
+
+    def _check_known(self, logs: Logs, ids: Sequence[str]) -> None:
+        """Refuse rows that were learned before under their id with other values."""
+        for start in range(0, len(ids), BATCH):
+            names = ids[start : start + BATCH]
+            with self._store:
+                known = self._store.journal.logged(names)
+            for row, name in enumerate(names if known else (), start):
+                x, reward = known.get(name, (None, 0.0))
+                if x is not None and logs.rewards[row] != reward:
+                    raise InvalidValueError(
+                        f"row {row}: id {name!r} was learned before with the reward {reward:g}, "
+                        f"{logs.rewards[row]:g} is refused: a row has one reward."
+                    )
+                if x is not None and logs.rows[row].tobytes() != x:
+                    raise InvalidValueError(
+                        f"row {row}: id {name!r} was learned before with other features: give "
+                        "every row an id of its own."
+                    )
+
+    def _take_in(self, logs: Logs, ids: Sequence[str], stream: str | None) -> int:
+        """Learn the rows that are not known yet, in their order; return how many these are."""
+        count = 0
+        for start in range(0, len(ids), BATCH):
+            names = ids[start : start + BATCH]
+            with self._store as state:
+                if state.stream.stream != stream:
+                    raise JournalError(
+                        f"a new stream has begun in {self._store.path.parent}, which was copied or "
+                        "restored: the rest of the log is not learned, because it may count "
+                        "elsewhere."
+                    )
+                known = self._store.journal.logged(names)
+                new = [i for i, name in enumerate(names, start) if name not in known]
+                if new:
+                    self._learn(state, logs.rows[new], logs.rewards[new], [ids[i] for i in new])
+                count += len(new)
+        return count
+
+    def _learn(self, state: AgentState, rows: Floats, rewards: Floats, ids: list[str]) -> None:
+        """Learn new rows and write them down, within a transaction."""
+        journal, entry, before = self._store.journal, state.stream.since, state.n
+        # What the learner computes with is rebuilt from the sums in the journal, so that a process
+        # that goes on where another was killed finds the same predictions and weights.
+        self._store.load_learner(state.learner.own())
+        since = before if entry is None else before - entry.n
+        absorbed = state.learner.learn_rows(rows, rewards, before, since)
+        columns = (
+            repeat(state.stream_id, len(ids)),
+            range(before + 1, before + len(ids) + 1),
+            ids,
+            map(np.ndarray.tobytes, rows),
+            absorbed.guesses.tolist(),
+            absorbed.weights.tolist(),
+            rewards.tolist(),
+        )
+        journal.add_logged(zip(*columns, strict=True))
+        journal.count(state.stream_id, "logged", len(ids))
+        state.n += len(ids)
+        state.due = state.due or absorbed.due
+        self._store.save()
+
+
+def _as_table(logs: Logs) -> Floats:
+    """Return features and rewards side by side, with 0 for -0."""
+    table: Floats = np.column_stack([logs.rows, logs.rewards]) + 0.0
+    return table
+
+
+def _as_texts(ids: Sequence[Any]) -> list[str]:
+    """Return ids as texts, each once."""
+    names: dict[str, int] = {}
+    for row, each in enumerate(ids):
+        if not isinstance(each, str | int | np.integer) or isinstance(each, bool):
+            raise InvalidTypeError(
+                f"ids must be texts or whole numbers; that of row {row} is {each!r}."
+            )
+        first = names.setdefault(str(each), row)
+        if first != row:
+            raise InvalidValueError(f"id {each!r} is given twice: of rows {first} and {row}.")
+    return list(names)
