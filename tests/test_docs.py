@@ -30,7 +30,10 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 # `agent.rounds` may be a variable's attribute, `report.html` a file: such packages need two dots.
 PACKAGE = "(?:algorithms|checks|contexts|kernels|facts|problems|seeds)"
 SHORT = r"(?:agent|cli|data|envs|report|sim)\.\w+"
-OPERATORS = ("agent", "audit", "backup", "demo", "export", "restore", "serve", "space", "token")
+OPERATORS = (
+    *("agent", "audit", "backup", "demo", "export", "learn"),
+    *("restore", "serve", "space", "token"),
+)
 DOTTED = re.compile(rf"`((?:{PACKAGE}|{SHORT})(?:\.\w+)+)`")
 
 

@@ -68,7 +68,7 @@ print("", *sorted(set({slow!r}) & set(sys.modules)))
 """
 
 
-COMMANDS = ("", "run", "reproduce", "bounds", "data", "space create", "serve", "agent")
+COMMANDS = ("", "run", "reproduce", "bounds", "data", "space create", "serve", "agent", "learn")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

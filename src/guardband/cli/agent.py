@@ -13,7 +13,7 @@ import typer
 from guardband.cli.operator import readable_errors
 from guardband.errors import InvalidValueError
 
-__all__ = ["CURL", "EXAMPLE", "agent"]
+__all__ = ["COORDINATOR", "CURL", "EXAMPLE", "agent", "names_of"]
 
 PORT = 8711
 COORDINATOR = "http://127.0.0.1:8710"
@@ -81,7 +81,7 @@ def agent(
                 task=task,
                 token=token,
                 state_dir=state,
-                uses=None if uses is None else _names(uses),
+                uses=None if uses is None else names_of(uses),
                 shadow=shadow,
             )
         except LookupError as error:
@@ -100,6 +100,7 @@ def agent(
     typer.echo("stopped.")
 
 
-def _names(uses: str) -> list[int | str]:
+def names_of(uses: str) -> list[int | str]:
+    """Return the features in a list with commas, by number or by name."""
     parts = [part.strip() for part in uses.split(",")]
     return [int(part) if part.isdecimal() else part for part in parts]

@@ -20,6 +20,8 @@ from guardband.cli.backup import backup, restore
 from guardband.cli.bounds import bounds
 from guardband.cli.demo import demo
 from guardband.cli.export import export
+from guardband.cli.learn import EXAMPLE as LEARN_EXAMPLE
+from guardband.cli.learn import learn
 from guardband.cli.reproduce import InterruptedRun, reproduce
 from guardband.cli.run import run
 from guardband.cli.serve import serve
@@ -46,6 +48,7 @@ app.command()(lists.algorithms)
 app.command()(demo)
 app.command()(serve)
 app.command(epilog=EXAMPLE)(agent)
+app.command(epilog=LEARN_EXAMPLE)(learn)
 app.command()(audit)
 app.command()(export)
 app.command()(backup)

@@ -43,12 +43,14 @@ def export(
         except ImportError as error:
             raise InvalidValueError(str(error)) from None
     total = counts.pop("decisions")
-    random = counts.pop("random")
+    random, logged = counts.pop("random"), counts.pop("logged")
     typer.echo(f"{out}: {total} decisions of {len(journals)} agent(s).")
     typer.echo(
         f"{random} were drawn by a coin (propensity < 1), {total - random} were deterministic: "
         "those have no overlap."
     )
     typer.echo(", ".join(f"{count} {name}" for name, count in sorted(counts.items())) + ".")
+    if logged:
+        typer.echo(f"{logged} rows learned from logs are not in it: they were no decisions.")
     typer.echo("")
     typer.echo(VALID_USE.rstrip())

@@ -45,6 +45,8 @@ What these rows can tell about a policy that did not run:
 - Rows of shadow mode, pauses and expired leases play the baseline for certain; `shadow_action` is
   what would have been played, without a reward.
 - Tasks and epochs share data: rows of one export are not independent across tasks.
+- Rows learned from logs are not here: they were no decisions of the agent. They have numbers among
+  `counted_as` and `own_n` all the same.
 """
 
 
@@ -196,6 +198,7 @@ def _pages(journals: list[Path], counts: Counter[str]) -> Iterator[list[dict[str
                 counts["random"] += sum(row["random"] for row in rows)
                 counts.update(row["outcome"] for row in rows)
                 yield rows
+            counts["logged"] += journal.query("SELECT count(*) FROM logged")[0][0]
         finally:
             journal.close()
 

@@ -1,0 +1,114 @@
+"""`guardband learn`: a task of a live system learns from logs of what was played before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from guardband.cli.agent import COORDINATOR, names_of
+from guardband.cli.operator import print_table, readable_errors
+from guardband.errors import InputError, InvalidValueError
+from guardband.progress import ProgressBar
+
+__all__ = ["EXAMPLE", "learn"]
+
+EXAMPLE = (
+    "Example: guardband learn january.csv --space home --task movies --reward clicked --id request"
+)
+
+
+def learn(
+    logs: Annotated[Path, typer.Argument(help="A CSV file, or Parquet if it ends with .parquet.")],
+    space: Annotated[str, typer.Option(help="The space.")],
+    task: Annotated[str, typer.Option(help="The task.")],
+    coordinator: Annotated[
+        str, typer.Option(help="https://... of a server, or local:FOLDER.")
+    ] = COORDINATOR,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="The task's token; better given in the variable.", envvar="GUARDBAND_AGENT_TOKEN"
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="The state folder of the task's agent, which may be running meanwhile."),
+    ] = None,
+    uses: Annotated[
+        str | None,
+        typer.Option(help="Features that the task uses, with commas; else as before, or all."),
+    ] = None,
+    reward: Annotated[str, typer.Option(help="The column of rewards.")] = "reward",
+    ident: Annotated[
+        str | None,
+        typer.Option("--id", help="The column of ids; else `id`, if there is one."),
+    ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(help="The column of propensities; else `propensity`, if there is one."),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=COLUMN, for a feature whose column has another name; repeatable."),
+    ] = None,
+) -> None:
+    """Let a task learn from logs: one row for each thing that an earlier rule played.
+
+    Columns: one for each feature of the task, named as in the space, with the features of what was
+    played; `reward`; perhaps `id` and `propensity`. Other columns are ignored. Rows are learned in
+    the order of the file: that of time, if the earlier rule learned from its rewards.
+
+    Everything is checked before anything is learned. Each row counts once, by its id: run the
+    command again after it was stopped or killed, or with a longer file, and rows that are known
+    are left out. Without a column of ids, a row's id is its number and the content of the file up
+    to it. When the promise holds with logs: docs/logs.md.
+    """
+    with readable_errors():
+        from guardband.cli.log_file import LogColumns, LogFile
+        from guardband.live import connect
+
+        try:
+            agent = connect(
+                coordinator,
+                space=space,
+                task=task,
+                token=token,
+                state_dir=state,
+                uses=None if uses is None else names_of(uses),
+                background=False,
+            )
+        except LookupError as error:
+            raise InvalidValueError(str(error)) from None
+        with agent, ProgressBar("learning") as bar:
+            known = agent.settings.features
+            features = [known[i] for i in agent.report().state.uses]
+            renamed = dict(_pair(each) for each in feature or [])
+            columns = LogColumns(features, renamed, reward, ident, propensity)
+            bar.expect(2.0)
+            file = LogFile(logs, columns, bar.advance)
+            try:
+                learned = agent.learn_blocks(file.blocks)
+            except InputError as error:
+                raise file.named(error) from None
+            except ImportError as error:
+                raise InvalidValueError(str(error)) from None
+            agent.sync()
+    typer.echo(f"{learned.rows:,} rows learned, {learned.known:,} known before.")
+    if columns.ident is None:
+        typer.echo("No ids: a row is known by its number and the content of the file up to it.")
+    print_table(
+        ("feature", "before", "after"),
+        [
+            {"feature": name, "before": f"{before:.4g}", "after": f"{after:.4g}"}
+            for name, before, after in zip(features, learned.before, learned.after, strict=True)
+        ],
+    )
+
+
+def _pair(given: str) -> tuple[str, str]:
+    name, found, column = given.partition("=")
+    if not found:
+        raise InvalidValueError(f"--feature takes NAME=COLUMN, not {given!r}.")
+    return name, column
