@@ -41,6 +41,7 @@ NAMES = {
     "guardband_download_bytes_total",
     "guardband_uploads_total",
     "guardband_stream_conflicts_total",
+    "guardband_logged_rows_total",
     "guardband_invalid_increments_total",
     "guardband_store_commit_seconds_count",
     "guardband_longpolls",
@@ -62,7 +63,7 @@ REPORT = {
         "duplicate": 6,
         "conflicts": 2,
     },
-    "sums": {"reward": 4.5, "floor": 3.25},
+    "sums": {"reward": 4.5, "floor": 3.25, "logged": 11},
     "gauges": {
         "pending": 8,
         "oldest_pending_s": 2.5,
@@ -129,6 +130,7 @@ def test_every_metric_has_its_value(tmp_path) -> None:
     assert value("gate_lambda_required", **own) == 96.0
     assert value("residual_variance_ratio", **own) == 0.75
     assert value("stream_conflicts_total", **own) == 2
+    assert value("logged_rows_total", **own) == 11
     assert 0.0 <= value("heterogeneity_ratio", **own) < 1.0
     assert value("epoch", space="home") == 1
     assert value("epochs_total", space="home") == 1

@@ -9,7 +9,7 @@ import pytest
 
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.limits import TokenBucket
-from guardband.live.server.snapshot import delta_spent
+from guardband.live.server.snapshot import counted, delta_spent
 from guardband.live.server.summary import history_of
 from guardband.live.store import SampleRow
 
@@ -82,3 +82,16 @@ def test_a_bucket_fills_at_its_rate() -> None:
     for k in range(30_000):
         bucket.wait_of(str(k), 100.0)
     assert len(bucket) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("observed", "own", "logged", "expected"),
+    [(10, 10, 0, 10), (10, 8, 0, 8), (10, 310, 300, 10), (10, 308, 300, 8), (10, None, 300, 10)],
+)
+def test_means_are_over_decisions_and_not_over_rows_of_logs(
+    observed: int, own: int | None, logged: int, expected: int
+) -> None:
+    """Where uploads have a smallest size, sums may be older than the counters beside them."""
+    report = {"counters": {"observed": observed}, "sums": {"reward": 4.0, "logged": logged}}
+    gauges = {} if own is None else {"own_n": own}
+    assert counted({**report, "gauges": gauges}) == expected

@@ -110,7 +110,8 @@ export function showAgents(summary, history, onWhy) {
     const least = a.gauges.margin_min;
     const broken = least < 0 ? "number bad-text" : "number";
     const lease = typeof a.lease_s === "number" ? h("small", {}, `lease ${span(a.lease_s)}`) : null;
-    const note = `${a.uses.length} features · α ${a.alpha}`;
+    const logged = a.sums.logged ? ` · ${count(a.sums.logged)} rows of logs` : "";
+    const note = `${a.uses.length} features · α ${a.alpha}${logged}`;
     return h("tr", { class: `state-${a.state}` },
       h("th", { scope: "row" },
         h("span", { class: `dot ${agentClass(i)}`, "aria-hidden": "true" }), a.task,
