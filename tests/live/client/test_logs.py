@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,18 @@ def test_other_processes_of_the_agent_see_it(tmp_path: Path) -> None:
     assert other.counted == 300
     np.testing.assert_allclose(other.theta, one.theta, rtol=1e-12)
     assert other.learn(X, Y, ids=IDS).rows == 0
+
+
+def test_two_that_learn_one_log_at_once_learn_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logged_rows, "BATCH", 8)
+    agents = [agent(tmp_path), agent(tmp_path)]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda one: one.learn(X, Y, ids=IDS), agents))
+    assert sum(each.rows for each in found) == sum(each.known for each in found) == 300
+    assert sorted(row[2] for row in logged(agents[0])) == sorted(IDS)
+    assert [one.counted for one in agents] == [300, 300]
 
 
 def test_rows_wait_for_no_window_and_no_turn(tmp_path: Path) -> None:
