@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from guardband.agent import Decision, Learned, Outlook, as_batch, as_id, as_number, as_reward
+from guardband.agent import Decision, Learned, Outlook, as_batch, as_id
 from guardband.checks import check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
@@ -287,14 +287,7 @@ class LiveAgent:
 
     def _as_reward(self, reward: float) -> float:
         """Return a reward that the space's rules and the stated noise allow."""
-        state = self._opened().state
-        value, rules = as_number("reward", reward), state.space.rewards
-        if not rules.low <= value <= rules.high:
-            raise InvalidValueError(
-                f"reward {value:g} is not between {rules.low:g} and {rules.high:g}, as the space "
-                "declares: scale rewards, or use a space with other bounds."
-            )
-        return as_reward(value, state.learner.reward_range)
+        return self._opened().state.as_reward(reward)
 
     def learn(
         self,

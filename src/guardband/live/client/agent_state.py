@@ -6,7 +6,8 @@ from array import array
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from guardband.agent import Awaited
+from guardband.agent import Awaited, as_number, as_reward
+from guardband.errors import InvalidValueError
 from guardband.live.client.account import JournalAccount
 from guardband.live.client.journal import Head, StoredDecision
 from guardband.live.client.learner import Learner
@@ -93,6 +94,16 @@ class AgentState:
     def newest_epoch(self) -> int:
         """The newest epoch that was heard of, adopted or not."""
         return self.waiting[-1].epoch if self.waiting else self.stream.seen
+
+    def as_reward(self, given: Any) -> float:
+        """Return a reward that the space's rules and the stated noise allow."""
+        value, rules = as_number("reward", given), self.space.rewards
+        if not rules.low <= value <= rules.high:
+            raise InvalidValueError(
+                f"reward {value:g} is not between {rules.low:g} and {rules.high:g}, as the space "
+                "declares: scale rewards, or use a space with other bounds."
+            )
+        return as_reward(value, self.learner.reward_range)
 
     def whole_stream(self) -> StreamState:
         """Return the stream with what was counted since its last checkpoint."""

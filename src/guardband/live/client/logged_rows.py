@@ -116,18 +116,17 @@ class LoggedRows:
 
     def _read(self, block: LogBlock) -> Logs:
         """Return rows that the space allows."""
-        learner, rules = self._store.state.learner, self._store.state.space.rewards
-        features, rewards, propensities, ids = block
+        state, (features, rewards, propensities, ids) = self._store.state, block
         given = (features, rewards, None, propensities, ids)
-        logs = read_logs(learner.reader, learner.reward_range, *given)
+        logs = read_logs(state.learner.reader, state.learner.reward_range, *given)
+        rules = state.space.rewards
         wrong = (logs.rewards < rules.low) | (logs.rewards > rules.high)
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise InvalidValueError(
-                f"row {row}: reward {logs.rewards[row]:g} is not between {rules.low:g} and "
-                f"{rules.high:g}, as the space declares: scale rewards, or use a space with other "
-                "bounds."
-            )
+            try:
+                state.as_reward(logs.rewards[row])
+            except InvalidValueError as error:
+                raise InvalidValueError(f"row {row}: {error}") from None
         return logs
 
     def _check_known(self, logs: Logs, ids: Sequence[str]) -> None:
