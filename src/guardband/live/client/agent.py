@@ -266,7 +266,7 @@ class LiveAgent:
         reward
             The reward that was seen, within the space's bounds.
         """
-        value = self._as_reward(reward)
+        value = self._opened().state.as_reward(reward)
         self._outcomes.close(as_id(decision), value)
         self._wake_if_due()
 
@@ -280,14 +280,11 @@ class LiveAgent:
         rewards
             The reward of each.
         """
-        seen = [self._as_reward(reward) for reward in rewards]
-        names, values = as_batch(decisions, seen, self._store.state.learner.reward_range)
+        state = self._opened().state
+        seen = [state.as_reward(reward) for reward in rewards]
+        names, values = as_batch(decisions, seen, state.learner.reward_range)
         self._outcomes.close_all(list(zip(names, values, strict=True)))
         self._wake_if_due()
-
-    def _as_reward(self, reward: float) -> float:
-        """Return a reward that the space's rules and the stated noise allow."""
-        return self._opened().state.as_reward(reward)
 
     def learn(
         self,
