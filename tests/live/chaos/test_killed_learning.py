@@ -19,13 +19,13 @@ from live.client.world import agent
 from guardband.live.client.journal import Journal
 from guardband.live.protocol.sums import Sums
 
-ROWS, KILLS = 60_000, 30
+ROWS, KILLS, BATCH = 200_000, 30, 512
 PROGRAM = """
 import os, sys
 from guardband.cli import log_file
 from guardband.cli.app import main
 from guardband.live.client import logged_rows
-log_file.BLOCK, logged_rows.BATCH = 4096, 512
+log_file.BLOCK, logged_rows.BATCH = 4096, {batch}
 os.write(1, b"ready\\n")
 sys.argv = ["guardband", "learn", "log.csv", *sys.argv[1:]]
 main()
@@ -37,7 +37,7 @@ WORDS = ("--space", "default", "--task", "movies", "--coordinator", "local:gb")
 def started(folder: Path) -> subprocess.Popen[bytes]:
     """The command in a process of its own; it is about to begin when this returns."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *WORDS],
+        [sys.executable, "-c", PROGRAM.format(batch=BATCH), *WORDS],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -75,28 +75,30 @@ def handed_in(path: Path) -> Sums:
 @pytest.mark.slow
 def test_kills_at_random_moments_leave_what_an_undisturbed_run_leaves(tmp_path: Path) -> None:
     calm, rough = prepared(tmp_path / "calm"), prepared(tmp_path / "rough")
-    began = time.monotonic()
     said, problem = started(tmp_path / "calm").communicate(timeout=300)
     assert f"{ROWS:,} rows learned, 0 known before" in said.decode(), problem
-    took = time.monotonic() - began
     rng = np.random.default_rng(0)
     counts = [0]
     for _ in range(KILLS):
         process = started(tmp_path / "rough")
-        time.sleep(float(rng.uniform(0.0, 0.6 * took)))
+        # After some more batches, or none, and a moment: in the middle of a batch, of a checkpoint.
+        enough = counts[-1] + BATCH * int(rng.integers(4))
+        while asked(rough, "SELECT n FROM head")[0][0] < enough and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(float(rng.uniform(0.0, 0.01)))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         counts.append(asked(rough, "SELECT n FROM head")[0][0])
-        assert counts[-1] % 512 in (0, ROWS % 512), "half of a batch"
+        assert counts[-1] % BATCH == 0, "half of a batch"
     assert counts == sorted(counts)
-    assert len(set(counts)) > 3, "some kills fell into the middle"
+    assert counts[-1] < ROWS, "it was never left alone"
+    assert len(set(counts)) > KILLS // 3, "kills fell into the middle"
     said, problem = started(tmp_path / "rough").communicate(timeout=300)
-    assert f"{ROWS - counts[-1]:,} rows learned, {counts[-1]:,} known before" in said.decode(), (
-        problem
-    )
+    told = f"{ROWS - counts[-1]:,} rows learned, {counts[-1]:,} known before"
+    assert told in said.decode(), problem
     assert asked(rough, LOGGED) == asked(calm, LOGGED), "predictions and weights, bit for bit"
-    found, told = handed_in(rough), handed_in(calm)
-    assert (found.n, found.weight) == (told.n, told.weight) == (ROWS, 4.0 * ROWS)
-    assert (found.gram == told.gram).all()
+    found, expected = handed_in(rough), handed_in(calm)
+    assert (found.n, found.weight) == (expected.n, expected.weight) == (ROWS, 4.0 * ROWS)
+    assert (found.gram == expected.gram).all()
     # Predictions are no whole numbers, and kills move the places where their sum is cut.
-    assert found.surprise == pytest.approx(told.surprise, rel=1e-12)
+    assert found.surprise == pytest.approx(expected.surprise, rel=1e-12)
