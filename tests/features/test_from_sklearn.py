@@ -137,7 +137,7 @@ REFUSED: list[tuple[Any, str]] = [
     (MinMaxScaler().fit(STARS.to_numpy()), "fit it to a DataFrame"),
     (MinMaxScaler().fit(STARS.assign(stars=3.0)), "'stars' has the same value"),
     (OneHotEncoder(min_frequency=9).fit(FRAME[["format"]]), "min_frequency=9"),
-    (OneHotEncoder().fit(FRAME[["format"]].assign(format=None)), "a text or a number"),
+    (OneHotEncoder().fit(FRAME[["format"]].assign(format=None)), "a text, an int or a float"),
     (make_pipeline(StandardScaler(), MinMaxScaler()).fit(STARS), "only SimpleImputer may"),
     (make_pipeline(SimpleImputer(add_indicator=True), MinMaxScaler()).fit(STARS), "add_indicator"),
     (make_pipeline(SimpleImputer(missing_values=-1), MinMaxScaler()).fit(STARS), "replaces -1"),
