@@ -118,7 +118,11 @@ def started(tmp_path: Path, rounds: int) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "GUARDBAND_TRIALS": str(tmp_path / "trials")},
+        env={
+            **os.environ,
+            "GUARDBAND_TRIALS": str(tmp_path / "trials"),
+            "PYTHONPATH": os.pathsep.join([str(HELPERS.parents[1]), *sys.path]),
+        },
     )
 
 

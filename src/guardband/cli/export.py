@@ -42,8 +42,8 @@ def export(
             counts = (export_csv if as_csv else export_parquet)(journals, out)
         except ImportError as error:
             raise InvalidValueError(str(error)) from None
-    total = counts.pop("decisions")
-    random, logged = counts.pop("random"), counts.pop("logged")
+    total = counts.pop("decisions", 0)
+    random, logged = counts.pop("random", 0), counts.pop("logged", 0)
     typer.echo(f"{out}: {total} decisions of {len(journals)} agent(s).")
     typer.echo(
         f"{random} were drawn by a coin (propensity < 1), {total - random} were deterministic: "

@@ -223,12 +223,33 @@ def test_a_log_counts_once_in_a_space(tmp_path: Path, task: str) -> None:
     other = agent(tmp_path, task=task, state_dir=tmp_path / "other")
     one.learn(X, Y, ids=IDS)
     for ids in (IDS, None):  # ids are each journal's own: what the rows hold is compared
-        with pytest.raises(gb.Refused, match="'movies' has learned these rows in another") as error:
+        with pytest.raises(gb.Refused, match="task 'movies' has learned a log with th") as error:
             other.learn(X, Y, ids=ids)
         assert (error.value.code, error.value.status) == ("log_taken", 409)
     assert other.counted == 0
     assert other.learn(*some_log(50, seed=1)).rows == 50
     assert one.learn(X, Y, ids=IDS).known == 300
+
+
+def test_a_log_counts_once_also_where_a_task_uses_fewer_features(tmp_path: Path) -> None:
+    one = agent(tmp_path)
+    other = agent(tmp_path, task="tv", uses=["x0", "x2"], state_dir=tmp_path / "other")
+    one.learn(X, Y)
+    with pytest.raises(gb.Refused, match="in another state folder"):
+        other.learn(X[:, [0, 2]], Y)
+    assert other.counted == 0
+
+
+def test_rows_are_known_in_one_way(tmp_path: Path) -> None:
+    one = agent(tmp_path)
+    one.learn(X, Y)
+    with pytest.raises(gb.InputError, match="learned before without ids"):
+        one.learn(X, Y, ids=IDS)
+    other = some_log(50, seed=1)
+    one.learn(*other, ids=IDS[:50])
+    with pytest.raises(gb.InputError, match="learned before with ids"):
+        one.learn(*other)
+    assert one.counted == 350
 
 
 def test_a_copied_folder_counts_nothing_twice(tmp_path: Path) -> None:

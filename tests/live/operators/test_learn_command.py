@@ -83,9 +83,10 @@ def test_a_file_is_learned_as_its_rows_are(
 
 
 def test_a_longer_file_adds_its_new_rows(one: Any, table: pd.DataFrame) -> None:
-    for columns in (list(table), [name for name in table if name != "id"]):
-        learned(written(table[columns][:25]))
-        said = learned(written(table[columns]))
+    others = table.assign(reward=1.0 - table["reward"]).drop(columns="id")
+    for log in (table, others):
+        learned(written(log[:25]))
+        said = learned(written(log))
         assert "15 rows learned, 25 known before." in said
     assert "No ids: a row is known by its number" in said
     assert one.counted == 2 * ROWS
@@ -183,4 +184,4 @@ def test_another_task_may_not_learn_the_same_file(one: Any, table: pd.DataFrame)
     file = written(table)
     learned(file)
     words = ["learn", file, "--coordinator", "local:gb", "--space", "default", "--task", "tv"]
-    assert "task 'movies' has learned these rows" in str(RUN.invoke(app, words).exception)
+    assert "task 'movies' has learned a log with these rewards" in str(RUN.invoke(app, words).exception)

@@ -116,7 +116,7 @@ def test_a_restored_server_has_the_log_once(tmp_path: Path) -> None:
         assert {task: each["n"] for task, each in told.items()} == {"movies": 320, "tv": 20}
         assert told["movies"]["sums"]["logged"] == 300
         assert told["movies"]["counters"]["decisions"] == 20
-        with pytest.raises(gb.Refused, match="has learned these rows"):
+        with pytest.raises(gb.Refused, match="has learned a log with these rewards"):
             other.learn(X[:200], Y[:200])
         assert one.learn(X, Y).rows == 0
         one.close()

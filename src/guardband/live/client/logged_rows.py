@@ -6,6 +6,7 @@ tasks share contexts, they belong to rounds that are over for all of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -32,8 +33,8 @@ LogBlock = tuple[Any, Any, Any, Sequence[str | int] | None]
 """Features, rewards, propensities and ids of some rows, as for `LiveAgent.learn`."""
 
 
-class LogContent:
-    """What a log holds, by a running SHA-256 of its features and rewards.
+class RowNames:
+    """Names of rows that have no ids, by a running SHA-256 of features and rewards.
 
     A copy in another format, or in blocks of another size, has the same.
     """
@@ -41,18 +42,8 @@ class LogContent:
     def __init__(self) -> None:
         self._found, self._rows = sha256(), 0
 
-    @property
-    def digest(self) -> str:
-        """The digest of all rows so far."""
-        return self._found.hexdigest()
-
-    def add(self, logs: Logs) -> None:
-        """Add rows."""
-        self._found.update(_as_table(logs).tobytes())
-        self._rows += len(logs.rewards)
-
     def ids(self, logs: Logs) -> list[str]:
-        """Add rows that came without ids; return ids by their number and all content up to them.
+        """Return ids of the next rows by their number and all content up to them.
 
         The same log again has the same ids, and so have the first rows of a log that has grown.
         """
@@ -85,22 +76,38 @@ class LoggedRows:
         """
         reader = self._store.state.learner.reader
         offered = [] if menus is None else [reader.read_menu(menu) for menu in menus]
-        digest, rows, always = self._check(blocks())
+        digest, rows, always, with_ids = self._check(blocks())
         stream = self._worker.claim(digest)
         with self._store as state:
+            self._note_kind(digest, "ids" if with_ids else "numbers")
             before = widths_now(state.learner.group, 0, offered)
-        new, content = 0, LogContent()
+        new, names = 0, RowNames()
         for block in blocks():
             logs = self._read(block)
-            ids = content.ids(logs) if logs.ids is None else _as_texts(logs.ids)
+            ids = names.ids(logs) if logs.ids is None else _as_texts(logs.ids)
             new += self._take_in(logs, ids, stream)
         with self._store as state:
             found = learned(state.learner.group, 0, offered, before, new, always)
         return replace(found, known=rows - new)
 
-    def _check(self, blocks: Iterable[LogBlock]) -> tuple[str, int, float | None]:
-        """Return the digest of a log, its number of rows, and the share that had no alternative."""
-        content, rows, certain, with_ids = LogContent(), 0, None, False
+    def _note_kind(self, digest: str, kind: str) -> None:
+        """Note how the rows of a log are known; refuse one that was begun in the other way."""
+        journal, key = self._store.journal, f"log {digest}"
+        found = journal.query("SELECT value FROM meta WHERE key = ?", (key,))
+        if found and json.loads(found[0][0]) != kind:
+            how = "with ids: name their column again" if kind == "numbers" else "without ids"
+            raise InvalidValueError(
+                f"these rows were learned before {how}; in another way every row would count twice."
+            )
+        journal.query("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(kind)))
+
+    def _check(self, blocks: Iterable[LogBlock]) -> tuple[str, int, float | None, bool]:
+        """Return a log's digest, its number of rows, and the share that had no alternative.
+
+        Last, whether rows have ids. The digest is that of the rewards: tasks of a space may use
+        different features of one log, and name its rows in different ways.
+        """
+        content, rows, certain, with_ids = sha256(), 0, None, False
         for block in blocks:
             logs = self._read(block)
             if rows and with_ids != (logs.ids is not None):
@@ -108,11 +115,12 @@ class LoggedRows:
             with_ids = logs.ids is not None
             if logs.ids is not None:
                 self._check_known(logs, _as_texts(logs.ids))
-            content.add(logs)
+            content.update((logs.rewards + 0.0).tobytes())
             rows += len(logs.rewards)
             if logs.propensities is not None:
                 certain = (certain or 0) + int((logs.propensities == 1.0).sum())
-        return content.digest, rows, None if certain is None else certain / rows
+        always = None if certain is None else certain / rows
+        return content.hexdigest(), rows, always, with_ids
 
     def _read(self, block: LogBlock) -> Logs:
         """Return rows that the space allows."""

@@ -26,8 +26,9 @@ def claim_log(t: Transaction, space: str, stream: str, log: str) -> None:
             raise Refused(
                 "log_taken",
                 409,
-                f"{whose} has learned these rows in another state folder (stream {owner}): rows "
-                "count once in a space. To go on with a log that was begun there, use that folder.",
+                f"{whose} has learned a log with these rewards, in this order, in another state "
+                f"folder (stream {owner}): rows count once in a space. To go on with a log that "
+                "was begun there, use that folder.",
                 owner=owner,
             )
         owner = held.continued_by
