@@ -184,4 +184,6 @@ def test_another_task_may_not_learn_the_same_file(one: Any, table: pd.DataFrame)
     file = written(table)
     learned(file)
     words = ["learn", file, "--coordinator", "local:gb", "--space", "default", "--task", "tv"]
-    assert "task 'movies' has learned a log with these rewards" in str(RUN.invoke(app, words).exception)
+    assert "task 'movies' has learned a log with these rewards" in str(
+        RUN.invoke(app, words).exception
+    )
