@@ -13,10 +13,20 @@ import typer
 from guardband.cli.operator import readable_errors
 from guardband.errors import InvalidValueError
 
-__all__ = ["COORDINATOR", "CURL", "EXAMPLE", "agent", "names_of"]
+__all__ = ["COORDINATOR", "CURL", "EXAMPLE", "CoordinatorAddress", "SpaceName", "TaskName"]
+__all__ += ["TaskToken", "agent", "names_of"]
 
 PORT = 8711
 COORDINATOR = "http://127.0.0.1:8710"
+SpaceName = Annotated[str, typer.Option(help="The space.")]
+TaskName = Annotated[str, typer.Option(help="The task.")]
+CoordinatorAddress = Annotated[str, typer.Option(help="https://... of a server, or local:FOLDER.")]
+TaskToken = Annotated[
+    str | None,
+    typer.Option(
+        help="The task's token; better given in the variable.", envvar="GUARDBAND_AGENT_TOKEN"
+    ),
+]
 CURL = """\
 curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json' \\
   -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0, "baseline_reward": 0.3}'
@@ -28,17 +38,10 @@ EXAMPLE = CURL.replace(" \\\n ", "")  # for --help, which wraps lines itself
 
 
 def agent(
-    space: Annotated[str, typer.Option(help="The space.")],
-    task: Annotated[str, typer.Option(help="The task.")],
-    coordinator: Annotated[
-        str, typer.Option(help="https://... of a server, or local:FOLDER.")
-    ] = COORDINATOR,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="The task's token; better given in the variable.", envvar="GUARDBAND_AGENT_TOKEN"
-        ),
-    ] = None,
+    space: SpaceName,
+    task: TaskName,
+    coordinator: CoordinatorAddress = COORDINATOR,
+    token: TaskToken = None,
     state: Annotated[Path | None, typer.Option(help="Folder for the agent's journal.")] = None,
     uses: Annotated[
         str | None, typer.Option(help="Features that the task uses, with commas; else all.")

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from guardband.cli.agent import COORDINATOR, names_of
+from guardband.cli.agent import (
+    COORDINATOR,
+    CoordinatorAddress,
+    SpaceName,
+    TaskName,
+    TaskToken,
+    names_of,
+)
 from guardband.cli.operator import print_table, readable_errors
 from guardband.errors import InputError, InvalidValueError
 from guardband.progress import ProgressBar
@@ -21,17 +28,10 @@ EXAMPLE = (
 
 def learn(
     logs: Annotated[Path, typer.Argument(help="A CSV file, or Parquet if it ends with .parquet.")],
-    space: Annotated[str, typer.Option(help="The space.")],
-    task: Annotated[str, typer.Option(help="The task.")],
-    coordinator: Annotated[
-        str, typer.Option(help="https://... of a server, or local:FOLDER.")
-    ] = COORDINATOR,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="The task's token; better given in the variable.", envvar="GUARDBAND_AGENT_TOKEN"
-        ),
-    ] = None,
+    space: SpaceName,
+    task: TaskName,
+    coordinator: CoordinatorAddress = COORDINATOR,
+    token: TaskToken = None,
     state: Annotated[
         Path | None,
         typer.Option(help="The state folder of the task's agent, which may be running meanwhile."),
