@@ -121,3 +121,11 @@ def test_a_restored_server_has_the_log_once(tmp_path: Path) -> None:
         assert one.learn(X, Y).rows == 0
         one.close()
         other.close()
+
+
+def test_a_journal_without_decisions_is_exported(tmp_path: Path) -> None:
+    with agent(tmp_path) as one:
+        one.learn(X[:20], Y[:20])
+        said = run("export", "--state", one.state_dir, "--out", tmp_path / "x.csv", "--csv")
+    assert "0 decisions of 1 agent(s)" in said
+    assert "20 rows learned from logs are not in it" in said
