@@ -6,6 +6,6 @@ of data has the same features, in every process and after every restart.
 
 from guardband.features.columns import Hashed
 from guardband.features.features import Features
-from guardband.features.rows import is_frame, is_named, is_sparse, labels_of
+from guardband.features.rows import Rows, is_frame, is_named, is_sparse, labels_of
 
-__all__ = ["Features", "Hashed", "is_frame", "is_named", "is_sparse", "labels_of"]
+__all__ = ["Features", "Hashed", "Rows", "is_frame", "is_named", "is_sparse", "labels_of"]
