@@ -70,5 +70,5 @@ def test_columns_that_are_features_already_must_be_short_numbers() -> None:
         plain.table({"x": [0.6, 1], "y": [0.8, 1]})
     with pytest.raises(gb.InvalidValueError, match="column 'y', row 1: 'much' is not a number"):
         plain.table({"x": [0.6, 1], "y": [0.8, "much"]})
-    with pytest.raises(gb.InvalidValueError, match="column 'y', row 0: there is no finite value"):
+    with pytest.raises(gb.InvalidValueError, match="column 'y', row 0: no finite value is there"):
         plain.table({"x": [0.6, 1], "y": [None, 0.1]})

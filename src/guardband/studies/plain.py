@@ -54,8 +54,8 @@ class PlainColumns:
         if wrong.any():
             row, place = (int(i) for i in np.argwhere(wrong)[0])
             raise InvalidValueError(
-                f"column {self.columns[place]!r}, row {rows.label(row)!r}: there is no finite value, "
-                "and features that are numbers already need one in every row."
+                f"column {self.columns[place]!r}, row {rows.label(row)!r}: no finite value is "
+                "there, and features that are numbers already need one in every row."
             )
         check_lengths(table, rows.label)
         return table
