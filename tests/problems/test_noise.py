@@ -12,6 +12,7 @@ from guardband.problems import (
     RewardNoise,
     StudentNoise,
     TwoPointNoise,
+    UniformNoise,
     as_noise,
 )
 from guardband.seeds import stream
@@ -21,6 +22,7 @@ MODELS = [
     StudentNoise(std=0.3, df=9.0),
     TwoPointNoise(std=0.3, gamma=0.5),
     TwoPointNoise(std=0.3, gamma=0.2),
+    UniformNoise(0.3),
 ]
 
 
@@ -66,20 +68,28 @@ def test_one_long_draw_equals_two_short_ones(model: RewardNoise) -> None:
 
 
 def test_no_noise_is_none_at_all() -> None:
-    assert not GaussianNoise(0.0).draw(stream(5, "noise"), (10,)).any()
+    for model in (GaussianNoise(0.0), UniformNoise(0.0)):
+        assert not model.draw(stream(5, "noise"), (10,)).any()
+
+
+def test_uniform_noise_ends_at_the_root_of_three_deviations() -> None:
+    draws = UniformNoise(0.08 / math.sqrt(3.0)).draw(stream(6, "noise"), (100_000,))
+    assert np.abs(draws).max() <= 0.08 * (1 + 1e-12)
+    assert np.histogram(draws, 4, (-0.08, 0.08))[0] == pytest.approx(25_000, abs=700)
 
 
 def test_a_number_is_gaussian_noise() -> None:
     assert as_noise(0.25) == GaussianNoise(0.25)
     assert as_noise(np.float32(0.5)) == GaussianNoise(0.5)
     assert as_noise(StudentNoise()) is not None
-    assert set(NOISES) == {"gaussian", "student", "two-point"}
+    assert set(NOISES) == {"gaussian", "student", "two-point", "uniform"}
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
         (lambda: GaussianNoise(-1.0), ValueError, "std must be zero or a positive number"),
+        (lambda: UniformNoise(-1.0), ValueError, "std must be zero or a positive number"),
         (lambda: StudentNoise(df=2.0), ValueError, "df is 2, .* df=3"),
         (lambda: StudentNoise(df=math.inf), ValueError, "df must be a positive number, not inf"),
         (lambda: TwoPointNoise(gamma=1.0), ValueError, "gamma must lie strictly between 0 and 1"),

@@ -21,10 +21,12 @@ from guardband.problems.noise import (
     RewardNoise,
     StudentNoise,
     TwoPointNoise,
+    UniformNoise,
     as_noise,
 )
 from guardband.problems.ratings import LastFm, MovieLens
 from guardband.problems.rounds import Round, round_of
+from guardband.problems.routing import Routing
 from guardband.problems.synthetic import SyntheticA, SyntheticB, SyntheticC
 from guardband.problems.tabular import Tabular
 from guardband.problems.toy import SafeSets, Toy, toy_safe_sets
@@ -54,6 +56,7 @@ __all__ = [
     "ProblemAssumptions",
     "RewardNoise",
     "Round",
+    "Routing",
     "SafeSets",
     "Sizes",
     "StudentNoise",
@@ -63,6 +66,7 @@ __all__ = [
     "Tabular",
     "Toy",
     "TwoPointNoise",
+    "UniformNoise",
     "World",
     "as_noise",
     "from_file",
@@ -86,6 +90,7 @@ PROBLEMS: dict[str, type[NamedProblem]] = {
         ForecastLarge,
         Clicks,
         Categories,
+        Routing,
     )
 }
 

@@ -21,6 +21,7 @@ __all__ = [
     "RewardNoise",
     "StudentNoise",
     "TwoPointNoise",
+    "UniformNoise",
     "as_noise",
 ]
 
@@ -121,6 +122,31 @@ class TwoPointNoise:
 
 
 @dataclass(frozen=True)
+class UniformNoise:
+    """Uniform noise: no reward is farther from its expectation than sqrt(3) standard deviations.
+
+    Its standard deviation is also its sub-Gaussian constant.
+
+    Parameters
+    ----------
+    std
+        The standard deviation; 0 means no noise.
+    """
+
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "std", check_not_negative("std", self.std))
+
+    def draw(self, rng: Generator, shape: tuple[int, ...]) -> Floats:
+        """Return independent draws."""
+        draws = rng.random(shape)
+        draws -= 0.5
+        draws *= math.sqrt(12.0) * self.std
+        return draws
+
+
+@dataclass(frozen=True)
 class BernoulliRewards:
     """Rewards 1 with the probability phi'theta, else 0: nothing is added to phi'theta."""
 
@@ -134,10 +160,11 @@ class BernoulliRewards:
         return rng.random(shape)
 
 
-NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise]] = {
+NOISES: dict[str, type[GaussianNoise | StudentNoise | TwoPointNoise | UniformNoise]] = {
     "gaussian": GaussianNoise,
     "student": StudentNoise,
     "two-point": TwoPointNoise,
+    "uniform": UniformNoise,
 }
 
 

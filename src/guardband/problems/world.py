@@ -139,6 +139,9 @@ class World(AnyWorld):
         Which reward of the baseline agents are told where the tables are as they are: the
         "realised" phi_b'theta of the round's context, or the "expected" psi_b'theta. Where phi
         changes from round to round it is the expected one.
+    values
+        (C, K): what each action is worth to the user, known beforehand, such as its price with a
+        minus sign; rewards are then what is guarded. None: the reward is what counts.
     """
 
     phi: Floats
@@ -149,6 +152,7 @@ class World(AnyWorld):
     reward_noise: RewardNoise
     nature: Fresh | Forecast | None = None
     told: str = "realised"
+    values: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
