@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,13 @@ import pandas as pd
 from guardband.checks import nearest
 from guardband.errors import InputError, InvalidValueError
 from guardband.kernels.types import Floats
+from guardband.row_files import BLOCK, LogFileError, row_blocks
 
 __all__ = ["LogColumns", "LogFile", "LogFileError"]
 
-BLOCK = 65_536  # rows in memory at once
 ROW, NUMBER = re.compile(r"\brows? \d+( and \d+)?"), re.compile(r"\d+")
-# Numbers are read to the last bit, or the ids that rows get from their content would differ.
-ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-EXACT: dict[str, Any] = {} if ALWAYS_EXACT else {"float_precision": "round_trip"}
 Table = pd.DataFrame
 Block = tuple[Floats, Floats, Floats | None, list[str] | None]
-
-
-class LogFileError(InvalidValueError):
-    """A log cannot be learned as it is in its file."""
 
 
 class LogColumns:
@@ -59,8 +53,8 @@ class LogColumns:
         self.features = [renamed.get(name, name) for name in features]
         self.reward, self.ident, self.propensity = reward, ident, propensity
 
-    def find(self, file: Path, names: Sequence[str]) -> None:
-        """Find the columns among the names that a file has, or say which are missing."""
+    def find(self, file: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the columns to read of those that a file has, and those that are texts."""
         wanted = [*self.features, self.reward, self.ident, self.propensity]
         for name in wanted:
             if name is not None and names.count(name) != 1:
@@ -73,6 +67,7 @@ class LogColumns:
         self.ident = "id" if self.ident is None and "id" in names else self.ident
         if self.propensity is None and "propensity" in names:
             self.propensity = "propensity"
+        return self.all, [self.ident] if self.ident else []
 
     @property
     def numbers(self) -> list[str]:
@@ -101,10 +96,7 @@ class LogFile:
     def __init__(
         self, path: Path, columns: LogColumns, advance: Callable[[float], object] = lambda _: None
     ) -> None:
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no file {path}.")
         self.path, self.columns, self._advance = path, columns, advance
-        self._tables = _parquet if path.suffix in (".parquet", ".pq") else _csv
         self._first = 0  # the row with which the block being read begins
 
     def blocks(self) -> Iterator[Block]:
@@ -113,7 +105,7 @@ class LogFile:
         At the end of the file it is refused if an id is there twice.
         """
         self._first, hashes = 0, []
-        for table, share in self._tables(self.path, self.columns):
+        for table, share in self._tables():
             if table.empty:
                 continue
             numbers = self._numbers(table)
@@ -142,6 +134,9 @@ class LogFile:
 
         text = ROW.sub(in_file, str(error))
         return LogFileError(f"{self.path}: {text}")
+
+    def _tables(self) -> Iterator[tuple[Table, float]]:
+        return row_blocks(self.path, partial(self.columns.find, self.path), BLOCK)
 
     def _numbers(self, table: Table) -> Floats:
         """Return the columns of numbers, all finite."""
@@ -173,9 +168,7 @@ class LogFile:
         if same.size == 0:
             return
         suspects = np.flatnonzero(np.isin(hashes, hashes[order[same]])).tolist()
-        rows = pd.concat(
-            table[self.columns.ident] for table, _ in self._tables(self.path, self.columns)
-        )
+        rows = pd.concat(table[self.columns.ident] for table, _ in self._tables())
         seen: dict[str, int] = {}
         for row in suspects:
             name = str(rows.iat[row])
@@ -185,54 +178,3 @@ class LogFile:
                     f"{row + 1} have the same id, {name!r}."
                 )
             seen[name] = row
-
-
-def _csv(path: Path, columns: LogColumns) -> Iterator[tuple[Table, float]]:
-    """Yield the tables of a CSV file, and which share of it each is."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(max(0, size - 1))
-        if size and file.read() not in (b"\n", b"\r"):
-            raise LogFileError(
-                f"{path} does not end with a line break: its last row may be cut short. If it is "
-                "whole, add one."
-            )
-        file.seek(0)
-        done = 0
-        try:
-            header = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
-            columns.find(path, [str(name) for name in header.iloc[0]])
-            for table in pd.read_csv(
-                file,
-                chunksize=BLOCK,
-                dtype={columns.ident: str} if columns.ident else None,
-                skipinitialspace=True,
-                **EXACT,
-            ):
-                if not isinstance(table.index, pd.RangeIndex):  # surplus values make an index
-                    raise LogFileError(f"{path} has rows with more values than columns.")
-                done, before = file.tell(), done
-                yield table, (done - before) / size
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-            raise LogFileError(
-                f"{path} is no table of comma-separated values ({str(error).strip()})."
-            ) from None
-
-
-def _parquet(path: Path, columns: LogColumns) -> Iterator[tuple[Table, float]]:
-    """Yield the tables of a Parquet file, and which share of it each is."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Parquet needs pyarrow: pip install 'guardband[parquet]', or write the log as CSV.",
-            name="pyarrow",
-        ) from error
-    try:
-        with parquet.ParquetFile(path) as file:
-            columns.find(path, file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=BLOCK, columns=columns.all):
-                yield batch.to_pandas(), batch.num_rows / file.metadata.num_rows
-    except (pa.ArrowInvalid, OSError) as error:
-        raise LogFileError(f"{path} is no Parquet file, or it is cut short ({error}).") from None

@@ -1,0 +1,96 @@
+"""Rows of CSV and Parquet files, in blocks; a file that is cut short is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from guardband.errors import InvalidValueError
+
+__all__ = ["BLOCK", "LogFileError", "is_parquet", "row_blocks"]
+
+BLOCK = 65_536  # rows in memory at once
+# Numbers are read to the last bit, or the ids that rows get from their content would differ.
+ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+EXACT: dict[str, Any] = {} if ALWAYS_EXACT else {"float_precision": "round_trip"}
+Blocks: TypeAlias = Iterator[tuple[pd.DataFrame, float]]
+Find: TypeAlias = Callable[[list[str]], tuple[Sequence[str], Sequence[str]]]
+
+
+class LogFileError(InvalidValueError):
+    """A log cannot be used as it is in its file."""
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file is Parquet by its name; all others are CSV."""
+    return path.suffix in (".parquet", ".pq")
+
+
+def row_blocks(path: Path, find: Find, size: int = BLOCK) -> Blocks:
+    """Yield the rows of a file, and which share of it each block is.
+
+    Parameters
+    ----------
+    path
+        The file.
+    find
+        Called with the names of its columns before anything is read, or raises. Returns those to
+        read, and those of them that are texts in CSV, too, whatever they look like.
+    size
+        Rows of a block.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    yield from (_parquet if is_parquet(path) else _csv)(path, find, size)
+
+
+def _csv(path: Path, find: Find, rows: int) -> Blocks:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - 1))
+        if size and file.read() not in (b"\n", b"\r"):
+            raise LogFileError(
+                f"{path} does not end with a line break: its last row may be cut short. If it is "
+                "whole, add one."
+            )
+        file.seek(0)
+        done = 0
+        try:
+            header = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
+            wanted, texts = find([str(name) for name in header.iloc[0]])
+            for table in pd.read_csv(
+                file,
+                chunksize=rows,
+                dtype=dict.fromkeys(texts, str) or None,
+                skipinitialspace=True,
+                **EXACT,
+            ):
+                if not isinstance(table.index, pd.RangeIndex):  # surplus values make an index
+                    raise LogFileError(f"{path} has rows with more values than columns.")
+                done, before = file.tell(), done
+                yield table[list(wanted)], (done - before) / size
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+            raise LogFileError(
+                f"{path} is no table of comma-separated values ({str(error).strip()})."
+            ) from None
+
+
+def _parquet(path: Path, find: Find, rows: int) -> Blocks:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 (an extra)
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "Parquet needs pyarrow: pip install 'guardband[parquet]', or write the log as CSV.",
+            name="pyarrow",
+        ) from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted, _ = find(file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=rows, columns=list(wanted)):
+                yield batch.to_pandas(), batch.num_rows / file.metadata.num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        raise LogFileError(f"{path} is no Parquet file, or it is cut short ({error}).") from None
