@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.checks import nearest
-from guardband.errors import InputError, InvalidValueError
+from guardband.errors import InputError
 from guardband.kernels.types import Floats
 from guardband.row_files import BLOCK, LogFileError, row_blocks
 

@@ -28,14 +28,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.kernels.types import Floats
 
-__all__ = ["Encoder", "LabelValues", "Menu", "MenuLists", "Offers", "StudyLogs"]
+if TYPE_CHECKING:
+    from guardband.studies.whole import WholeLog
+
+__all__ = ["Encoder", "Ints", "LabelValues", "Menu", "MenuLists", "Offers", "StudyLogs"]
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
@@ -100,6 +103,22 @@ class MenuLists:
         owner = np.repeat(np.arange(len(rows)), sizes)
         return starts, owner, np.arange(starts[-1]) - starts[owner] + self.starts[rows][owner]
 
+    def places(self, wanted: Ints) -> Ints:
+        """Return where each row's wanted label is in `codes`; every menu has it once."""
+        if self.starts is None:
+            where = np.empty(int(self.codes.max()) + 1, np.int64)
+            where[self.codes] = np.arange(len(self.codes))
+            found: Ints = where[wanted]
+            return found
+        owner = np.repeat(np.arange(len(wanted)), np.diff(self.starts))
+        return np.flatnonzero(self.codes == wanted[owner])
+
+    def first(self, rows: int) -> MenuLists:
+        """Return the menus of the first rows."""
+        if self.starts is None:
+            return self
+        return MenuLists(self.codes[: self.starts[rows]], self.starts[: rows + 1])
+
     def sizes(self, count: int) -> Ints:
         """Return how many actions were on offer in each of `count` rows."""
         if self.starts is None:
@@ -163,12 +182,14 @@ class StudyLogs:
         (n,): the probability with which the action was played; None if it is not known.
     times
         (n,): seconds, from any origin; None if they are not known.
-    tasks, task_names
-        (n,): codes of tasks; None if there is one alone.
+    tasks
+        (n,): codes of tasks; None if the logs do not name them.
     ids
         (n,): None if there are none.
     notes
         What was found out or decided while reading, in sentences.
+    whole
+        All rows, with those that were not looked at.
     """
 
     encoder: Encoder
@@ -189,9 +210,9 @@ class StudyLogs:
     propensities: Floats | None = None
     times: Floats | None = None
     tasks: Ints | None = None
-    task_names: list[Any] | None = None
     ids: NDArray[Any] | None = None
     notes: list[str] = field(default_factory=list)
+    whole: WholeLog | None = None
 
     def __len__(self) -> int:
         return len(self.rewards)

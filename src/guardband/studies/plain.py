@@ -14,7 +14,7 @@ from guardband.features import Rows
 from guardband.kernels.types import Floats
 from guardband.studies.logs import Ints, MenuLists, StudyLogs
 
-__all__ = ["PlainColumns", "check_lengths", "logs_of_menus"]
+__all__ = ["PlainColumns", "check_lengths", "logs_of_menus", "stacked"]
 
 SLACK = 1.0 + 1e-9  # lengths are met up to rounding
 
@@ -73,6 +73,24 @@ def check_lengths(table: Floats, label: Any = lambda row: row) -> None:
         )
 
 
+def stacked(menus: Any, count: int) -> tuple[Floats, Ints]:
+    """Return tables of numbers one under the other, and where each begins."""
+    try:
+        tables = [np.asarray(menu, dtype=np.float64) for menu in menus]
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(f"menus must be tables of numbers: {error}.") from None
+    if len(tables) != count:
+        raise InvalidValueError(f"{len(tables)} menus and {count} rows do not fit.")
+    shapes = {table.shape[1:] for table in tables}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1 or not all(map(len, tables)):
+        raise InvalidValueError("menus must be tables (K, d): one row per action, and one d.")
+    flat = np.concatenate(tables)
+    if not np.isfinite(flat).all():
+        raise InvalidValueError("menus have numbers that are not finite.")
+    check_lengths(flat)
+    return flat, np.concatenate(([0], np.cumsum([len(table) for table in tables])))
+
+
 def logs_of_menus(
     menus: Any,
     actions: Any,
@@ -99,12 +117,9 @@ def logs_of_menus(
     total
         How many rows there are with those that are not looked at; None: these alone.
     """
-    tables = [np.asarray(menu, dtype=np.float64) for menu in menus]
-    sizes = np.array([len(table) for table in tables])
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    flat = np.concatenate(tables)
-    check_lengths(flat)
-    count = len(tables)
+    count = len(menus)
+    flat, starts = stacked(menus, count)
+    sizes = np.diff(starts)
     played: Ints = np.asarray(actions, dtype=np.int64)
     trusted: Ints = np.asarray(baselines, dtype=np.int64)
     return StudyLogs(
