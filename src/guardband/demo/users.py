@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from guardband.kernels.types import Floats
 from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
-from guardband.problems import MovieLens
+from guardband.problems import MovieLens, World
 from guardband.seeds import stream
 
 __all__ = ["CLIENTS", "FilmRequest", "Users", "film_space"]
@@ -72,7 +72,7 @@ class Users:
     def __init__(self, client: str, seed: int = SEED) -> None:
         self._number = CLIENTS.index(client)
         films = problem()
-        self._world = films.build(SEED)
+        self._world: World = films.build(SEED)
         self._psi_noise = films.psi_noise
         self._theta = self._world.masked_theta[self._world.groups[1][self._number]]
         self._rng = stream(seed, "users", client)

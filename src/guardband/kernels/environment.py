@@ -14,6 +14,7 @@ __all__ = [
     "NO_TABLES",
     "Draws",
     "EnvironmentArrays",
+    "Fabricated",
     "Metric",
     "Metrics",
     "Nature",
@@ -75,6 +76,16 @@ class Sight(IntEnum):
     OBSERVED = 2  # everything: they choose by phi and learn from phi
 
 
+class Fabricated(NamedTuple):
+    """Observations that the last agent makes up in one round: means over their rows."""
+
+    gram: Floats  # (d, d) of x x'
+    moment: Floats  # (d,) of y x
+    square: float  # of y^2
+    since: float  # the round
+    number: float  # how many; 0: it makes up none
+
+
 class EnvironmentArrays(NamedTuple):
     """The world of one trial, one slot per context; A = 1 table of features for all agents, or M.
 
@@ -93,13 +104,16 @@ class EnvironmentArrays(NamedTuple):
     gap: Floats  # (slots, M) for the gap gate; zeros where it is not told
     offered: Ints  # (slots, M) how many of the K actions are on offer; the others repeat the last
     group: Ints  # (M,) an agent's distinct task
-    theta: Floats  # (d,)
+    theta: Floats  # (d,) of the first task in the first round
     masked: Floats  # (G, d) theta with zeros outside the task
     rank: int  # FORECAST: the baseline is the rank-th best by psi'theta
     high: float  # FORECAST: the largest baseline reward, for the gap
     context_std: float  # FRESH: the standard deviation of phi - psi
     covariance: Floats  # (M, 1, d, d) of phi(k) - (1 - alpha) phi(b), k not b; zeros: not FRESH
     scratch: Floats  # for the scores of a menu, see `state.new_scratch`
+    fabricated: Fabricated
+    thetas: Floats  # (slots or 1, M or 1, d) theta, which may depend on the round and the agent
+    lies: Floats  # (slots, M, K) what agents add to the rewards that they report; else empty
     sight: int = 0  # what these agents see
     binary: bool = False  # rewards are 0 or 1
 
@@ -121,6 +135,8 @@ class RoundTables(NamedTuple):
     baseline_reward: Floats  # (n, M)
     gap: Floats  # (n, M)
     offered: Ints  # (n, M)
+    thetas: Floats  # (n or 1, M or 1, d)
+    lies: Floats  # (n, M, K), or empty
 
 
 NO_TABLES = RoundTables(
@@ -134,6 +150,8 @@ NO_TABLES = RoundTables(
     baseline_reward=np.zeros((0, 0)),
     gap=np.zeros((0, 0)),
     offered=np.zeros((0, 0), np.int64),
+    thetas=np.zeros((0, 0, 0)),
+    lies=np.zeros((0, 0, 0)),
 )
 
 

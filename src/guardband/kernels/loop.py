@@ -20,6 +20,7 @@ from guardband.kernels.environment import (
     Trace,
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
+from guardband.kernels.lies import make_up
 from guardband.kernels.linalg import copy, dot
 from guardband.kernels.observe import copy_features, note_report, weigh_played
 from guardband.kernels.pruning import floor_of, in_pruned_set
@@ -99,6 +100,7 @@ def _rounds(guard, weighted):
         shared = state_of(group, agents)
         scores = scores_of(env.scratch, env.menu.shape[3])
         choose = choose_guard if guard else choose_disc
+        last, made = env.thetas.shape[0] - 1, env.fabricated
         for s in range(draws.contexts.size):
             slot = draw_round(env, draws, s)
             t = clock.ints[0] + 1
@@ -112,7 +114,8 @@ def _rounds(guard, weighted):
                 outcome = choose(state, shared, terms, given, scores)
                 learns = terms.rule != BASELINE
                 if learns:
-                    totals, theta = metrics.totals[m], env.theta
+                    totals = metrics.totals[m]
+                    theta = env.thetas[min(slot, last), min(m, env.thetas.shape[1] - 1)]
                     totals[OUTSIDE] += outside(state, shared.own, terms.ridge, theta, outcome.plain)
                     if guard:
                         totals[STUCK] += outcome.reason == IS_STUCK
@@ -136,6 +139,8 @@ def _rounds(guard, weighted):
                         absorb_tidily(state, shared.own, terms, x, y, weight, guess)
                     else:
                         absorb(state, x, y, 1.0, guess)
+                    if made.number > 0.0 and t == made.since and m == agents - 1:
+                        make_up(state, shared.own, terms, made)
                     call = call or _is_due(state, terms, clock, outcome.conservative)
                 count_round(env, tasks, metrics, trace, slot, t, m, played)
                 count_coin(env, tasks, metrics, slot, m, outcome, played)
@@ -258,10 +263,14 @@ def act(outcome, terms, given, env, draws, slot, s, m, work):
 
 @kernel
 def observed_reward(env, draws, s, m, played):
-    """Return the reward that agent m sees: noise added, or 1 with its probability, else 0."""
+    """Return the reward that agent m sees: noise added, or 1 with its probability, else 0.
+
+    One that lies reports another.
+    """
     if env.binary:
         return 1.0 if draws.noise[s, m] < played.reward else 0.0
-    return played.reward + draws.noise[s, m]
+    lie = env.lies[s, m, played.action] if env.lies.size > 0 else 0.0
+    return played.reward + draws.noise[s, m] + lie
 
 
 @kernel

@@ -9,11 +9,20 @@ from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems.base import NamedProblem, NoisyFeatures, ProblemAssumptions, Sizes
 from guardband.problems.categories import Categories
+from guardband.problems.changing import (
+    ChangingWorld,
+    DriftAbrupt,
+    DriftSeason,
+    DriftSlow,
+    Liar,
+    OddTask,
+)
 from guardband.problems.clicks import Clicks
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
 from guardband.problems.formal import Formal
 from guardband.problems.formal_world import FormalRound, FormalWorld
+from guardband.problems.misfit import Misfit
 from guardband.problems.noise import (
     NOISES,
     BernoulliRewards,
@@ -38,7 +47,11 @@ __all__ = [
     "AnyWorld",
     "BernoulliRewards",
     "Categories",
+    "ChangingWorld",
     "Clicks",
+    "DriftAbrupt",
+    "DriftSeason",
+    "DriftSlow",
     "Forecast",
     "ForecastFormal",
     "ForecastFormal2",
@@ -49,9 +62,12 @@ __all__ = [
     "Fresh",
     "GaussianNoise",
     "LastFm",
+    "Liar",
+    "Misfit",
     "MovieLens",
     "NamedProblem",
     "NoisyFeatures",
+    "OddTask",
     "Problem",
     "ProblemAssumptions",
     "RewardNoise",
@@ -91,6 +107,12 @@ PROBLEMS: dict[str, type[NamedProblem]] = {
         Clicks,
         Categories,
         Routing,
+        DriftAbrupt,
+        DriftSlow,
+        DriftSeason,
+        OddTask,
+        Liar,
+        Misfit,
     )
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.random import Generator
@@ -18,7 +18,7 @@ from guardband.problems.world import Fresh, World, rank_baseline
 from guardband.seeds import stream
 
 __all__ = ["FigureSettings", "NamedProblem", "NoisyFeatures", "ProblemAssumptions", "Sizes"]
-__all__ += ["check_rank", "cycled", "tail"]
+__all__ += ["check_rank", "cycled", "tail", "unit_vectors"]
 
 
 class Sizes(TypedDict):
@@ -89,7 +89,7 @@ class NamedProblem(ABC):
         """Contexts, actions and features: C, K, d."""
 
     @abstractmethod
-    def _world(self, seed: int) -> World:
+    def _world(self, seed: int) -> Any:
         """Return the world that belongs to a seed."""
 
     @property
@@ -108,7 +108,7 @@ class NamedProblem(ABC):
             "features": features,
         }
 
-    def build(self, seed: int) -> World:
+    def build(self, seed: int) -> Any:
         """Return the world of a trial; the problem's own seed, if it has one, comes first."""
         return self._world(seed if self.seed is None else self.seed)
 
@@ -229,6 +229,13 @@ def cycled(masks: tuple[tuple[int, ...], ...], agents: int) -> tuple[tuple[int, 
 def tail(dim: int) -> float:
     """Return a length that `dim` standard normal numbers exceed in fewer than 1 of 10^11 cases."""
     return 6.0 + math.sqrt(dim)
+
+
+def unit_vectors(rng: Generator, count: int, dim: int) -> Floats:
+    """Return absolute normal vectors of length one."""
+    vectors = np.abs(rng.standard_normal((count, dim)))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 def _shuffled(features: Floats, rng: Generator) -> Floats:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from numpy.random import Generator
 
 from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
-from guardband.problems.base import FigureSettings, NamedProblem, check_rank
+from guardband.problems.base import FigureSettings, NamedProblem, check_rank, unit_vectors
 from guardband.problems.noise import RewardNoise
 from guardband.problems.world import Forecast, World, rank_baseline
 from guardband.seeds import stream
@@ -78,14 +77,14 @@ class ForecastFormal(NamedProblem):
         return Forecast(support=self.support, sharpness=self.sharpness, rank=self.baseline)
 
     def _world(self, seed: int) -> World:
-        theta = _directions(stream(seed, "theta"), 1, self.features)[0]
+        theta = unit_vectors(stream(seed, "theta"), 1, self.features)[0]
         phi = self._features(stream(seed, "features"))
         tasks = self._tasks(stream(seed, "tasks"))
         chosen = rank_baseline(phi, theta, tasks, self.baseline)
         return World(phi, phi, theta, tasks, chosen, self.reward_noise, self._nature())
 
     def _features(self, rng: Generator) -> Floats:
-        heads = _directions(rng, self.actions, self.features)
+        heads = unit_vectors(rng, self.actions, self.features)
         heads *= rng.uniform(0.3, 1.0, (self.actions, 1))
         light = rng.random((self.contexts, 1, self.features))
         return heads * (0.4 + 0.6 * light)
@@ -118,7 +117,7 @@ class ForecastFormal2(ForecastFormal):
     figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.1, rounds=20_000)
 
     def _features(self, rng: Generator) -> Floats:
-        heads = _directions(rng, self.actions, self.features)
+        heads = unit_vectors(rng, self.actions, self.features)
         heads *= rng.uniform(0.5, 0.9, (self.actions, 1))
         return heads * (0.3 + 0.7 * rng.random(self.shape))
 
@@ -141,10 +140,3 @@ class ForecastLarge(ForecastFormal):
     name: ClassVar[str] = "forecast-large"
     about: ClassVar[str] = "the formal model with more agents, actions and features"
     figure = FigureSettings(ridge=1.0, noise=0.1, alpha=0.2, rounds=10_000)
-
-
-def _directions(rng: Generator, count: int, dim: int) -> Floats:
-    """Return absolute normal vectors of length one."""
-    vectors = np.abs(rng.standard_normal((count, dim)))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors

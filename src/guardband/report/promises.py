@@ -40,8 +40,10 @@ def is_policy(series: Series) -> bool:
 def is_frozen(results: Results) -> bool:
     """Return whether psi is phi with noise frozen into it, and so not its expectation."""
     problem = results.settings.get("problem", {})
-    noisy = isinstance(problem, dict) and problem.get("nature") == "frozen"
-    return bool(noisy and problem.get("psi_noise", 1.0) > 0)
+    if not isinstance(problem, dict):
+        return False
+    noisy = problem.get("nature") == "frozen" and problem.get("psi_noise", 1.0) > 0
+    return bool(noisy or problem.get("error", 0.0) > 0)  # `misfit` states it
 
 
 def uncovered(results: Results, series: Series) -> str:

@@ -13,6 +13,7 @@ from guardband.kernels.environment import (
     NO_TABLES,
     Draws,
     EnvironmentArrays,
+    Fabricated,
     Nature,
     RoundTables,
     Sight,
@@ -20,7 +21,7 @@ from guardband.kernels.environment import (
 )
 from guardband.kernels.state import new_scratch
 from guardband.kernels.types import Floats, Ints, Realised
-from guardband.problems import AnyWorld, Forecast, FormalWorld, Fresh, World
+from guardband.problems import AnyWorld, ChangingWorld, Forecast, FormalWorld, Fresh, World
 
 __all__ = ["draws_of", "environment_of", "features_of", "in_rounds", "task_table", "world_of"]
 
@@ -37,7 +38,7 @@ def task_table(world: AnyWorld, judged: Floats) -> TaskTable:
 def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
     """Return the world as tables: a slot per context, and one for a round that draws its own."""
     _check_contexts_are_known(world, plan)
-    if isinstance(world, FormalWorld):
+    if isinstance(world, FormalWorld | ChangingWorld):
         return _blank_environment(world, plan)
     assert isinstance(world, World)
     shape = (len(world.tasks), len(world.phi))
@@ -73,6 +74,9 @@ def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
         ),
         **tables,
         contexts=tables["truth"],
+        fabricated=_fabricated(world),
+        thetas=world.theta[None, None],
+        lies=NO_TABLES.lies,
         group=world.groups[1],
         theta=world.theta,
         masked=world.masked_theta,
@@ -86,7 +90,7 @@ def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
     )
 
 
-def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
+def _blank_environment(world: FormalWorld | ChangingWorld, plan: Plan) -> EnvironmentArrays:
     """Return an environment without tables: every chunk of rounds brings its own."""
     agents, dim = len(world.tasks), world.dim
     tables = NO_TABLES._asdict()
@@ -95,6 +99,7 @@ def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
     return EnvironmentArrays(
         nature=int(Nature.TABLE),
         **tables,
+        fabricated=_fabricated(world),
         group=np.arange(agents),
         theta=world.theta,
         masked=np.zeros((agents, dim)),
@@ -106,6 +111,13 @@ def _blank_environment(world: FormalWorld, plan: Plan) -> EnvironmentArrays:
         sight=plan.sight,
         binary=world.binary,
     )
+
+
+def _fabricated(world: AnyWorld) -> Fabricated:
+    """Return what an agent of the world makes up."""
+    if isinstance(world, ChangingWorld):
+        return world.fabricated
+    return Fabricated(np.zeros((world.dim, world.dim)), np.zeros(world.dim), 0.0, 0.0, 0.0)
 
 
 def in_rounds(env: EnvironmentArrays, draws: Draws, gap: Floats) -> EnvironmentArrays:
@@ -139,7 +151,7 @@ def features_of(world: AnyWorld, sight: int) -> tuple[Floats, Ints]:
 
     They are psi, or phi where agents see it, with zeros outside the task.
     """
-    if isinstance(world, FormalWorld):  # nothing is known beforehand
+    if isinstance(world, FormalWorld | ChangingWorld):  # nothing is known beforehand
         agents = len(world.tasks)
         return np.zeros((agents, 0, 0, world.dim)), np.arange(agents)
     assert isinstance(world, World)
@@ -154,7 +166,7 @@ def features_of(world: AnyWorld, sight: int) -> tuple[Floats, Ints]:
 def world_of(world: AnyWorld, agent: int) -> AnyWorld:
     """Return the world as one agent's task has it, in the task's own coordinates."""
     task = list(world.tasks[agent])
-    if isinstance(world, FormalWorld):
+    if isinstance(world, FormalWorld | ChangingWorld):
         return replace(world, theta=world.theta[task], tasks=(tuple(range(len(task))),))
     assert isinstance(world, World)
     return replace(
@@ -183,6 +195,7 @@ def draws_of(draws: Draws, agent: int, task: tuple[int, ...]) -> Draws:
         mine: dict[str, Any] = {name: own(table) for name, table in tables._asdict().items()}
         for name in ("menu", "truth", "contexts"):
             mine[name] = cut(getattr(tables, name)[agent : agent + 1])
+        mine["thetas"] = cut(mine["thetas"])
         tables = RoundTables(**mine)
     return draws._replace(
         tables=tables,

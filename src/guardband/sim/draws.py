@@ -18,7 +18,15 @@ from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws
 from guardband.kernels.loop import to_unit_length
 from guardband.kernels.types import Floats, Ints
-from guardband.problems import AnyWorld, Forecast, FormalRound, FormalWorld, Fresh, World
+from guardband.problems import (
+    AnyWorld,
+    ChangingWorld,
+    Forecast,
+    FormalRound,
+    FormalWorld,
+    Fresh,
+    World,
+)
 from guardband.seeds import stream
 from guardband.sim.round_tables import announcement, round_tables
 
@@ -144,6 +152,10 @@ class TrialDraws:
             support=NO_SUPPORT,
             weights=NO_WEIGHTS,
         )
+        if isinstance(world, ChangingWorld):
+            for tables in world.chunks(self.rounds, CHUNK_NUMBERS):
+                yield blank._replace(contexts=np.arange(len(tables.best)), tables=tables)
+            return
         if isinstance(world, FormalWorld):
             for rounds in world.rounds(self.rounds, CHUNK_NUMBERS):
                 uniform = context.random(len(rounds)).tolist()
@@ -231,10 +243,11 @@ def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
 
 def _checked(replay: Replay, world: AnyWorld, rounds: int, *, coins: bool, normals: bool) -> Draws:
     agents, dim = len(world.tasks), world.dim
-    if isinstance(world, World) and world.nature is not None:
+    nature = world if isinstance(world, ChangingWorld) else getattr(world, "nature", None)
+    if nature is not None:
         raise InvalidValueError(
             "a replay holds no features, but this problem draws some in each round "
-            f"({type(world.nature).__name__}): replay a problem whose tables are fixed."
+            f"({type(nature).__name__}): replay a problem whose tables are fixed."
         )
     if coins and replay.coin is None:
         raise InvalidValueError(

@@ -16,7 +16,7 @@ from guardband.kernels.logs import learn_rows
 from guardband.kernels.state import TERMS, view
 from guardband.kernels.sync import pool
 from guardband.kernels.types import Terms
-from guardband.problems import AnyWorld, FormalWorld
+from guardband.problems import AnyWorld, World
 from guardband.seeds import stream
 from guardband.sim.draws import TrialDraws
 from guardband.sim.python_policy import Competitor, is_python_policy
@@ -51,7 +51,7 @@ def check_history(
     """Refuse problems that have no rounds before the first, and algorithms that cannot use them."""
     if history is None:
         return
-    if isinstance(world, FormalWorld):
+    if not isinstance(world, World):
         raise InvalidValueError(
             "history is played before round 1, but this problem says what its rounds are like from "
             "round 1 on: leave history out, or use a problem with tables."

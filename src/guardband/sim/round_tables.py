@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from guardband.contexts import Discrete
-from guardband.kernels.environment import RoundTables
+from guardband.kernels.environment import NO_TABLES, RoundTables
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import FormalRound, FormalWorld
 
@@ -63,6 +63,8 @@ def round_tables(
         baseline_reward=_at(told, baseline),
         gap=_at(expected, best) - high,
         offered=offered,
+        thetas=world.theta[None, None],
+        lies=NO_TABLES.lies,
     )
 
 
