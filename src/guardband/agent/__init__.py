@@ -1,6 +1,7 @@
 """Agents in the user's own process, and the parts that live agents share with them."""
 
 from guardband.agent.agent import Agent
+from guardband.agent.agent_file import AgentFile, read_agent_file, write_agent_file
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Absorbed, Awaited, Request, Verdict
 from guardband.agent.fleet import Fleet
@@ -8,7 +9,8 @@ from guardband.agent.futures import Past
 from guardband.agent.group import AgentGroup, remembered
 from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
 from guardband.agent.learned import Learned, MenuWidths
-from guardband.agent.logs import Logs, learned, read_logs, widths_now
+from guardband.agent.logs import Logs, learned, read_logs, recognised, widths_now
+from guardband.agent.looked_at import LookedAt, Recognised
 from guardband.agent.outlook import Help, Outlook, StuckWarning, Watch, outlook_of
 from guardband.agent.protocol import BanditAgent
 from guardband.agent.requests import RequestReader
@@ -16,6 +18,7 @@ from guardband.agent.requests import RequestReader
 __all__ = [
     "Absorbed",
     "Agent",
+    "AgentFile",
     "AgentGroup",
     "Awaited",
     "BanditAgent",
@@ -24,9 +27,11 @@ __all__ = [
     "Help",
     "Learned",
     "Logs",
+    "LookedAt",
     "MenuWidths",
     "Outlook",
     "Past",
+    "Recognised",
     "Request",
     "RequestReader",
     "StuckWarning",
@@ -38,8 +43,11 @@ __all__ = [
     "as_reward",
     "learned",
     "outlook_of",
+    "read_agent_file",
     "read_logs",
+    "recognised",
     "remembered",
     "reward_range",
     "widths_now",
+    "write_agent_file",
 ]

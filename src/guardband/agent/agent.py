@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from guardband.agent.agent_file import read_agent_file
 from guardband.agent.decision import Decision
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.inputs import as_batch, as_id, as_reward, reward_range
@@ -14,16 +15,16 @@ from guardband.agent.logs import learn_logs, read_logs
 from guardband.agent.outlook import Outlook, outlook_of
 from guardband.agent.requests import RequestReader
 from guardband.agent.storage import load_group, save_group
+from guardband.agent.view import AgentView
 from guardband.algorithms import Algorithm
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
 from guardband.features import Features
-from guardband.kernels.types import Floats
 
 __all__ = ["Agent"]
 
 
-class Agent:
+class Agent(AgentView):
     """One task, learning alone; `gb.Fleet` has several that learn together in one process.
 
     `gb.connect` makes agents that learn together with agents in other processes.
@@ -141,42 +142,9 @@ class Agent:
 
     def _join(self, group: AgentGroup, number: int) -> None:
         self._group, self._number = group, number
-        self._theta, self._pending = group.states[number].estimate.theta, group.pending[number]
+        self._pending = group.pending[number]
         self._reader = RequestReader(group, number)
-        self._prefix = f"{group.names[number]}-"
         self._rewards = reward_range(group.algorithm)
-
-    def __repr__(self) -> str:
-        group = self._group
-        state = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
-        used = f"{group.coords[self._number].size} of {group.dim} features"
-        return f"<Agent {self.name!r}: {group.algorithm.name}, {used}, {state}>"
-
-    @property
-    def name(self) -> str:
-        """The task's name."""
-        return self._group.names[self._number]
-
-    @property
-    def features(self) -> Features | None:
-        """The named features that it was made with; `features.counts` says what did not fit."""
-        return self._group.features
-
-    @property
-    def pending(self) -> int:
-        """How many decisions still wait for their reward."""
-        return len(self._pending)
-
-    @property
-    def rounds(self) -> int:
-        """How many decisions this agent has made."""
-        return self._group.rounds[self._number]
-
-    @property
-    def theta(self) -> Floats:
-        """(d,): the estimate of the parameter, from the agent's own and the pooled data."""
-        with self._group.lock:
-            return self._theta.copy()
 
     def decide(
         self,
@@ -341,6 +309,7 @@ class Agent:
         menus: Sequence[Any] | None = None,
         propensities: Any = None,
         ids: Sequence[str | int] | None = None,
+        reuse: bool = False,
     ) -> Learned:
         """Learn from logs: what an earlier rule played and earned; an error changes nothing.
 
@@ -361,10 +330,13 @@ class Agent:
             how many rows had no alternative.
         ids
             One per row. A row whose id was learned before, by any agent of the fleet, is refused.
+        reuse
+            Whether to learn rows that a study has looked at, too, which are refused otherwise. From
+            then on decisions promise "reused" in place of "play", "policy" and "trial".
         """
         logs = read_logs(self._reader, self._rewards, features, rewards, menus, propensities, ids)
         with self._group.lock:
-            return learn_logs(self._group, self._number, logs)
+            return learn_logs(self._group, self._number, logs, reuse=reuse)
 
     def discard(self, decision: str | Decision) -> None:
         """Give up waiting for a reward; only for causes that do not depend on it."""
@@ -385,6 +357,17 @@ class Agent:
     def save(self, path: str | Path) -> Path:
         """Write everything the agent knows, pending decisions included, to one file."""
         return save_group(self._group, path)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Agent:
+        """Return the agent that an `agent.toml` describes, as `guardband study` writes it.
+
+        `learn` refuses the rows of logs that the study has looked at.
+        """
+        file = read_agent_file(path)
+        agent = cls(**file.arguments)
+        agent._group.looked_at = file.looked_at
+        return agent
 
     @classmethod
     def load(cls, path: str | Path) -> Agent:

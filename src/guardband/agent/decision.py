@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from guardband.html_tables import html_table
 
 __all__ = ["Decision"]
 
@@ -40,7 +43,8 @@ class Decision(NamedTuple):
     promise
         What is promised about it: "play" (this action clears the floor), "policy" (the randomised
         choice does), "trial" (it falls short of the floor by at most what it was charged with),
-        "baseline" (it is the baseline) or "none".
+        "reused" (it would be one of these, but rows of logs were learned that had been looked at
+        when the agent was set up), "baseline" (it is the baseline) or "none".
     certificate
         By what: "difference" (its lead over the share of the baseline's reward), "lead" (it is
         worth the baseline or more), "reward" (its lower bound against the reported reward),
@@ -71,6 +75,23 @@ class Decision(NamedTuple):
     budget_left: float | None
     certified: NDArray[np.bool_]
     label: Any = None
+
+    def _repr_html_(self) -> str:
+        played = self.action if self.label is None else f"{self.label} (row {self.action})"
+        rows = [
+            ("action", played),
+            ("kind", self.kind),
+            ("reason", self.reason),
+            ("promise", f"{self.promise}, by {self.certificate}"),
+            ("expected reward", f"{self.mean:.4g}, between {self.lower:.4g} and {self.upper:.4g}"),
+            ("floor", "none" if math.isnan(self.floor) else f"{self.floor:.4g}"),
+            ("margin", "none" if math.isnan(self.margin) else f"{self.margin:.4g}"),
+            ("propensity", f"{self.propensity:.4g}"),
+            ("certified", f"{self.certified.sum():,} of {self.certified.size:,} actions"),
+        ]
+        if self.budget_left is not None:
+            rows.append(("budget left", f"{self.budget_left:.4g}"))
+        return html_table(f"Decision {self.id}", rows)
 
     @property
     def safe_actions(self) -> list[int]:

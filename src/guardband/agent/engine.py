@@ -26,9 +26,11 @@ __all__ = ["Absorbed", "Awaited", "Engine", "Request", "Verdict"]
 CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate)
 # What is promised, by certificate; by all others "play".
 PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy", "trial": "trial"}
+GRANTED = ("play", "policy", "trial")  # promises that rest on what was learned
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE, ALLOWANCE = (Terms._fields.index(name) for name in ("confidence", "allowance"))
 TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
+REUSED = 5  # in a statistic's scalars
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
 NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
@@ -225,6 +227,8 @@ class Engine:
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
             promise = "play"  # as journals have it; see `promise_shown`
+        elif promise in GRANTED and self.reused(m):
+            promise = "reused"
         kind, why = "baseline" if action == baseline else "explored", REASON_CODES[reason]
         if certified and not (conservative and action == baseline):
             learned = math.isnan(floor) or data > 0.0
@@ -258,16 +262,29 @@ class Engine:
         return due
 
     def learn_rows(
-        self, m: int, rows: Floats, rewards: Floats, epoch: int, logdet: float, since: int, now: int
+        self,
+        m: int,
+        rows: Floats,
+        rewards: Floats,
+        epoch: int,
+        logdet: float,
+        since: int,
+        now: int,
+        reused: int = 0,
     ) -> Absorbed:
         """Learn (n, d) rows of logs, zeros outside the task, with rewards (n,); see `kernels.logs`.
 
-        Learning no rows tells the radius.
+        `reused` of them had been looked at. Learning no rows tells the radius.
         """
         weights, guesses = np.empty(rewards.size), np.empty(rewards.size)
         given = (self.coords[m], (m, epoch, logdet, since, now), rows, rewards)
         radius, due = learn_rows(self.numbers, self.known[m], *given, weights, guesses)
+        self.states[m].own.scalars[REUSED] += reused
         return Absorbed(weights, guesses, radius, due)
+
+    def reused(self, m: int) -> int:
+        """Return how many rows that had been looked at are in the data that agent m relies on."""
+        return int(self.states[m].own.scalars[REUSED] + self.pooled.scalars[REUSED])
 
     def pool(self) -> float:
         """Share out what all agents learned; return log det(V / ridge) of all their data."""

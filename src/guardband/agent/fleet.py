@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from guardband.agent.agent import Agent
+from guardband.agent.agent_file import read_agent_file
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.storage import load_group, save_group
+from guardband.agent.view import about_group
 from guardband.algorithms import Algorithm
 from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownTaskError
 from guardband.features import Features
+from guardband.html_tables import html_table
 
 __all__ = ["Fleet", "fleet_of"]
 
@@ -136,6 +139,19 @@ class Fleet(Mapping[str, Agent]):
             f"{sum(group.rounds):,} decisions, {group.poolings:,} poolings>"
         )
 
+    def _repr_html_(self) -> str:
+        group = self._group
+        head = ("task", "features", "decisions", "without a reward", "rows of logs")
+        with group.lock:
+            counts = [
+                (name, len(group.tasks[m]), group.rounds[m], len(group.pending[m]), group.rows[m])
+                for m, name in enumerate(group.names)
+            ]
+        common = "; ".join(f"{what} {value}" for what, value in about_group(group))
+        rows = [(name, *(f"{count:,}" for count in each)) for name, *each in counts]
+        note = f"{common}; {group.poolings:,} poolings."
+        return html_table(f"Fleet of {len(rows)} tasks", rows, head=head, note=note)
+
     @property
     def poolings(self) -> int:
         """How often the agents have pooled what they learned."""
@@ -144,6 +160,14 @@ class Fleet(Mapping[str, Agent]):
     def save(self, path: str | Path) -> Path:
         """Write everything the fleet knows, pending decisions included, to one file."""
         return save_group(self._group, path)
+
+    @classmethod
+    def from_file(cls, path: str | Path, tasks: Mapping[str, Sequence[int | str] | None]) -> Fleet:
+        """Return a fleet of agents as an `agent.toml` describes them; see `gb.Agent.from_file`."""
+        file = read_agent_file(path)
+        fleet = cls(tasks, **file.arguments)
+        fleet._group.looked_at = file.looked_at
+        return fleet
 
     @classmethod
     def load(cls, path: str | Path) -> Fleet:

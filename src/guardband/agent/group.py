@@ -13,6 +13,7 @@ import numpy as np
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Absorbed, Awaited, Engine, Request
 from guardband.agent.futures import Past
+from guardband.agent.looked_at import LookedAt
 from guardband.agent.outlook import StuckWarning, Watch
 from guardband.agent.row_ids import RowIds
 from guardband.agent.settings import settle_algorithm, settle_dim
@@ -94,6 +95,7 @@ class AgentGroup:
         self.next_coin = [float(coins.random()) for coins in self.coins]
         self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
         self.row_ids = RowIds()
+        self.looked_at: LookedAt | None = None  # rows of logs that may not be learned
         self.seen: list[deque[Request]] = [deque(maxlen=0) for _ in self.names]  # lately
         self.watches = [Watch(self.engine.terms) for _ in self.names]
 
@@ -166,14 +168,15 @@ class AgentGroup:
         if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
             self._note_due(agent)
 
-    def learn_rows(self, agent: int, rows: Floats, rewards: Floats) -> Absorbed:
+    def learn_rows(self, agent: int, rows: Floats, rewards: Floats, reused: int = 0) -> Absorbed:
         """Learn rows of logs between two rounds; note it if that makes a pooling due.
 
-        None is carried out here: the other agents may be in the middle of a round.
+        None is carried out here: the other agents may be in the middle of a round. `reused` of the
+        rows had been looked at.
         """
         now = self.passed(agent)
         given = (self.poolings + 1, self.logdet_pooled, now - self.rounds_pooled[agent], now)
-        absorbed = self.engine.learn_rows(agent, rows, rewards, *given)
+        absorbed = self.engine.learn_rows(agent, rows, rewards, *given, reused)
         self.rows[agent] += rewards.size
         if absorbed.due:
             self._note_due(agent)

@@ -64,6 +64,8 @@ class Learned:
         propensities were not given.
     known
         How many rows a live agent left out, because it had learned them before.
+    reused
+        How many of the rows had been looked at: promises that rest on them are "reused".
     """
 
     rows: int
@@ -74,6 +76,7 @@ class Learned:
     names: tuple[str, ...] = ()
     always: float | None = None
     known: int = 0
+    reused: int = 0
 
     @property
     def not_learned(self) -> list[int]:
@@ -102,7 +105,10 @@ class Learned:
     def __str__(self) -> str:
         """Return the widths, and what the logs say little about, in words."""
         before = f", {self.known:,} known before" if self.known else ""
-        lines = [f"{self.rows:,} rows learned{before}. Half the widths of confidence intervals:"]
+        again = f", {self.reused:,} of them looked at before" if self.reused else ""
+        lines = [
+            f"{self.rows:,} rows learned{again}{before}. Half the widths of confidence intervals:"
+        ]
         lines += _listed(
             f"  feature {name}: {one:.3g} before, {other:.3g} after"
             for name, one, other in zip(self._called, self.before, self.after, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_reward
 from guardband.agent.learned import Learned, MenuWidths
+from guardband.agent.looked_at import LookedAt, Recognised
 from guardband.agent.requests import RequestReader
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats
 
-__all__ = ["Logs", "Menus", "Widths", "learn_logs", "learned", "read_logs", "widths_now"]
+__all__ = ["Logs", "Menus", "Widths", "learn_logs", "learned", "read_logs", "recognised"]
+__all__ += ["widths_now"]
 
 
 Menus = list[tuple[Floats, int | None]]  # (K, d) features, and the row of the baseline
@@ -38,6 +41,7 @@ class Logs(NamedTuple):
     """What an earlier rule played and earned, checked."""
 
     rows: Floats  # (n, d) features of what was played, with zeros outside the task
+    whole: Floats | None  # (n, d) the same with all features; None: only the task's were given
     rewards: Floats  # (n,)
     menus: Menus
     propensities: Floats | None  # (n,)
@@ -57,7 +61,7 @@ def read_logs(
 
     `allowed` is the range of rewards.
     """
-    rows = reader.read_rows(features)
+    rows, whole = reader.read_rows(features)
     _check_order(features, rewards)
     seen = _column("rewards", rewards, len(rows))
     wrong = ~((seen >= allowed[0]) & (seen <= allowed[1]))  # NaN is in no range
@@ -82,7 +86,7 @@ def read_logs(
         ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
         _check_length("ids", len(ids), len(rows))
     offered = [] if menus is None else _read_menus(reader, menus)
-    return Logs(rows, seen, offered, propensities, ids)
+    return Logs(rows, whole, seen, offered, propensities, ids)
 
 
 def _read_menus(reader: RequestReader, menus: Any) -> Menus:
@@ -112,14 +116,27 @@ def _check_order(features: Any, rewards: Any) -> None:
         )
 
 
-def learn_logs(group: AgentGroup, agent: int, logs: Logs) -> Learned:
+def learn_logs(group: AgentGroup, agent: int, logs: Logs, *, reuse: bool) -> Learned:
     """Let an agent learn logs, or raise and change nothing."""
     known = group.row_ids if logs.ids is None else group.row_ids.with_new(logs.ids)
+    found = None if group.looked_at is None else recognised(group.looked_at, logs, reuse=reuse)
+    reused = 0 if found is None else found.reused
     before = widths_now(group, agent, logs.menus)
-    group.learn_rows(agent, logs.rows, logs.rewards)
+    group.learn_rows(agent, logs.rows, logs.rewards, reused)
     group.row_ids = known
+    if found is not None:
+        group.looked_at = found.after
     always = None if logs.propensities is None else float((logs.propensities == 1.0).mean())
-    return learned(group, agent, logs.menus, before, len(logs.rows), always)
+    result = learned(group, agent, logs.menus, before, len(logs.rows), always)
+    return replace(result, reused=reused)
+
+
+def recognised(looked_at: LookedAt, logs: Logs, *, reuse: bool) -> Recognised:
+    """Return which rows were looked at; refuse them unless they are to be used again."""
+    found = looked_at.recognise(logs.whole, logs.rewards, logs.ids)
+    if found.reused and not reuse:
+        raise looked_at.refusal(int(np.argmax(found.rows)), logs.ids)
+    return found
 
 
 def learned(

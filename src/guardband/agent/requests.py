@@ -125,9 +125,14 @@ class RequestReader:
             )
         return [self.read(*row) for row in zip(features, baselines, *columns, strict=True)]
 
-    def read_rows(self, features: Any) -> Floats:
-        """Return (n, dim) features of what was played, with zeros outside the task."""
-        return np.ascontiguousarray(self._menu(self._table(features, "row"), "row").T)
+    def read_rows(self, features: Any) -> tuple[Floats, Floats | None]:
+        """Return (n, dim) features of what was played, with zeros outside the task.
+
+        And the same with all features, if all were given.
+        """
+        table = self._table(features, "row")
+        rows = np.ascontiguousarray(self._menu(table, "row").T)
+        return rows, table if table.shape[1] == self._dim else None
 
     def read_menu(self, menu: Any) -> tuple[Floats, int | None]:
         """Return a menu as (K, dim) features, and the baseline's row where it is said.

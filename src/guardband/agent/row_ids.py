@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["RowIds"]
+__all__ = ["NONE", "Digests", "RowIds", "digests_of"]
 
 Digests = NDArray[np.uint64]
 NONE = np.zeros(0, np.uint64)
@@ -36,7 +36,7 @@ class RowIds:
 
     def with_new(self, ids: Sequence[Any]) -> RowIds:
         """Return these ids and others that must all be new, each given once."""
-        found = _digests(ids)
+        found = digests_of(ids)
         order = np.argsort(found, kind="stable")
         ranked = found[order]
         again = np.flatnonzero(ranked[1:] == ranked[:-1])
@@ -54,7 +54,8 @@ class RowIds:
         return RowIds(np.union1d(self.digests, found))
 
 
-def _digests(ids: Sequence[Any]) -> Digests:
+def digests_of(ids: Sequence[Any]) -> Digests:
+    """Return a hash of every id, a text or a whole number."""
     for row, each in enumerate(ids):
         if not isinstance(each, (str, int, np.integer)) or isinstance(each, bool):
             raise InvalidTypeError(

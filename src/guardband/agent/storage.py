@@ -12,6 +12,7 @@ import numpy as np
 
 from guardband.agent.engine import Awaited
 from guardband.agent.group import AgentGroup
+from guardband.agent.looked_at import LookedAt
 from guardband.agent.outlook import STUCK_AFTER, Watch
 from guardband.agent.row_ids import RowIds
 from guardband.algorithms import ALGORITHMS
@@ -22,7 +23,8 @@ from guardband.files import write_atomically
 __all__ = ["load_group", "save_group"]
 
 FORMAT = "guardband fleet"
-VERSION = 2  # format 1 had no count of weights by variance
+# Format 1 had no count of weights by variance, format 2 none of rows that had been looked at.
+VERSION = 3
 KINDS: dict[str, Any] = {
     entry.kind.__name__: entry.kind for entry in ALGORITHMS.values() if "agent" in entry.kind.runs
 }
@@ -70,6 +72,8 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
             "row_ids": group.row_ids.digests,
         }
+        if group.looked_at is not None:
+            arrays["looked_at"] = np.frombuffer(group.looked_at.to_bytes(), np.uint8)
     try:
         with write_atomically(target, private=True) as file:
             np.savez(file, about=np.array(text), **arrays)
@@ -132,8 +136,9 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     )
     for name, array in group.engine.arrays().items():
         saved = array if name in LATER and name not in arrays else arrays[name]
-        if about["version"] == 1 and saved.shape[-1:] == (4,) != array.shape[-1:]:
-            saved = np.concatenate([saved, np.zeros_like(saved[..., :1])], axis=-1)
+        new = array.shape[-1] - saved.shape[-1]
+        if about["version"] < VERSION and name.endswith("_scalars") and new > 0:
+            saved = np.concatenate([saved, np.zeros((*saved.shape[:-1], new))], axis=-1)
         if saved.shape != array.shape or not np.isfinite(saved).all():
             raise InvalidValueError(f"{name} does not fit")
         array[...] = saved
@@ -151,8 +156,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     group.watches = [Watch(group.engine.terms, n + STUCK_AFTER + 1) for n in group.rounds]
     if group.poolings:
         group.engine.restore_pooled()
-    if "row_ids" in arrays:  # not in older files
-        group.row_ids = RowIds(arrays["row_ids"])
+    _restore_rows(group, arrays)
     for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
     waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)
@@ -161,6 +165,14 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
             x, (guess, weight, conservative) = next(waiting)
             entries[name] = Awaited(x.copy(), guess, weight, bool(conservative))
     return group
+
+
+def _restore_rows(group: AgentGroup, arrays: dict[str, Any]) -> None:
+    """Let a group know again which rows of logs it has learned, and which were looked at."""
+    if "row_ids" in arrays:  # not in older files
+        group.row_ids = RowIds(arrays["row_ids"])
+    if "looked_at" in arrays:
+        group.looked_at = LookedAt.from_bytes(arrays["looked_at"].tobytes())
 
 
 def _plain(algorithm: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def entry_size(d):
     rows, and seven numbers, one in a row: the same of the last three sums, and the four as they
     were left.
     """
-    return 2 * (d * d + d + 5) + 2 * (d * d + d + 4) + (2 * d + 12) * d + 1
+    return 2 * (d * d + d + 6) + 2 * (d * d + d + 4) + (2 * d + 12) * d + 1
 
 
 @kernel
@@ -57,8 +57,8 @@ def group_of(numbers, d):
     `numbers` is ((M + 1) entry_size(d),).
     """
     n = numbers.size // entry_size(d)
-    sums, found = ((n, d, d), (n, d), (n, 5)), ((n, d, d), (n, d), (n, 4))
-    size, rest = n * (d * d + d + 5), n * (d * d + d + 4)
+    sums, found = ((n, d, d), (n, d), (n, 6)), ((n, d, d), (n, d), (n, 4))
+    size, rest = n * (d * d + d + 6), n * (d * d + d + 4)
     return State(
         Statistic(*views(numbers, 0, sums)),
         Estimate(*views(numbers, 2 * size, found)),
@@ -136,4 +136,4 @@ def new_state(dim: int, ridge: float) -> State:
 
 def new_statistic(dim: int) -> Statistic:
     """Return an empty statistic."""
-    return Statistic(np.zeros((dim, dim)), np.zeros(dim), np.zeros(5))
+    return Statistic(np.zeros((dim, dim)), np.zeros(dim), np.zeros(6))

@@ -141,8 +141,9 @@ class Statistic(NamedTuple):
 
     gram: Floats  # (d, d) W: sum of w x x'
     moment: Floats  # (d,) U: sum of w y x
-    scalars: Floats  # (5,) how many; sums of w y^2, of w (yhat^2 - 2 y yhat), and of w; and how
-    # many have weights by variance, for which log det is no radius
+    scalars: Floats  # (6,) how many; sums of w y^2, of w (yhat^2 - 2 y yhat), and of w; how many
+    # have weights by variance, for which log det is no radius; and how many are rows of logs that
+    # had been looked at
 
 
 class Estimate(NamedTuple):

@@ -273,4 +273,4 @@ def unpack(own: bytes, dim: int) -> Statistic:
     gram = gram.reshape(dim, dim)
     if not np.allclose(gram, gram.T):  # with d = 2 both formats have the same length
         raise DamagedSumsError("an agent's own sums are damaged: W is not symmetric.")
-    return Statistic(gram.copy(), moment.copy(), np.append(scalars, 0.0))
+    return Statistic(gram.copy(), moment.copy(), np.append(scalars, [0.0, 0.0]))

@@ -149,13 +149,13 @@ class StreamState:
         outer[:d, :d] = weight * np.multiply.outer(psi, psi)
         outer[:d, d] = (weight * reward) * psi
         outer[d, d] = (weight * reward) * reward
-        n, gram, surprise, weights, by_variance = self.open
+        n, gram, surprise, weights, *rest = self.open
         more = Sums(
             n + 1,
             gram + outer[upper],
             surprise + weight * (guess * guess - 2.0 * reward * guess),
             weights + weight,
-            by_variance,
+            *rest,
         )
         return replace(self, open=more)
 

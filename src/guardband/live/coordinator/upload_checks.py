@@ -29,13 +29,21 @@ GRANTED, GRANTED_IN_ALL = 2**20, 2**30
 
 
 def read_sums(
-    dim: int, *, n: Any, gram: Any, surprise: Any, weight: Any, by_variance: Any = 0
+    dim: int,
+    *,
+    n: Any,
+    gram: Any,
+    surprise: Any,
+    weight: Any,
+    by_variance: Any = 0,
+    reused: Any = 0,
 ) -> Sums:
     """Return a total from numbers as they came; anything but exact types and lengths is refused."""
     if type(n) is not int or not 0 <= n <= MOST:
         _refuse("type", f"n must be a whole number from 0 to 2^53, not {_short(n)}.")
-    if type(by_variance) is not int or not 0 <= by_variance <= n:
-        _refuse("type", f"by_variance must be at most n = {n}, not {_short(by_variance)}.")
+    for name, count in (("by_variance", by_variance), ("reused", reused)):
+        if type(count) is not int or not 0 <= count <= n:
+            _refuse("type", f"{name} must be at most n = {n}, not {_short(count)}.")
     for name, value in (("surprise", surprise), ("weight", weight)):
         if not _is_number(value):
             _refuse("type", f"{name} must be a finite number, not {_short(value)}.")
@@ -46,11 +54,12 @@ def read_sums(
     if isinstance(gram, np.ndarray):
         if gram.dtype != np.float64 or gram.shape != (size,) or not np.isfinite(gram).all():
             _refuse("type", "gram must be a flat array of finite float64 numbers.")
-        return Sums(n, gram.copy(), float(surprise), float(weight), by_variance)
+        return Sums(n, gram.copy(), float(surprise), float(weight), by_variance, reused)
     for k, value in enumerate(gram):
         if not _is_number(value):
             _refuse("type", f"gram[{k}] must be a finite number, not {_short(value)}.")
-    return Sums(n, np.array(gram, np.float64), float(surprise), float(weight), by_variance)
+    numbers = np.array(gram, np.float64)
+    return Sums(n, numbers, float(surprise), float(weight), by_variance, reused)
 
 
 def check_increment(
@@ -96,6 +105,8 @@ def check_increment(
             f"{more.n} new observations are fewer than the {max(1, min_batch)} that one upload "
             "must hold: wait for more.",
         )
+    if not 0 <= more.reused <= more.n:
+        _refuse("reused", f"rows that had been looked at became more by {more.reused}.")
     # How far dn additions can be off, for sums as large as these.
     rounding = EPS * (limits.dim + 1) * (LOOSE + min(more.n, GRANTED))
     doubt = rounding * max(largest, later.weight * limits.reward**2, later.weight * limits.reach)

@@ -34,11 +34,12 @@ __all__ = [
 
 # Stored sums begin with a magic word, whose last byte is the format, and the CRC-32 of the rest.
 # Format 1 had neither: its first bytes are the low ones of n as a float64, zero below 2^20.
-# Format 3 has one more number, `by_variance`; sums without such weights are written in format 2,
-# so that equal sums have equal bytes, whichever version wrote them.
+# Format 3 has one more number, `by_variance`, and format 4 `reused` after it; sums in which the
+# last of them are 0 are written without, so that equal sums have equal bytes, whichever version
+# wrote them.
 MAGIC = b"GBS"
-FORMAT_2, FORMAT_3 = MAGIC + b"\x02", MAGIC + b"\x03"
-FORMATS = {FORMAT_2: 3, FORMAT_3: 4}  # how many numbers come before the matrix
+FORMAT_2, FORMAT_3, FORMAT_4 = MAGIC + b"\x02", MAGIC + b"\x03", MAGIC + b"\x04"
+FORMATS = {FORMAT_2: 3, FORMAT_3: 4, FORMAT_4: 5}  # how many numbers come before the matrix
 HEAD = struct.Struct("<4sI")
 
 
@@ -59,15 +60,17 @@ class Sums(NamedTuple):
     surprise: float  # H = sum w (yhat^2 - 2 y yhat), yhat = psi'theta-hat before the reward
     weight: float  # sum w
     by_variance: Whole = 0  # how many have weights by variance, for which log det is no radius
+    reused: Whole = 0  # how many are rows of logs that had been looked at
 
     def as_bytes(self) -> bytes:
         """Return the bytes that journals and stores keep: magic, CRC-32, and numbers.
 
-        The numbers are n, H, the sum of weights, `by_variance` if it is not 0, and the matrix, as
-        little-endian float64.
+        The numbers are n, H, the sum of weights, `by_variance` and `reused` up to the last that
+        is not 0, and the matrix, as little-endian float64.
         """
-        magic = FORMAT_3 if self.by_variance else FORMAT_2
-        head = np.array([self.n, self.surprise, self.weight, self.by_variance], "<f8")
+        magic = _format_of(self.by_variance, self.reused)
+        rest = (self.by_variance, self.reused)
+        head = np.array([self.n, self.surprise, self.weight, *rest], "<f8")
         raw = head[: FORMATS[magic]].tobytes() + self.gram.astype("<f8").tobytes()
         return HEAD.pack(magic, zlib.crc32(raw)) + raw
 
@@ -133,16 +136,22 @@ def upper_places(dim: int) -> tuple[Ints, Ints]:
 
 def sums_of(statistic: Statistic) -> Sums:
     """Return the sums that a kernel's statistic holds."""
-    numbers = _numbers_of(statistic, FORMAT_3)
-    n, surprise, weight, by_variance = numbers[:4].tolist()
-    return Sums(int(n), numbers[4:], surprise, weight, int(by_variance))
+    numbers = _numbers_of(statistic, FORMAT_4)
+    n, surprise, weight, by_variance, reused = numbers[:5].tolist()
+    return Sums(int(n), numbers[5:], surprise, weight, int(by_variance), int(reused))
 
 
 def bytes_of(statistic: Statistic) -> bytes:
     """Return `sums_of(statistic).as_bytes()`, in less time: agents write it with every reward."""
-    magic = FORMAT_3 if statistic.scalars[4] else FORMAT_2
+    magic = _format_of(statistic.scalars[4], statistic.scalars[5])
     raw = _numbers_of(statistic, magic).astype("<f8", copy=False).tobytes()
     return HEAD.pack(magic, zlib.crc32(raw)) + raw
+
+
+def _format_of(by_variance: float, reused: float) -> bytes:
+    if reused:
+        return FORMAT_4
+    return FORMAT_3 if by_variance else FORMAT_2
 
 
 def _numbers_of(statistic: Statistic, magic: bytes) -> Floats:
@@ -157,18 +166,17 @@ def _numbers_of(statistic: Statistic, magic: bytes) -> Floats:
 def _order(dim: int, magic: bytes) -> Ints:
     """Return which number of a statistic, counted through its parts, comes where in a format."""
     gram, moment = np.arange(dim * dim).reshape(dim, dim), dim * dim + np.arange(dim)
-    n, squares, surprise, weight, by_variance = dim * dim + dim + np.arange(5)
+    n, squares, surprise, weight, by_variance, reused = dim * dim + dim + np.arange(6)
     matrix = np.block([[gram, moment[:, None]], [moment, squares]])
-    head = [n, surprise, weight, by_variance][: FORMATS[magic]]
+    head = [n, surprise, weight, by_variance, reused][: FORMATS[magic]]
     return np.append(head, matrix[upper_places(dim)])
 
 
 def statistic_of(sums: Sums) -> Statistic:
     """Return the kernels' statistic with the same sums."""
     matrix, d = matrix_of(sums), sums.dim
-    scalars = np.array(
-        [float(sums.n), matrix[d, d], sums.surprise, sums.weight, float(sums.by_variance)]
-    )
+    first = [float(sums.n), matrix[d, d], sums.surprise, sums.weight]
+    scalars = np.array([*first, float(sums.by_variance), float(sums.reused)])
     return Statistic(matrix[:d, :d].copy(), matrix[:d, d].copy(), scalars)
 
 
@@ -182,6 +190,7 @@ def add_sums(dim: int, parts: Iterable[Sums]) -> Sums:
             total.surprise + each.surprise,
             total.weight + each.weight,
             total.by_variance + each.by_variance,
+            total.reused + each.reused,
         )
     return total
 
@@ -194,6 +203,7 @@ def difference(later: Sums, earlier: Sums) -> Sums:
         later.surprise - earlier.surprise,
         later.weight - earlier.weight,
         later.by_variance - earlier.by_variance,
+        later.reused - earlier.reused,
     )
 
 
