@@ -235,7 +235,7 @@ def check_journal(journal: Journal) -> None:
     if moved is not None and moved[0] is None and len(open_) == head.n - cut:
         dim = len(np.frombuffer(rows[0][2])) if rows else DIM
         numbers = np.concatenate([part.ravel() for part in unpack(head.own, dim)])
-        gram, moment, sums = np.zeros((dim, dim)), np.zeros(dim), np.zeros(5)
+        gram, moment, sums = np.zeros((dim, dim)), np.zeros(dim), np.zeros(6)
         for _, _, x, w, g, _, y, _, _ in open_:
             psi = np.frombuffer(x)
             gram += w * np.outer(psi, psi)
