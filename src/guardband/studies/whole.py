@@ -43,20 +43,21 @@ class WholeLog:
         table: Floats | None = None,
         source: Any = None,
     ) -> None:
-        self.encoder, self.rewards, self.ids = encoder, rewards, None
-        self._columns, self._table, self._source = columns, table, source
+        self.encoder, self.rewards = encoder, rewards
+        self.ids: NDArray[Any] | None = None
+        self.columns, self._table, self._source = columns, table, source
 
     def table(self, rows: slice | None = None, kind: Any = np.float64) -> Floats:
         """Return the features of these rows, of all if none are named."""
         first, last, _ = (rows or slice(None)).indices(len(self.rewards))
         if self._table is not None:
             return self._table[first:last]
-        assert self._columns is not None
+        assert self.columns is not None
         found = np.empty((last - first, self.encoder.dim), kind)
         for start in range(first, last, BLOCK):
             part = slice(start, min(start + BLOCK, last))
             named = None if self._source is None else self._source.row_names[part]
-            block = {name: values[part] for name, values in self._columns.items()}
+            block = {name: values[part] for name, values in self.columns.items()}
             try:
                 found[part.start - first : part.stop - first] = self.encoder.table(
                     block, labels=named

@@ -1,0 +1,71 @@
+"""Settings that the data suggest: bounds hold, and what cannot be known is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from studies.examples import ROLES, shop
+
+import guardband as gb
+from guardband.studies.config import StudyConfig
+from guardband.studies.linearity import judge_linearity
+from guardband.studies.read import read_study_logs
+from guardband.studies.suggestions import Suggestion, suggest_settings
+
+
+def suggested(data: object, config: StudyConfig, menus: object = None) -> dict[str, Suggestion]:
+    logs = read_study_logs(data, config, menus)
+    linear = judge_linearity(logs, config.alpha, 0)
+    found = suggest_settings(logs, linear, config.alpha, config.settings, 0)
+    return {each.name: each for each in found}
+
+
+def worlds(seed: int, theta: np.ndarray, rows: int) -> tuple[dict[str, object], np.ndarray]:
+    rng = np.random.default_rng(seed)
+    menus = np.concatenate([np.ones((rows, 4, 1)), rng.random((rows, 4, 2))], axis=2) / 2
+    action = rng.integers(4, size=rows)
+    mean = menus[np.arange(rows), action] @ theta
+    clicks = (rng.random(rows) < mean).astype(float)
+    return {"action": action, "reward": clicks, "old": np.zeros(rows, int)}, menus
+
+
+CONFIG = StudyConfig(baseline="old")
+THETA = np.array([0.05, 0.1, 0.05])
+
+
+def test_bounds_are_true_in_most_worlds_and_not_far_off() -> None:
+    length, top = np.linalg.norm(THETA), THETA.sum() / 2
+    held = 0
+    for seed in range(40):
+        found = suggested(*_given(worlds(seed, THETA, 4_000)))
+        bound, ceiling = found["theta_bound"], found["reward_ceiling"]
+        assert bound.sure == "fairly sure"
+        held += bound.value >= length and ceiling.value >= 0.98 * top
+        assert bound.value < 6 * length
+        assert ceiling.value < 3 * top
+    assert held >= 39
+
+
+def _given(world: tuple[dict[str, object], np.ndarray]) -> tuple[object, StudyConfig, object]:
+    return world[0], CONFIG, world[1]
+
+
+def test_an_action_that_was_never_played_leaves_the_bound_open() -> None:
+    data, menus = worlds(0, THETA, 1_000)
+    apart = np.concatenate([menus / 2, np.zeros((1_000, 4, 1))], axis=2)
+    apart[:, 3] = [0.0, 0.0, 0.0, 1.0]
+    data["action"] = np.asarray(data["action"]) % 3
+    found = suggested(data, CONFIG, apart)
+    assert found["theta_bound"].sure == "can't tell"
+    assert found["theta_bound"].value >= 1.0
+    assert "reward_ceiling" not in found
+
+
+def test_what_was_stated_stays() -> None:
+    config = StudyConfig(**ROLES, settings={"theta_bound": 7.0, "delta": 0.01})
+    found = suggested(shop(), config)
+    assert (found["theta_bound"].value, found["theta_bound"].sure) == (7.0, "sure")
+    assert found["delta"].value == 0.01
+    assert found["noise"].value is None
+    with pytest.raises(gb.InvalidValueError, match="alpha is a setting of the whole study"):
+        StudyConfig(settings={"alpha": 0.3})

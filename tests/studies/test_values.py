@@ -1,0 +1,92 @@
+"""What rules would have earned: right where the logs can tell, and silent where they cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from studies.examples import PRICES, ROLES, shop
+
+from guardband.studies.config import StudyConfig
+from guardband.studies.read import read_study_logs
+from guardband.studies.values import Values, value_policies
+
+CONFIG = StudyConfig(**ROLES, columns=["price", "segment"])
+# What `shop` draws from: 0.5 - 0.04 price, and 0.1 more in one of three segments.
+WORTH = {item: 0.5 - 0.04 * price + 0.1 / 3 for item, price in PRICES.items()}
+
+
+def values_of(frame: pd.DataFrame, config: StudyConfig = CONFIG) -> Values:
+    return value_policies(read_study_logs(frame, config))
+
+
+def test_estimates_are_near_the_truth_and_intervals_hold_it() -> None:
+    frame = shop(20_000, seed=1).assign(old="c")
+    found = values_of(frame, CONFIG.updated(baseline="old"))
+    truth = {"logged": np.mean(list(WORTH.values())), "baseline": WORTH["c"], "learned": WORTH["a"]}
+    for policy, worth in truth.items():
+        for estimator in ("IPS", "SNIPS", "DM", "DR"):
+            each = found.of(policy, estimator)
+            assert each.low is not None
+            assert each.high is not None
+            assert each.value == pytest.approx(worth, abs=0.04)
+            assert each.low <= worth <= each.high, each
+    apart = found.of("learned - baseline", "DR")
+    assert apart.value == pytest.approx(WORTH["a"] - WORTH["c"], abs=0.04)
+    assert found.better is True
+    assert found.of("baseline", "IPS").rows == pytest.approx(20_000 / 4 / 4, rel=0.1)
+
+
+def test_the_learned_rule_is_judged_on_rows_that_it_has_not_seen() -> None:
+    """Rewards are noise: fitted to rows, many features foretell them; other rows know better."""
+    rng = np.random.default_rng(2)
+    menus = rng.normal(size=(400, 5, 40)) / 20
+    menus /= np.maximum(1.0, np.linalg.norm(menus, axis=2, keepdims=True))
+    data = {"action": rng.integers(5, size=400), "reward": rng.integers(2, size=400) * 1.0}
+    data |= {"chance": np.full(400, 0.2), "old": np.zeros(400, int)}
+    config = StudyConfig(baseline="old", propensity="chance", look=0.99)
+    found = value_policies(read_study_logs(data, config, menus))
+    for estimator in ("IPS", "SNIPS", "DR"):
+        each = found.of("learned", estimator)
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low <= 0.5 <= each.high
+    assert found.better is None
+    assert "cannot tell" in found.because
+
+
+def test_without_propensities_the_logs_cannot_tell() -> None:
+    config = StudyConfig(reward="clicked", action="item", columns=["price", "segment"])
+    found = values_of(shop(2_000), config)
+    for estimator in ("IPS", "SNIPS", "DR"):
+        each = found.of("learned", estimator)
+        assert each.value is each.low is each.high is None
+        assert "no propensities" in each.because
+    assert found.of("logged", "IPS").value is not None
+    assert found.of("learned", "DM").because == "if expected rewards are linear in the features"
+    assert found.better is None
+
+
+def test_a_rule_that_never_plays_what_another_plays_tells_nothing_of_it() -> None:
+    """It plays a in one segment and d in the others, for certain."""
+    frame = shop(8_000)
+    keep = np.where(frame.segment == "z", frame.item == "a", frame.item == "d")
+    found = values_of(frame[keep].assign(chance=1.0).reset_index(drop=True))
+    each = found.of("learned", "IPS")
+    assert each.value is None
+    assert "never plays what this one plays" in each.because
+
+
+def test_propensities_that_are_not_probabilities_are_found_out() -> None:
+    found = values_of(shop(8_000).assign(chance=0.125))
+    assert (
+        "not the probabilities with which actions were played"
+        in found.of("learned", "SNIPS").because
+    )
+
+
+def test_a_rule_that_was_hardly_played_is_not_judged() -> None:
+    frame = shop(400)
+    frame = frame[(frame.item != "a") | (np.arange(400) % 20 == 0)].reset_index(drop=True)
+    found = values_of(frame.assign(old="a"), CONFIG.updated(baseline="old"))
+    assert "unweighted ones" in found.of("baseline", "IPS").because
