@@ -64,6 +64,7 @@ HELD_BACK = {
 }
 # What can be added to any of them, as in "certified+alarm".
 ADDED = {
+    "value": "actions are compared by the value that was given",
     "alarm": "the reported baseline rewards contradict the observations and are no longer used",
 }
 REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED

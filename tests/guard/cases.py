@@ -308,6 +308,7 @@ def play(case: dict, settings: dict[str, Any]) -> CommonRunner:
         baseline=case["baseline"].T.copy() if not announced else np.zeros((agents, contexts), int),
         reward_noise=GaussianNoise(0.0),
         nature=nature,
+        values=case.get("values"),
     )
     plan = algorithm_of(settings).plan(world.facts(rounds))
     if settings.get("share", True):  # the definition pools one agent, too; the package knows better

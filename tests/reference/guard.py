@@ -260,6 +260,7 @@ def simulate(
     support=None, weights=None, rank=None, report_error=0.0, mode, alpha, sigma, delta=1e-3, S=1.0,
     f=None, gamma=1.0, eps=0.0, tau=None, context_noise=None, radius="best", ridge=None, share=True,
     realised=None, anchors=False, ceiling=1.0, use_range=False, pooled_set=True, allowance=None,
+    chooser=choose,
 ) -> Trace:  # fmt: skip
     """Run one trial on given draws; inputs are not checked for their range.
 
@@ -294,6 +295,8 @@ def simulate(
     allowance
         What the trials of an agent may fall short of the floor by in all; in policy mode, what its
         explored plays may cost against the baseline. None: no trials, and no end.
+    chooser
+        What takes the place of ``choose``, where actions have values.
     """
     forecast = support is not None
     if mode not in {"policy", "strict"} or radius not in RADII or (psi is None) is not forecast:
@@ -366,7 +369,7 @@ def simulate(
         left = None if allowance is None else allowance - np.sum(out["charges"][:t, m])
         promise = (points, mu, realised) if realised else None
         given = (mode, by, w0, coin[t, m], M * (t + 1), limits, use_range, left, promise)
-        facts, mean = choose(offer, slacks(belief), belief, common, *given)
+        facts, mean = chooser(offer, slacks(belief), belief, common, *given)
 
         # What is learned, and what is noted.
         played, tightened = facts["actions"], False

@@ -9,13 +9,11 @@ from typing import Any
 from guardband.agent.agent_file import read_agent_file
 from guardband.agent.decision import Decision
 from guardband.agent.group import AgentGroup, make_group
-from guardband.agent.inputs import as_batch, as_id, as_reward, reward_range
-from guardband.agent.learned import Learned
-from guardband.agent.logs import learn_logs, read_logs
+from guardband.agent.inputs import reward_range
 from guardband.agent.outlook import Outlook, outlook_of
 from guardband.agent.requests import RequestReader
+from guardband.agent.rewards import RewardTaker
 from guardband.agent.storage import load_group, save_group
-from guardband.agent.view import AgentView
 from guardband.algorithms import Algorithm
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
@@ -24,7 +22,7 @@ from guardband.features import Features
 __all__ = ["Agent"]
 
 
-class Agent(AgentView):
+class Agent(RewardTaker):
     """One task, learning alone; `gb.Fleet` has several that learn together in one process.
 
     `gb.connect` makes agents that learn together with agents in other processes.
@@ -156,6 +154,7 @@ class Agent(AgentView):
         weights: Any = None,
         covariance: Any = None,
         labels: Sequence[Any] | None = None,
+        value: Any = None,
     ) -> Decision:
         """Choose one of this round's actions.
 
@@ -178,6 +177,10 @@ class Agent(AgentView):
             eps) where the support is not finite; `gb.difference_covariance` makes it.
         labels
             What the actions are called; None: by a DataFrame's index, else they have no labels.
+        value
+            (K,): what each action is worth to you, such as its price with a minus sign. The
+            certified action with the largest value is played, and the reward only guards; see
+            docs/value.md. None: the reward is what counts.
 
         Returns
         -------
@@ -185,7 +188,7 @@ class Agent(AgentView):
             The action to play, what is promised about it, and the id for `observe`.
         """
         request = self._reader.read(
-            features, baseline, baseline_reward, support, weights, covariance, labels
+            features, baseline, baseline_reward, support, weights, covariance, labels, value
         )
         with self._group.lock:
             self._group.look_ahead(self._number)
@@ -198,6 +201,8 @@ class Agent(AgentView):
         distribution: Discrete | Gaussian,
         baseline: int,
         baseline_reward: float | None = None,
+        *,
+        value: Any = None,
     ) -> Decision:
         """Choose one of this round's actions, from a distribution of the hidden context.
 
@@ -220,6 +225,8 @@ class Agent(AgentView):
             The position of the baseline's action among them.
         baseline_reward
             Its expected reward; None if it is not known.
+        value
+            As for `decide`.
 
         Returns
         -------
@@ -227,7 +234,7 @@ class Agent(AgentView):
             As from `decide`; its action is a position in `actions`.
         """
         request = self._reader.read_from(
-            feature_map, actions, distribution, baseline, baseline_reward
+            feature_map, actions, distribution, baseline, baseline_reward, value
         )
         with self._group.lock:
             self._group.look_ahead(self._number)
@@ -243,6 +250,7 @@ class Agent(AgentView):
         weights: Any = None,
         covariances: Any = None,
         labels: Any = None,
+        values: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now.
 
@@ -256,94 +264,22 @@ class Agent(AgentView):
             The row, or the label, of the baseline's action in each.
         baseline_rewards
             Its expected reward in each, or None where it is not known; None: nowhere.
-        supports, weights, covariances, labels
+        supports, weights, covariances, labels, values
             What `decide` takes beside them, one for each request; None: for none.
         """
         requests = self._reader.read_many(
-            features, baselines, baseline_rewards, supports, weights, covariances, labels
+            features,
+            baselines,
+            baseline_rewards,
+            supports,
+            weights,
+            covariances,
+            labels,
+            values,
         )
         with self._group.lock:
             self._group.look_ahead(self._number)
             return [self._group.decide(self._number, request) for request in requests]
-
-    def observe(self, decision: str | Decision, reward: float) -> None:
-        """Learn the reward of a decision; once for each, in any order.
-
-        Parameters
-        ----------
-        decision
-            `Decision.id`, or the decision itself.
-        reward
-            The reward that was seen; True and False count as 1 and 0. One that is farther outside
-            [0, 1] than 6 times the stated noise is refused.
-        """
-        value = as_reward(reward, self._rewards)
-        name = as_id(decision)
-        with self._group.lock:
-            awaited = self._group.awaited(self._number, name)
-            del self._pending[name]
-            self._group.learn(self._number, awaited, value)
-
-    def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
-        """Learn the rewards of a batch of decisions; an error changes nothing.
-
-        Parameters
-        ----------
-        decisions
-            Each `Decision.id`, or the decision itself; each once.
-        rewards
-            The reward of each.
-        """
-        names, values = as_batch(decisions, rewards, self._rewards)
-        with self._group.lock:
-            awaited = [self._group.awaited(self._number, name) for name in names]
-            for name, each, value in zip(names, awaited, values, strict=True):
-                del self._pending[name]
-                self._group.learn(self._number, each, value)
-
-    def learn(
-        self,
-        features: Any,
-        rewards: Any,
-        *,
-        menus: Sequence[Any] | None = None,
-        propensities: Any = None,
-        ids: Sequence[str | int] | None = None,
-        reuse: bool = False,
-    ) -> Learned:
-        """Learn from logs: what an earlier rule played and earned; an error changes nothing.
-
-        Rows count as if this agent had played them. When its promises still hold: docs/logs.md.
-
-        Parameters
-        ----------
-        features
-            (n, dim), or (n, size of the task): the expected features of what was played, in the
-            order in which it was played.
-        rewards
-            (n,): the reward of each, as for `observe`.
-        menus
-            Menus about which to report what was learned: tables of features as for `decide`, or
-            pairs of a table and the row of its baseline.
-        propensities
-            (n,): the probability with which each was played. Learning needs none; the report says
-            how many rows had no alternative.
-        ids
-            One per row. A row whose id was learned before, by any agent of the fleet, is refused.
-        reuse
-            Whether to learn rows that a study has looked at, too, which are refused otherwise. From
-            then on decisions promise "reused" in place of "play", "policy" and "trial".
-        """
-        logs = read_logs(self._reader, self._rewards, features, rewards, menus, propensities, ids)
-        with self._group.lock:
-            return learn_logs(self._group, self._number, logs, reuse=reuse)
-
-    def discard(self, decision: str | Decision) -> None:
-        """Give up waiting for a reward; only for causes that do not depend on it."""
-        name = as_id(decision)
-        with self._group.lock:
-            self._group.awaited(self._number, name)
-            del self._pending[name]
 
     def outlook(self) -> Outlook:
         """Return whether the agent will leave the baseline, what is in its way and what helps.

@@ -9,8 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.html_tables import html_table
+from guardband.kernels.types import Floats
 
-__all__ = ["Decision"]
+__all__ = ["Choice", "Decision"]
+
+
+class Choice(NamedTuple):
+    """An action that is certified to clear the floor.
+
+    Attributes
+    ----------
+    action
+        Its row.
+    lower
+        The lower confidence bound of its expected reward.
+    margin
+        By how much it is certain to clear the floor.
+    value
+        What it is worth to the caller; None where no value was given.
+    """
+
+    action: int
+    lower: float
+    margin: float
+    value: float | None
 
 
 class Decision(NamedTuple):
@@ -58,6 +80,11 @@ class Decision(NamedTuple):
         One boolean per action: is it certified to clear the floor?
     label
         The label of the action: of its row in a DataFrame's index, or in `labels`; else None.
+    table
+        (3, K): the estimated reward of every action, its lower confidence bound, and the certified
+        lead over the floor; `choices` reads it.
+    value
+        (K,): what each action is worth to the caller; None where no value was given.
     """
 
     id: str
@@ -75,6 +102,8 @@ class Decision(NamedTuple):
     budget_left: float | None
     certified: NDArray[np.bool_]
     label: Any = None
+    table: Floats | None = None
+    value: Floats | None = None
 
     def _repr_html_(self) -> str:
         played = self.action if self.label is None else f"{self.label} (row {self.action})"
@@ -97,3 +126,13 @@ class Decision(NamedTuple):
     def safe_actions(self) -> list[int]:
         """The actions that are certified to clear the floor."""
         return [int(k) for k in np.flatnonzero(self.certified)]
+
+    @property
+    def choices(self) -> list[Choice]:
+        """The certified actions, best first: by value, else by estimated reward."""
+        if self.table is None:
+            return []
+        (mean, lower, margin), value = self.table.tolist(), self.value
+        worth = mean if value is None else value.tolist()
+        order = sorted(self.safe_actions, key=lambda k: (-worth[k], -mean[k], k))
+        return [Choice(k, lower[k], margin[k], None if value is None else worth[k]) for k in order]

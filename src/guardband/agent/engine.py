@@ -18,7 +18,16 @@ from guardband.kernels.logs import learn_rows
 from guardband.kernels.serve import kernels_of
 from guardband.kernels.state import new_group, new_scratch, new_statistic, view, view_of
 from guardband.kernels.sync import pool, set_pooled
-from guardband.kernels.types import Certificate, Floats, Ints, Realised, Reason, Terms, Trigger
+from guardband.kernels.types import (
+    Certificate,
+    Floats,
+    Ints,
+    Realised,
+    Reason,
+    Rule,
+    Terms,
+    Trigger,
+)
 from guardband.reasons import promise_shown, sentence
 
 __all__ = ["Absorbed", "Awaited", "Engine", "Request", "Verdict"]
@@ -31,9 +40,11 @@ REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE, ALLOWANCE = (Terms._fields.index(name) for name in ("confidence", "allowance"))
 TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
 REUSED = 5  # in a statistic's scalars
+GUARD = float(Rule.GUARD)
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
 NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
+NO_VALUE, NO_LIMITS = np.zeros(0), (0.0, math.inf)
 
 
 class Request(NamedTuple):
@@ -46,6 +57,7 @@ class Request(NamedTuple):
     weights: Floats  # (n,)
     covariance: Floats  # (K or 1, d, d), or none
     labels: list[Any] | None = None  # of the actions, where they have any
+    value: Floats = NO_VALUE  # (K,) what each is worth to the caller, or none
 
     def label(self, action: int) -> Any:
         """Return the label of an action; None where there are none."""
@@ -60,6 +72,7 @@ class Request(NamedTuple):
             contexts=np.ascontiguousarray(self.contexts[:, :, one]),
             covariance=self.covariance[one] if len(self.covariance) > 1 else self.covariance,
             labels=None,
+            value=self.value[one],
         )
 
 
@@ -98,6 +111,8 @@ class Verdict(NamedTuple):
     awaited: Awaited
     charge: float  # to the allowance
     budget_left: float | None  # of the allowance, after the charge; None: there is none
+    table: Floats | None = None  # (3, K), see `Decision`
+    value: Floats | None = None  # (K,)
 
     def named(self, name: str, reason: str | None = None, label: Any = None) -> Decision:
         """Return the decision that the user sees, with its id and its reason as a sentence."""
@@ -117,6 +132,8 @@ class Verdict(NamedTuple):
             self.budget_left,
             self.certified,
             label,
+            self.table,
+            self.value,
         )
 
 
@@ -165,6 +182,7 @@ class Engine:
         known, unknown = (rule.plan(facts) for rule in rules)
         self.terms: Terms = known.terms
         self._serve, self._learn = kernels_of(known.terms)
+        self._serve_valued = kernels_of(known.terms, valued=True).serve
         self.reports: bool = getattr(algorithm, "reports", False)
         self.ridge, self.coords = known.terms.ridge, coords
         # Rows of settings, one for each agent: with the baseline's reward known, and without.
@@ -194,6 +212,11 @@ class Engine:
 
     def check(self, request: Request) -> None:
         """Refuse a request that lacks what the promise needs; before anything is changed."""
+        if request.value.size and self.terms.rule != GUARD:
+            raise InvalidValueError(
+                "value=... is for Guard-UCB, which certifies actions and plays the most valuable: "
+                "use algorithm='guard-ucb'."
+            )
         realised = self.terms.realised
         if realised == NOT_REALISED or request.weights.size:
             return
@@ -206,20 +229,25 @@ class Engine:
 
     def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
         """Decide for agent m in its `turn`-th round."""
-        menu, baseline, reward, contexts, weights, covariance, _ = request
+        menu, baseline, reward, contexts, weights, covariance, _, value = request
         (dim, actions), n = menu.shape, weights.size
         if self._scratch.shape[1] < max(actions, n):
             self._scratch = new_scratch(actions, n)
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
         given = (settings, self.coords[m], menu, contexts, np.arange(n) if n else NO_IDS, weights)
-        x, allowed = np.empty(dim), np.empty(actions, np.bool_)
-        action, conservative, reason, mean, width, floor, *rest = self._serve(
+        x, allowed, table = np.empty(dim), np.empty(actions, np.bool_), np.empty((3, actions))
+        serve = self._serve_valued if value.size else self._serve
+        action, conservative, reason, mean, width, floor, *rest = serve(
             self.numbers,
             *given,
             covariance,
             (m, baseline, told, epoch, turn, coin),
+            value,
+            NO_VALUE,
+            NO_LIMITS,
             self._scratch,
             allowed,
+            table,
             x,
         )
         propensity, margin, code, certified, alarm, weight, guess, data, charge, left = rest
@@ -238,7 +266,7 @@ class Engine:
         return Verdict(
             action,
             kind,
-            why + ("+alarm" if alarm else ""),
+            why + ("+value" if value.size else "") + ("+alarm" if alarm else ""),
             mean,
             width,
             floor,
@@ -250,6 +278,8 @@ class Engine:
             Awaited(x, guess, weight, conservative),
             charge,
             None if math.isnan(left) else left,
+            table,
+            value if value.size else None,
         )
 
     def learn(

@@ -44,6 +44,7 @@ class BanditAgent(Protocol):
         weights: Any = None,
         covariance: Any = None,
         labels: Sequence[Any] | None = None,
+        value: Any = None,
     ) -> Decision:
         """Choose one of this round's actions."""
 
@@ -54,6 +55,8 @@ class BanditAgent(Protocol):
         distribution: Discrete | Gaussian,
         baseline: int,
         baseline_reward: float | None = None,
+        *,
+        value: Any = None,
     ) -> Decision:
         """Choose one of this round's actions, from a distribution of the hidden context."""
 
@@ -67,6 +70,7 @@ class BanditAgent(Protocol):
         weights: Any = None,
         covariances: Any = None,
         labels: Any = None,
+        values: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests; an error changes nothing."""
 

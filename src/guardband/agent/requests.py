@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.agent.engine import NO_CONTEXTS, NO_COVARIANCE, NO_WEIGHTS, Request
+from guardband.agent.engine import (
+    NO_CONTEXTS,
+    NO_COVARIANCE,
+    NO_VALUE,
+    NO_WEIGHTS,
+    Request,
+)
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import SLACK, as_number
 from guardband.agent.named_rows import as_labels, as_table, labelled_row, named_map
@@ -64,6 +70,7 @@ class RequestReader:
         weights: Any = None,
         covariance: Any = None,
         labels: Any = None,
+        value: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide`."""
         names = None
@@ -82,7 +89,8 @@ class RequestReader:
             contexts, chances = self._support(support, weights, menu)
         if covariance is not None:
             covariances = self._covariance(covariance, menu.shape[1])
-        request = Request(menu, row, baseline_reward, contexts, chances, covariances, names)
+        worth = NO_VALUE if value is None else as_array("value", value, (actions,))
+        request = Request(menu, row, baseline_reward, contexts, chances, covariances, names, worth)
         self._check(request)
         return request
 
@@ -93,6 +101,7 @@ class RequestReader:
         distribution: Discrete | Gaussian,
         baseline: int,
         baseline_reward: float | None,
+        value: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide_from`."""
         if self._features is not None:
@@ -104,12 +113,12 @@ class RequestReader:
                 row = _as_row(baseline, len(psi))
                 given = (feature_map, actions, distribution, row, self._alpha)
                 covariance = self._in_full(difference_covariance(*given))
-            return self.read(psi, baseline, baseline_reward, covariance=covariance)
+            return self.read(psi, baseline, baseline_reward, covariance=covariance, value=value)
         if isinstance(distribution, Samples):
             # Draws may miss the extremes: nothing is concluded from them about what is possible.
-            return self.read(psi, baseline, baseline_reward)
+            return self.read(psi, baseline, baseline_reward, value=value)
         phi, weights = feature_support(feature_map, actions, distribution)
-        return self.read(psi, baseline, baseline_reward, phi, weights)
+        return self.read(psi, baseline, baseline_reward, phi, weights, value=value)
 
     def read_many(
         self, features: Sequence[Any], baselines: Sequence[int], *columns_given: Any

@@ -43,6 +43,9 @@ def _write_fresh(env, c, last, noise):
             shift = env.context_std * dot(noise[k], env.masked[g])
             env.expected[last, g, k] = env.expected[c, g, k]
             env.realised[last, g, k] = env.expected[c, g, k] + shift
+    if env.values.size > 0:
+        for k in range(actions):
+            env.values[last, k] = env.values[c, k]
     for m in range(env.group.size):
         env.baseline[last, m] = env.baseline[c, m]
         env.baseline_reward[last, m] = env.baseline_reward[c, m]

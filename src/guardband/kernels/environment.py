@@ -49,6 +49,9 @@ class Metric(IntEnum):
     CHARGED = 15  # what they were charged with
     SHORTFALL = 16  # what they fell short of the floor (policy mode: the baseline) by, expected
     VIOLATIONS_TRIAL = 17  # by expectation, in trials
+    VALUE = 18  # of the actions played, where actions have values; NaN: they have none
+    BASELINE_VALUE = 19
+    VALUE_REGRET = 20  # the largest value of an action at or above the floor, less the one played
 
 
 class TaskTable(NamedTuple):
@@ -116,6 +119,7 @@ class EnvironmentArrays(NamedTuple):
     lies: Floats  # (slots, M, K) what agents add to the rewards that they report; else empty
     sight: int = 0  # what these agents see
     binary: bool = False  # rewards are 0 or 1
+    values: Floats = np.zeros((0, 0))  # (slots, K) what actions are worth to the caller, or none
 
 
 class RoundTables(NamedTuple):

@@ -23,7 +23,8 @@ from guardband.kernels.optimism import aim, optimism_of
 from guardband.kernels.scan import product, scan_forms, write_image
 from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
-__all__ = ["choose", "describe"]
+__all__ = ["believed", "bounded_slack", "choose", "describe", "learn_or_earn", "plays_target"]
+__all__ += ["set_in_use"]
 
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
 NONE = int(Realised.NONE)
@@ -48,25 +49,19 @@ def choose(state, shared, terms, given, scores):
     if not plain < math.inf:  # numbers that broke down certify nothing
         reason = REFUTED if plain == math.inf else CAREFUL
         return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0, False)
-    estimate, beta = state.estimate, plain
-    count = state.reports.scalars[0] + shared.reports.scalars[0]
-    if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
-        if anchor(state, shared, terms, plain):
-            state.anchored.scalars[0] = 1.0
-        else:
-            estimate, beta = state.anchored, math.sqrt(2.0) * plain
+    estimate, beta = set_in_use(state, shared, terms, plain)
     given = believed(state, given)
     mean, form = scores.mean, scores.form
     scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
     target = aim(scores, beta, optimism_of(state, shared.own, terms))
     if terms.free:
-        return _plays(target, FREE, beta, plain, math.nan, False)
+        return plays_target(target, FREE, beta, plain, math.nan, False)
     image = state.work[1]
     write_image(estimate, given.menu, b, given.coords, image)
     slack = slack_of(estimate, beta, terms, given, scores, image, target)
     if slack >= 0.0 or target == b:
         reason = CERTIFIED if slack >= 0.0 else ITSELF
-        return _plays(target, reason, beta, plain, slack, False)
+        return plays_target(target, reason, beta, plain, slack, False)
     radius, pooled = shared.estimate.scalars[2], False
     if 0.0 < radius < math.inf:
         keep = 1.0 - given.alpha
@@ -77,7 +72,7 @@ def choose(state, shared, terms, given, scores):
             write_image(estimate, given.menu, b, given.coords, image)
             slack = slack_of(estimate, beta, terms, given, scores, image, target)
             if slack >= 0.0:
-                return _plays(target, CERTIFIED, beta, plain, slack, True)
+                return plays_target(target, CERTIFIED, beta, plain, slack, True)
     outcome = _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, target)
     return Outcome(
         outcome.action,
@@ -97,7 +92,19 @@ def choose(state, shared, terms, given, scores):
 
 
 @kernel
-def _plays(k, reason, beta, plain, slack, pooled):
+def set_in_use(state, shared, terms, plain):
+    """Return the estimate and the radius of the agent's own set, anchored if there are reports."""
+    count = state.reports.scalars[0] + shared.reports.scalars[0]
+    if terms.anchors and state.anchored.scalars[0] == 0.0 and count > 0.0:
+        if anchor(state, shared, terms, plain):
+            state.anchored.scalars[0] = 1.0
+        else:
+            return state.anchored, math.sqrt(2.0) * plain
+    return state.estimate, plain
+
+
+@kernel
+def plays_target(k, reason, beta, plain, slack, pooled):
     """Return the outcome of playing the target, action k, for sure."""
     return Outcome(k, False, reason, beta, plain, True, k, k, 1.0, 1.0, slack, 0.0, pooled)
 
@@ -115,9 +122,9 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
     if found == EMPTY:
         return Outcome(b, True, REFUTED, beta, plain, True, b, b, 1.0, 1.0, 0.0, 0.0, False)
     if found == HOLDS:
-        slack = _bounded_slack(known, terms, given, scores, work, target)
+        slack = bounded_slack(known, terms, given, scores, work, target)
         if slack >= 0.0:
-            return _plays(target, CERTIFIED, beta, plain, slack, False)
+            return plays_target(target, CERTIFIED, beta, plain, slack, False)
     slacks(estimate, beta, terms, given, scores, work[1])
     holds = found == HOLDS
     if not terms.strict:
@@ -137,7 +144,7 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
 
 
 @kernel
-def _bounded_slack(known, terms, given, scores, work, k):
+def bounded_slack(known, terms, given, scores, work, k):
     """Return a lower bound of (psi_k - (1 - alpha) psi_b)'theta over all that is known.
 
     If something is promised about the context that is drawn, the bound of that, if it is smaller.
@@ -200,7 +207,7 @@ def _certify_others(known, terms, given, scores, work, target):
                 best = k
         if best < 0:
             return
-        slack[best] = max(slack[best], _bounded_slack(known, terms, given, scores, work, best))
+        slack[best] = max(slack[best], bounded_slack(known, terms, given, scores, work, best))
         if slack[best] >= 0.0:
             return
         last = best
@@ -250,11 +257,23 @@ def _strict(estimate, beta, plain, terms, given, scores, image, target):
         learned = cross * cross * terms.planned_weight / (1.0 + terms.planned_weight * form[k])
         if learned > gain:
             teacher, gain = k, learned
+    spent = not terms.strict
+    return learn_or_earn(beta, plain, terms, given, scores, target, best, teacher, gain, spent)
+
+
+@kernel
+def learn_or_earn(beta, plain, terms, given, scores, target, best, teacher, gain, spent):
+    """Play the best action or, by a fair coin, the teacher, if it teaches enough of the target.
+
+    Both are certified; `gain` is what the teacher takes off the target's squared width, and
+    `spent` tells that exploration may cost nothing more.
+    """
+    form, slack = scores.form, scores.slack
     stuck = gain < form[target] / (terms.agents * given.number + 1.0)
     action = best if stuck or not given.coin < 0.5 else teacher
     propensity = 1.0 if stuck or best == teacher else 0.5
     reason = STUCK if stuck else CAREFUL
-    if not terms.strict:
+    if spent:
         reason = SPENT
     return Outcome(
         action,

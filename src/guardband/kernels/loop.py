@@ -27,7 +27,8 @@ from guardband.kernels.pruning import floor_of, in_pruned_set
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.state import ALPHA, RHO, TERMS, group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due, pool
-from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule, Terms
+from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule, Terms, Wish
+from guardband.kernels.value import choose as choose_by_value
 
 __all__ = [
     "TOLERANCE",
@@ -59,6 +60,8 @@ REFUTED = int(Metric.REFUTED)
 OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
 TRIALS, CHARGED, SHORTFALL = int(Metric.TRIALS), int(Metric.CHARGED), int(Metric.SHORTFALL)
 VIOLATIONS_TRIAL = int(Metric.VIOLATIONS_TRIAL)
+VALUE, BASELINE_VALUE = int(Metric.VALUE), int(Metric.BASELINE_VALUE)
+VALUE_REGRET = int(Metric.VALUE_REGRET)
 
 TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
@@ -79,14 +82,17 @@ def simulate(
     """
     terms = Terms(*settings[0, :TERMS])
     guarded = GUARDED if terms.rule == GUARD else UNGUARDED
+    if terms.rule == GUARD and env.values.size > 0:
+        guarded = VALUED
     rounds = WEIGHTED if terms.weighted else guarded
     rounds(numbers, settings, tasks, env, draws, clock, metrics, trace)
 
 
-def _rounds(guard, weighted):
+def _rounds(guard, weighted, valued):
     """Return `simulate` for Guard-UCB or for other rules, without the code that only one needs.
 
-    `weighted` are other rules with Guard-UCB's confidence set.
+    `weighted` are other rules with Guard-UCB's confidence set, `valued` is Guard-UCB where actions
+    have values.
 
     Numba drops a branch whose condition is known before it compiles: one loop for all rules would
     take twice as long to compile, and a third longer to run.
@@ -111,7 +117,11 @@ def _rounds(guard, weighted):
             for m in tasks.agents:
                 state = state_of(group, m)
                 given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
-                outcome = choose(state, shared, terms, given, scores)
+                if valued:
+                    wish = Wish(env.values[slot], env.values[slot, :0], 0.0, math.inf)
+                    outcome = choose_by_value(state, shared, terms, given, scores, wish)
+                else:
+                    outcome = choose(state, shared, terms, given, scores)
                 learns = terms.rule != BASELINE
                 if learns:
                     totals = metrics.totals[m]
@@ -158,8 +168,10 @@ def _rounds(guard, weighted):
     return rounds
 
 
-GUARDED, UNGUARDED = _rounds(guard=True, weighted=False), _rounds(guard=False, weighted=False)
-WEIGHTED = _rounds(guard=False, weighted=True)
+GUARDED = _rounds(guard=True, weighted=False, valued=False)
+UNGUARDED = _rounds(guard=False, weighted=False, valued=False)
+WEIGHTED = _rounds(guard=False, weighted=True, valued=False)
+VALUED = _rounds(guard=True, weighted=False, valued=True)
 
 
 @kernel
@@ -297,10 +309,24 @@ def count_round(env, tasks, metrics, trace, slot, t, m, played):
     totals[CONSERVATIVE] += played.conservative
     totals[REWARD] += played.reward
     totals[BASELINE_REWARD] += realised[b]
+    if env.values.size > 0:
+        _count_value(totals, env.values[slot], expected, keep, b, played.action)
     if trace.actions.size > 0:
         trace.actions[t - 1, m] = played.action
         trace.conservative[t - 1, m] = played.conservative
         trace.rewards[t - 1, m] = played.reward
+
+
+@kernel
+def _count_value(totals, values, expected, keep, b, k):
+    """Count the value of action k, of the baseline, and of the best action that is safe."""
+    best = values[b]
+    for j in range(values.size):
+        if expected[j] >= keep * expected[b] - TOLERANCE:
+            best = max(best, values[j])
+    totals[VALUE] += values[k]
+    totals[BASELINE_VALUE] += values[b]
+    totals[VALUE_REGRET] += best - values[k]
 
 
 @kernel

@@ -10,7 +10,7 @@ from guardband.kernels.linalg import root
 from guardband.kernels.scan import product, write_image
 from guardband.kernels.types import Outcome, Reason
 
-__all__ = ["mix", "raise_chance"]
+__all__ = ["mix", "mixture_of", "raise_chance"]
 
 HALVINGS = 60
 MIXTURES = 20  # mixtures that are tried
@@ -45,6 +45,17 @@ def mix(estimate, beta, plain, terms, given, scores, image, other, target):
             if sure > lead:
                 better, lead = k, sure
         partner = better
+    return mixture_of(estimate, beta, plain, given, scores, image, other, target, partner, rho)
+
+
+@kernel
+def mixture_of(estimate, beta, plain, given, scores, image, other, target, partner, rho):
+    """Mix the target with a partner, with the largest certified chance of at least rho.
+
+    At rho itself the mixture must clear the floor. `image` and `other` are as for `mix`.
+    """
+    mean, form = scores.mean, scores.form
+    keep, b = 1.0 - given.alpha, given.baseline
     # Along (1 - r) psi_p + r psi_x - (1 - alpha) psi_b the lower bound is a + r b - beta sqrt(.).
     write_image(estimate, given.menu, partner, given.coords, other)
     pp, px = form[partner], product(other, given.menu, target, given.coords)

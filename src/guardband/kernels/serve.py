@@ -17,7 +17,9 @@ from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
 from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due
-from guardband.kernels.types import RoundInput, Rule, Terms
+from guardband.kernels.types import RoundInput, Rule, Terms, Wish
+from guardband.kernels.value import choose as choose_by_value
+from guardband.kernels.value import describe as describe_by_value
 
 __all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "kernels_of", "load_menu"]
 
@@ -64,8 +66,11 @@ class AgentKernels(NamedTuple):
     learn: Callable[..., Any]
 
 
-def _compiled(guard):
-    """Return the kernels of Guard-UCB or of the other rules; see `loop` for why they are two."""
+def _compiled(guard, valued):
+    """Return the kernels of Guard-UCB or of the other rules; see `loop` for why they are several.
+
+    `valued` is Guard-UCB with values or costs of the caller's own.
+    """
 
     @kernel
     def serve(
@@ -78,16 +83,22 @@ def _compiled(guard):
         weights,
         covariance,
         turn,
+        value,
+        cost,
+        limits,
         scratch,
         allowed,
+        table,
         x,
     ):
         """Decide, and describe the decision.
 
         `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
         returns; `turn` is the agent, the baseline, its reward (NaN: not known), epoch, round and
-        coin; `scratch` is from `new_scratch`; for the others see `RoundInput`. Writes
-        which actions are certified to `allowed` (K,), and the vector that is played to `x` (d,).
+        coin; `value`, `cost` and the two `limits` are a `Wish`; `scratch` is from `new_scratch`;
+        for the others see `RoundInput`. Writes which actions are certified to `allowed` (K,), the
+        estimated reward, its lower bound and the certified lead over the floor of every action to
+        `table` (3, K), and the vector that is played to `x` (d,).
 
         Returns the action, whether it is conservative, and the reason; the mean of its reward and
         the half width of the interval; floor, propensity, margin, certificate, and whether the
@@ -118,11 +129,25 @@ def _compiled(guard):
         )
         choose = choose_guard if guard else choose_disc
         describe = describe_guard if guard else describe_disc
-        outcome = choose(state, shared, terms, given, scores)
-        width, floor, propensity, margin, certificate, certified = describe(
-            state, shared, terms, given, scores, outcome, allowed
-        )
+        if valued:
+            wish = Wish(value, cost, limits[0], limits[1])
+            outcome = choose_by_value(state, shared, terms, given, scores, wish)
+            said = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
+        else:
+            outcome = choose(state, shared, terms, given, scores)
+            said = describe(state, shared, terms, given, scores, outcome, allowed)
+        width, floor, propensity, margin, certificate, certified = said
         k, weight = outcome.action, 1.0
+        for j in range(menu.shape[1]):
+            mean = scores.mean[j]
+            table[0, j] = mean
+            if guard:
+                table[1, j] = mean - outcome.beta * math.sqrt(scores.form[j])
+                sure = scores.slack[j]
+                table[2, j] = margin if j == k and not sure >= 0.0 else sure
+            else:
+                table[1, j] = 2.0 * mean - scores.upper[j]
+                table[2, j] = table[1, j] - floor
         copy_features(menu, k, coords, x)
         guess = prediction(x, state.estimate.theta)
         if guard:
@@ -170,9 +195,13 @@ def _compiled(guard):
     return AgentKernels(serve, learn)
 
 
-GUARDED, UNGUARDED = _compiled(guard=True), _compiled(guard=False)
+GUARDED = _compiled(guard=True, valued=False)
+UNGUARDED = _compiled(guard=False, valued=False)
+VALUED = _compiled(guard=True, valued=True)
 
 
-def kernels_of(terms: Terms) -> AgentKernels:
-    """Return the kernels that serve agents with these settings."""
+def kernels_of(terms: Terms, *, valued: bool = False) -> AgentKernels:
+    """Return the kernels that serve agents with these settings, or those for `valued` rounds."""
+    if valued:
+        return VALUED
     return GUARDED if terms.rule == GUARD else UNGUARDED

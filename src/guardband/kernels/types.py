@@ -35,6 +35,7 @@ __all__ = [
     "Statistic",
     "Terms",
     "Trigger",
+    "Wish",
     "pack",
 ]
 
@@ -227,6 +228,15 @@ class RoundInput(NamedTuple):
     ids: Ints  # (n,) which of them are possible in this round; none: not known
     weights: Floats  # (n,) their probabilities
     covariance: Floats  # (K or 1, d, d) of phi(k, c) - (1 - alpha) phi(b, c); none: not known
+
+
+class Wish(NamedTuple):
+    """What actions are worth to the caller, and what they cost; see `value`."""
+
+    value: Floats  # (K,) known beforehand; none: the reward is what counts
+    cost: Floats  # (K,) of playing them; none: it does not count
+    price: float  # what a unit of cost is worth, in units of the value
+    room: float  # no action but the baseline may cost more
 
 
 class Knowledge(NamedTuple):

@@ -38,6 +38,9 @@ class Tabular:
         context, or the "expected" psi_b'theta, which the theory assumes.
     reward_std
         The standard deviation of the rewards' Gaussian noise, or another noise model.
+    values
+        (K,), or (C, K): what each action is worth to the caller, known beforehand; Guard-UCB then
+        plays for the value, and the reward only guards. None: the reward is what counts.
     name
         The name in tables.
 
@@ -62,6 +65,7 @@ class Tabular:
         baseline: Any = 1,
         told: str = "realised",
         reward_std: float | RewardNoise = 0.0,
+        values: Any = None,
         name: str = "tabular",
     ) -> None:
         true = as_array("phi", phi, (None, None, None))
@@ -82,6 +86,7 @@ class Tabular:
             baseline=chosen,
             reward_noise=as_noise(reward_std),
             told=check_choice("told", told, TOLD),
+            values=values,
         )
 
     def build(self, seed: int) -> World:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from guardband.checks import as_index_set, check_not_negative, check_whole
+from guardband.checks import as_array, as_index_set, check_not_negative, check_whole
 from guardband.contexts import half_range
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
@@ -141,7 +141,8 @@ class World(AnyWorld):
         changes from round to round it is the expected one.
     values
         (C, K): what each action is worth to the user, known beforehand, such as its price with a
-        minus sign; rewards are then what is guarded. None: the reward is what counts.
+        minus sign; or (1, K) in all contexts alike, as with a forecast. Rewards are then what is
+        guarded. None: the reward is what counts.
     """
 
     phi: Floats
@@ -153,6 +154,20 @@ class World(AnyWorld):
     nature: Fresh | Forecast | None = None
     told: str = "realised"
     values: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None:
+            object.__setattr__(self, "values", self._checked(self.values))
+
+    def _checked(self, values: Floats) -> Floats:
+        contexts, actions, _ = self.shape
+        array = as_array("values", np.atleast_2d(values), (None, actions))
+        if len(array) not in ((1,) if isinstance(self.nature, Forecast) else (1, contexts)):
+            raise InvalidValueError(
+                f"values has {len(array)} rows for {contexts} contexts: give (K,) for all of them, "
+                "or one row each where contexts are known to agents."
+            )
+        return array
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -57,6 +57,8 @@ def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
         "gap": gap.T,
         "offered": np.full(shape[::-1], world.shape[1]),
     }
+    if world.values is not None:
+        tables["values"] = np.repeat(world.values, shape[1] // len(world.values), axis=0)
     if nature is not None:
         tables = {name: np.concatenate([table, table[:1]]) for name, table in tables.items()}
     # Joining transposed tables leaves them transposed: a slower layout, and kernels of its own.

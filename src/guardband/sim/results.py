@@ -207,6 +207,12 @@ class Results:
                 "reward_mean": float(s.totals["reward"].mean()) / rounds,
                 "baseline_reward_mean": float(s.totals["baseline_reward"].mean()) / rounds,
             }
+            if not np.isnan(s.totals["value"]).any():
+                row |= {
+                    "value_mean": float(s.totals["value"].mean()) / rounds,
+                    "baseline_value_mean": float(s.totals["baseline_value"].mean()) / rounds,
+                    "value_regret_per_agent": float(s.totals["value_regret"].mean()),
+                }
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -264,13 +270,14 @@ class Results:
 def stack(algorithm: Any, label: str, results: Sequence[TrialResult], *, judged: bool) -> Series:
     """Return one algorithm's results of all trials as a series.
 
-    Without an alpha to judge by, violations were not counted and are NaN.
+    Without an alpha to judge by, violations and the regret in value were not counted and are NaN.
     """
     totals = np.array([result.totals for result in results])
     curves = np.array([result.curves for result in results])
     syncs = np.array([result.syncs for result in results])
     if not judged:
-        for metric in (m for m in Metric if m.name.startswith("VIOLATIONS")):
+        counted = (m for m in Metric if m.name.startswith("VIOLATIONS"))
+        for metric in (*counted, Metric.VALUE_REGRET):
             totals[..., metric] = curves[..., metric] = np.nan
     return Series(
         algorithm=algorithm.name,

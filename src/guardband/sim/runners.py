@@ -37,6 +37,8 @@ from guardband.sim.arrays import (
 
 __all__ = ["CommonRunner", "Runner", "Trace", "TrialResult", "make_runner"]
 
+VALUES = [Metric.VALUE, Metric.BASELINE_VALUE, Metric.VALUE_REGRET]
+
 
 class TrialResult(NamedTuple):
     """What one algorithm did in one trial."""
@@ -102,6 +104,8 @@ class CommonRunner:
             curves=np.zeros((checkpoints.size, agents, len(Metric))),
             syncs=np.zeros(checkpoints.size, np.int64),
         )
+        if not self.env.values.size:
+            self.metrics.totals[:, VALUES] = np.nan
         self.trace = Trace(
             actions=np.zeros((traced, agents), np.int64),
             conservative=np.zeros((traced, agents), np.bool_),
