@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from guardband.html_tables import html_table
 from guardband.kernels.types import Floats
 
-__all__ = ["Choice", "Decision"]
+__all__ = ["CertifiedAction", "Decision"]
 
 
-class Choice(NamedTuple):
+class CertifiedAction(NamedTuple):
     """An action that is certified to clear the floor.
 
     Attributes
@@ -128,11 +128,14 @@ class Decision(NamedTuple):
         return [int(k) for k in np.flatnonzero(self.certified)]
 
     @property
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[CertifiedAction]:
         """The certified actions, best first: by value, else by estimated reward."""
         if self.table is None:
             return []
         (mean, lower, margin), value = self.table.tolist(), self.value
         worth = mean if value is None else value.tolist()
         order = sorted(self.safe_actions, key=lambda k: (-worth[k], -mean[k], k))
-        return [Choice(k, lower[k], margin[k], None if value is None else worth[k]) for k in order]
+        return [
+            CertifiedAction(k, lower[k], margin[k], None if value is None else worth[k])
+            for k in order
+        ]
