@@ -164,9 +164,12 @@ def test_a_trial_and_a_mixture_work_towards_the_value() -> None:
     menu = np.array([[0.9, 0.0, 0.0], [0.0, 0.9, 0.0]])
     settings = {"noise": NOISE, "context_noise": 0.0}
     agent = gb.Agent(dim=DIM, algorithm=gb.GuardUCB(0.1, trial_budget=50.0, **settings))
+    tried = []
     for _ in range(200):
-        agent.observe(agent.decide(menu, 0, value=[0.0, 1.0]), 0.5)
-    assert agent.decide(menu, 0, value=[0.0, 1.0]).action == 1
+        tried.append(agent.decide(menu, 0, value=[0.0, 1.0]))
+        agent.observe(tried[-1], 0.5)
+    assert {d.action for d in tried if d.kind == "trial"} == {1}
+    assert {d.action for d in tried if d.kind == "baseline"} == {0}
     policy = gb.Agent(dim=DIM, algorithm=gb.GuardUCB(0.1, mode="policy", **settings))
     seen = [policy.decide(menu, 0, value=[0.0, 1.0]) for _ in range(100)]
     assert {d.promise for d in seen} == {"policy"}
