@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import as_reward
@@ -46,6 +47,16 @@ class Logs(NamedTuple):
     menus: Menus
     propensities: Floats | None  # (n,)
     ids: list[Any] | None
+
+    def only(self, kept: NDArray[np.bool_]) -> Logs:
+        """Return the rows that are marked."""
+        return self._replace(
+            rows=self.rows[kept],
+            whole=None if self.whole is None else self.whole[kept],
+            rewards=self.rewards[kept],
+            propensities=None if self.propensities is None else self.propensities[kept],
+            ids=None if self.ids is None else [self.ids[i] for i in np.flatnonzero(kept)],
+        )
 
 
 def read_logs(

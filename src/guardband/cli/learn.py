@@ -49,6 +49,13 @@ def learn(
         str | None,
         typer.Option(help="The column of propensities; else `propensity`, if there is one."),
     ] = None,
+    reuse: Annotated[
+        bool,
+        typer.Option("--reuse", help="Learn rows that a study has looked at, too; see below."),
+    ] = False,
+    rest: Annotated[
+        bool, typer.Option("--rest", help="Leave out rows that a study has looked at.")
+    ] = False,
     feature: Annotated[
         list[str] | None,
         typer.Option(help="NAME=COLUMN, for a feature whose column has another name; repeatable."),
@@ -57,13 +64,18 @@ def learn(
     """Let a task learn from logs: one row for each thing that an earlier rule played.
 
     Columns: one for each feature of the task, named as in the space, with the features of what was
-    played; `reward`; perhaps `id` and `propensity`. Other columns are ignored. Rows are learned in
-    the order of the file: that of time, if the earlier rule learned from its rewards.
+    played, or those that the space's named features are made of; `reward`; perhaps `id` and
+    `propensity`. Other columns are ignored. Rows are learned in the order of the file: that of
+    time, if the earlier rule learned from its rewards.
 
     Everything is checked before anything is learned. Each row counts once, by its id: run the
     command again after it was stopped or killed, or with a longer file, and rows that are known
     are left out. Without a column of ids, a row's id is its number and the content of the file up
     to it. When the promise holds with logs: docs/logs.md.
+
+    Rows that a study looked at when the space was set up are refused. With --rest they are left
+    out. With --reuse they are learned, and decisions say promise "reused" from then on, in every
+    task that pools with them.
     """
     with readable_errors():
         from guardband.cli.log_file import LogColumns, LogFile
@@ -85,17 +97,21 @@ def learn(
             known = agent.settings.features
             features = [known[i] for i in agent.report().state.uses]
             renamed = dict(_pair(each) for each in feature or [])
-            columns = LogColumns(features, renamed, reward, ident, propensity)
+            named = agent.features
+            read = features if named is None else list(named.columns)
+            columns = LogColumns(read, renamed, reward, ident, propensity, named)
             bar.expect(2.0)
             file = LogFile(logs, columns, bar.advance)
             try:
-                learned = agent.learn_blocks(file.blocks)
+                learned = agent.learn_blocks(file.blocks, reuse=reuse, rest=rest)
             except InputError as error:
                 raise file.named(error) from None
             except ImportError as error:
                 raise InvalidValueError(str(error)) from None
             agent.sync()
     typer.echo(f"{learned.rows:,} rows learned, {learned.known:,} known before.")
+    if learned.reused:
+        typer.echo(f'{learned.reused:,} of them had been looked at: promises are "reused" now.')
     if columns.ident is None:
         typer.echo("No ids: a row is known by its number and the content of the file up to it.")
     print_table(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from guardband.checks import nearest
 from guardband.errors import InputError
+from guardband.features import Features
 from guardband.kernels.types import Floats
 from guardband.row_files import BLOCK, LogFileError, row_blocks
 
@@ -20,7 +21,7 @@ __all__ = ["LogColumns", "LogFile", "LogFileError"]
 
 ROW, NUMBER = re.compile(r"\brows? \d+( and \d+)?"), re.compile(r"\d+")
 Table = pd.DataFrame
-Block = tuple[Floats, Floats, Floats | None, list[str] | None]
+Block = tuple[Any, Floats, Floats | None, list[str] | None]
 
 
 class LogColumns:
@@ -34,6 +35,8 @@ class LogColumns:
         The columns of features that have another name there.
     reward, ident, propensity
         The other columns; None: `id` and `propensity`, if the file has them.
+    named
+        Where the space has named features: then `features` are the columns that these are made of.
     """
 
     def __init__(
@@ -43,14 +46,18 @@ class LogColumns:
         reward: str,
         ident: str | None,
         propensity: str | None,
+        named: Features | None = None,
     ) -> None:
         for name in renamed:
             if name not in features:
                 raise LogFileError(
-                    f"--feature {name}=...: the task has no feature {name!r}."
+                    f"--feature {name}=...: there is no {name!r} among {', '.join(features)}."
                     f"{nearest(name, list(features))}"
                 )
         self.features = [renamed.get(name, name) for name in features]
+        self.names = {renamed.get(name, name): name for name in features}
+        self.named = named is not None
+        self._texts = [] if named is None else [renamed.get(name, name) for name in named.texts]
         self.reward, self.ident, self.propensity = reward, ident, propensity
 
     def find(self, file: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -67,17 +74,19 @@ class LogColumns:
         self.ident = "id" if self.ident is None and "id" in names else self.ident
         if self.propensity is None and "propensity" in names:
             self.propensity = "propensity"
-        return self.all, [self.ident] if self.ident else []
+        return self.all, self._texts + ([self.ident] if self.ident else [])
 
     @property
     def numbers(self) -> list[str]:
         """The columns that hold numbers."""
-        return [*self.features, self.reward] + ([self.propensity] if self.propensity else [])
+        features = [] if self.named else self.features
+        return [*features, self.reward] + ([self.propensity] if self.propensity else [])
 
     @property
     def all(self) -> list[str]:
         """All columns that are read."""
-        return self.numbers + ([self.ident] if self.ident else [])
+        features = self.features if self.named else []
+        return list(dict.fromkeys(features + self.numbers + ([self.ident] if self.ident else [])))
 
 
 class LogFile:
@@ -109,13 +118,17 @@ class LogFile:
             if table.empty:
                 continue
             numbers = self._numbers(table)
-            size = len(self.columns.features)
+            size = 0 if self.columns.named else len(self.columns.features)
+            features: Any = np.ascontiguousarray(numbers[:, :size])
+            if self.columns.named:
+                rows = table[self.columns.features].reset_index(drop=True)
+                features = rows.rename(columns=self.columns.names)
             ids = None
             if self.columns.ident:
                 ids = self._ids(table[self.columns.ident])
                 hashes.append(pd.util.hash_array(np.array(ids, object)))
             chances = numbers[:, size + 1] if self.columns.propensity else None
-            yield np.ascontiguousarray(numbers[:, :size]), numbers[:, size], chances, ids
+            yield features, numbers[:, size], chances, ids
             self._first += len(table)
             self._advance(share)
         if not self._first:

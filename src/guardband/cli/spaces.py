@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from guardband.cli.operator import WHO, Target, print_table, targeted
 from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
+    from guardband.agent import LookedAt
     from guardband.live.coordinator import Coordinator
     from guardband.live.protocol.space import SpaceSettings
 
@@ -61,17 +63,25 @@ def create(
     order: Annotated[str | None, typer.Option(help="window or prompt.")] = None,
     profile: Annotated[str | None, typer.Option(help="platform or hospital.")] = None,
     file: Annotated[Path | None, typer.Option(help="JSON with any of the settings.")] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", help="agent.toml, as `guardband study` writes it; for one task."),
+    ] = None,
 ) -> None:
     """Create a space.
 
     For example: guardband space create home --features price,fresh,rating --agents 3
+
+    Or from what a study recommends: guardband space create home --from agent.toml --agents 3.
+    The space keeps which rows of logs the study has looked at; its agents refuse to learn them.
 
     Every setting of gb.SpaceSettings can be given as KEY=VALUE: algorithm=disc-ucb gate=none
     reward_floor=0.2 sync.horizon=20000 alphas.tv=0.1
     """
     from guardband.live.protocol.space import SpaceSettings
 
-    given: dict[str, Any] = {} if file is None else json.loads(file.read_text())
+    given, record = ({}, None) if from_ is None else _from_agent_file(from_)
+    given |= {} if file is None else json.loads(file.read_text())
     own = {
         "name": name,
         "agents": agents,
@@ -95,10 +105,14 @@ def create(
     for needed in needs:
         if needed not in given:
             raise InvalidValueError(f"a space needs --{needed}.")
+    if record is not None:
+        given["looked_at"] = _keep(target, record.to_bytes())
     space = SpaceSettings(**given)
     _create(target, space)
     promise = "no constraint" if space.alpha is None else f"alpha {space.alpha:g}"
     typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, {promise}.")
+    if record is not None:
+        typer.echo(f"{record.count:,} rows of logs were looked at: agents refuse to learn them.")
     typer.echo(f"next: guardband token create --space {name} --task TASK")
 
 
@@ -275,6 +289,17 @@ def _create(target: Target, space: SpaceSettings) -> None:
     )
 
 
+def _keep(target: Target, record: bytes) -> str:
+    """Let the coordinator keep a record of rows that were looked at; return its SHA-256."""
+    return target.do(
+        lambda c: c.keep_looked_at(record),
+        "POST",
+        "/v1/looked-at",
+        {"record": b64encode(record).decode()},
+        read=lambda answer: str(answer["sha256"]),
+    )
+
+
 def _read(target: Target, name: str) -> tuple[SpaceSettings, int]:
     """Return a space and its config_version."""
     from guardband.live.protocol.space import SpaceSettings
@@ -327,6 +352,25 @@ def _chosen(features: str | None, named: Path | None) -> dict[str, Any]:
         made = Features.from_json(named.read_text())
         return {"features": list(made.names), "named_features": made.to_dict()}
     return {} if features is None else {"features": list(_names(features)), "named_features": None}
+
+
+def _from_agent_file(path: Path) -> tuple[dict[str, Any], LookedAt | None]:
+    """Return the settings of a space for one agent of an agent.toml, and the rows looked at."""
+    from guardband.agent import read_agent_file
+    from guardband.algorithms import ALGORITHMS, plain_name
+
+    file = read_agent_file(path)
+    entry = ALGORITHMS[file.settings.get("algorithm", "guard-ucb")]
+    given = {"agents": 1, **entry.preset, **file.settings, "algorithm": plain_name(entry.kind)}
+    for name in ("dim", "seed"):  # the first follows from --features, the second is an agent's
+        given.pop(name, None)
+    if "horizon" in given:
+        given["sync"] = {"horizon": given.pop("horizon")}
+    if "shared_context" in given:
+        given["contexts"] = "shared" if given.pop("shared_context") else "per-request"
+    if file.features is not None:
+        given["named_features"] = file.features.to_dict()
+    return given, file.looked_at
 
 
 def _put(given: dict[str, Any], setting: str) -> None:

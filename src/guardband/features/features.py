@@ -213,6 +213,15 @@ class Features:
         return len(self.names)
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns that hold texts, also where these look like numbers."""
+        return tuple(
+            name
+            for name, each in self._categories.items()
+            if isinstance(each, Hashed) or all(isinstance(value, str) for value in each.values)
+        )
+
+    @property
     def counts(self) -> dict[str, Any]:
         """How many rows were read, and in which columns values did not fit.
 

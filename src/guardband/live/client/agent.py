@@ -11,8 +11,6 @@ from guardband.agent import Decision, Learned, Outlook, as_batch, as_id
 from guardband.checks import check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
-from guardband.features import Features
-from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import AgentSetup
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decisions import Decisions
@@ -24,6 +22,7 @@ from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.self_report import make_report, make_status
 from guardband.live.client.sync_worker import SyncTiming, SyncWorker
+from guardband.live.client.view import LiveAgentView
 from guardband.live.client.windows import Clock
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused, Report
@@ -34,7 +33,7 @@ __all__ = ["LiveAgent"]
 log = logging.getLogger("guardband.live")
 
 
-class LiveAgent:
+class LiveAgent(LiveAgentView):
     """An agent that learns together with agents in other processes; `gb.connect` makes them.
 
     `decide` and `observe` work on this process's own state and its journal: they never wait for
@@ -88,7 +87,7 @@ class LiveAgent:
         self._worker = SyncWorker(
             self._store, self._outcomes, client, link, settings, keep, timing or SyncTiming()
         )
-        self._logs = LoggedRows(self._store, self._worker)
+        self._logs = LoggedRows(self._store, self._worker, link)
         self._forks = ForkGuard(self._store, link, self._worker, background=background)
         close_at_exit(self)
         self._first_contact(joined.trouble)
@@ -108,66 +107,6 @@ class LiveAgent:
                 trouble = str(problem)
         self._worker.trouble = trouble
         log.warning("guardband: %s", trouble)
-
-    def __repr__(self) -> str:
-        state = "closed"
-        if not self._closed:
-            state = f"{self.rounds:,} decisions, {self.pending:,} without a reward"
-        space, setup = self._store.state.space, self._store.setup
-        used = f"{len(setup.uses)} of {space.dim} features"
-        return f"<LiveAgent {self.name!r}: {space.algorithm}, {used}, {state}>"
-
-    @property
-    def name(self) -> str:
-        """The task's name."""
-        return self._store.setup.task
-
-    @property
-    def state_dir(self) -> Path:
-        """Where the journal is."""
-        return self._folder
-
-    @property
-    def settings(self) -> SpaceSettings:
-        """The settings of the space, as far as the agent knows them."""
-        with self._opened() as state:
-            return state.space
-
-    @property
-    def features(self) -> Features | None:
-        """The named features of the space, where it has them; they count what did not fit."""
-        return self.settings.named
-
-    @property
-    def pending(self) -> int:
-        """How many decisions have not ended: their reward, or their turn, is still to come."""
-        with self._opened() as state:
-            return state.pending
-
-    @property
-    def rounds(self) -> int:
-        """How many decisions are in this agent's journal, or have been."""
-        with self._opened() as state:
-            return state.last
-
-    @property
-    def counted(self) -> int:
-        """How many observations of this agent's stream count."""
-        with self._opened() as state:
-            return state.n
-
-    @property
-    def epoch(self) -> int:
-        """The epoch whose sums are in use; 0: none."""
-        with self._opened() as state:
-            return state.stream.epoch
-
-    @property
-    def theta(self) -> Floats:
-        """(d,): the estimate of the parameter, from the agent's own and the pooled data."""
-        with self._opened() as state:
-            theta: Floats = state.learner.state.estimate.theta.copy()
-            return theta
 
     def decide(
         self,
@@ -294,6 +233,7 @@ class LiveAgent:
         menus: Sequence[Any] | None = None,
         propensities: Any = None,
         ids: Sequence[str | int] | None = None,
+        reuse: bool = False,
     ) -> Learned:
         """Learn from logs: what an earlier rule played and earned, each row once by its id.
 
@@ -302,24 +242,30 @@ class LiveAgent:
 
         Parameters
         ----------
-        features, rewards, menus, propensities
-            As for `gb.Agent`.
+        features, rewards, menus, propensities, reuse
+            As for `gb.Agent`; the space keeps which rows were looked at.
         ids
             One per row. None: from what all rows hold and the place of each.
         """
         whole = (features, rewards, propensities, ids)
-        return self.learn_blocks(lambda: [whole], menus=menus)
+        return self.learn_blocks(lambda: [whole], menus=menus, reuse=reuse)
 
     def learn_blocks(
-        self, blocks: Callable[[], Iterable[LogBlock]], *, menus: Sequence[Any] | None = None
+        self,
+        blocks: Callable[[], Iterable[LogBlock]],
+        *,
+        menus: Sequence[Any] | None = None,
+        reuse: bool = False,
+        rest: bool = False,
     ) -> Learned:
         """Learn from logs that do not fit into memory, as `learn` does.
 
         `blocks` returns them in blocks of rows: features, rewards, propensities or None, ids or
-        None. It is called twice, because everything is checked before anything is learned.
+        None. It is called twice, because everything is checked before anything is learned. With
+        `rest`, rows that a study has looked at are left out.
         """
         self._opened()
-        learned = self._logs.learn(blocks, menus)
+        learned = self._logs.learn(blocks, menus, reuse=reuse, rest=rest)
         self._wake_if_due()
         return learned
 

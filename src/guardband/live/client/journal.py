@@ -44,10 +44,11 @@ SAVE_HEAD = """
            tally = ?, revision = ? WHERE id = 1
 """
 COUNTED = """
-    SELECT o.k, d.x, d.weight, d.guess, o.reward FROM outcome o JOIN decision d USING(seq)
+    SELECT o.k, d.x, d.weight, d.guess, o.reward, 0 FROM outcome o JOIN decision d USING(seq)
     WHERE o.stream = ?1 AND o.k > ?2 AND o.k <= ?3
     UNION ALL
-    SELECT k, x, weight, guess, reward FROM logged WHERE stream = ?1 AND k > ?2 AND k <= ?3
+    SELECT k, x, weight, guess, reward, reused FROM logged
+    WHERE stream = ?1 AND k > ?2 AND k <= ?3
     ORDER BY 1
 """
 LOGGED = "SELECT id, x, reward FROM logged WHERE id IN (SELECT value FROM json_each(?))"
@@ -239,7 +240,7 @@ class Journal:
 
     def add_logged(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of logs down, each with the columns of the table."""
-        self._db.cursor().executemany("INSERT INTO logged VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._db.cursor().executemany("INSERT INTO logged VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def logged(self, ids: Sequence[str]) -> dict[str, tuple[bytes, float]]:
         """Return features and reward of those among the ids that were learned before."""
@@ -308,7 +309,7 @@ class Journal:
         return [column[1] for column in self.query("PRAGMA table_info(decision)")]
 
     def counted(self, stream: int, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
-        """Yield (k, x, weight, guess, reward) of a stream's observations after < k <= upto."""
+        """Yield (k, x, weight, guess, reward, reused) of observations after < k <= upto."""
         # By a cursor of its own: there may be millions, and others are asked for meanwhile.
         yield from self._db.cursor().execute(COUNTED, (stream, after, upto))
 

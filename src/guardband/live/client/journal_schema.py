@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 5
+FORMAT = 6
 COLUMNS = 30  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -92,4 +92,6 @@ MIGRATIONS = (
         weight REAL NOT NULL, reward REAL NOT NULL, PRIMARY KEY(stream, k)
     ) WITHOUT ROWID;
     """,
+    # Whether a row had been looked at before: then promises that rest on it are "reused".
+    "ALTER TABLE logged ADD COLUMN reused INTEGER NOT NULL DEFAULT 0;",
 )

@@ -204,10 +204,20 @@ class Learner:
         group = self.group
         return group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n)
 
-    def learn_rows(self, rows: Floats, rewards: Floats, n: int, since: int) -> Absorbed:
-        """Learn (k, d) rows of logs after n rewards, `since` of them since the last epoch."""
+    def learn_rows(
+        self, rows: Floats, rewards: Floats, n: int, since: int, reused: int
+    ) -> Absorbed:
+        """Learn (k, d) rows of logs after n rewards, `since` of them since the last epoch.
+
+        `reused` of the rows had been looked at.
+        """
         group = self.group
-        return group.engine.learn_rows(0, rows, rewards, 1, group.logdet_pooled, since, n)
+        return group.engine.learn_rows(0, rows, rewards, 1, group.logdet_pooled, since, n, reused)
+
+    @property
+    def reused(self) -> int:
+        """How many rows that had been looked at are in the data that decisions rely on."""
+        return self.group.engine.reused(0)
 
     def radius(self) -> float:
         """Return beta, for display: from the width that a decision on one feature would have."""

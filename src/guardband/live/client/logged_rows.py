@@ -14,19 +14,22 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from guardband.agent import Learned, Logs, learned, read_logs, widths_now
+from guardband.agent import Learned, Logs, LookedAt, learned, read_logs, recognised, widths_now
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.journal import JournalError
 from guardband.live.client.sync_worker import SyncWorker
+from guardband.live.link import Link
 
 __all__ = ["BATCH", "LogBlock", "LoggedRows"]
 
 BATCH = 8192  # rows of one transaction: so long the agent's other processes wait for the journal
 KEY = 16  # characters of a digest in an id
+Flags = NDArray[np.bool_]
 
 
 LogBlock = tuple[Any, Any, Any, Sequence[str | int] | None]
@@ -55,6 +58,30 @@ class RowNames:
         return names
 
 
+class Watched:
+    """Which rows of a log had been looked at, block by block; see `LiveAgent.learn_blocks`."""
+
+    def __init__(self, looked_at: LookedAt | None, *, reuse: bool, rest: bool) -> None:
+        if reuse and rest:
+            raise InvalidValueError("either reuse rows that were looked at, or learn the rest.")
+        self._first = self._now = looked_at
+        self._reuse, self._rest = reuse, rest
+
+    def anew(self) -> Watched:
+        """Return the same, at the beginning of the log."""
+        return Watched(self._first, reuse=self._reuse, rest=self._rest)
+
+    def among(self, logs: Logs) -> tuple[Logs, Flags]:
+        """Return those of the next rows that are to be learned, and which had been looked at."""
+        if self._now is None:
+            return logs, np.zeros(len(logs.rewards), np.bool_)
+        found = recognised(self._now, logs, reuse=self._reuse or self._rest)
+        self._now = found.after
+        if self._rest:
+            return logs.only(~found.rows), found.rows[~found.rows]
+        return logs, found.rows
+
+
 class LoggedRows:
     """Takes rows of logs in, each once by its id.
 
@@ -62,33 +89,57 @@ class LoggedRows:
     ----------
     store
         The agent's state and journal.
-    worker
-        What talks to the coordinator.
+    worker, link
+        What talks to the coordinator, and the way to it.
     """
 
-    def __init__(self, store: AgentStore, worker: SyncWorker) -> None:
-        self._store, self._worker = store, worker
+    def __init__(self, store: AgentStore, worker: SyncWorker, link: Link) -> None:
+        self._store, self._worker, self._link = store, worker, link
 
-    def learn(self, blocks: Callable[[], Iterable[LogBlock]], menus: Any = None) -> Learned:
+    def learn(
+        self,
+        blocks: Callable[[], Iterable[LogBlock]],
+        menus: Any = None,
+        *,
+        reuse: bool = False,
+        rest: bool = False,
+    ) -> Learned:
         """Learn a log; an error in its rows changes nothing.
 
         `blocks` is called twice: everything is checked before anything is learned.
         """
         reader = self._store.state.learner.reader
         offered = [] if menus is None else [reader.read_menu(menu) for menu in menus]
-        digest, rows, always, with_ids = self._check(blocks())
+        looked = Watched(self._looked_at(), reuse=reuse, rest=rest)
+        digest, rows, always, with_ids = self._check(blocks(), looked)
         stream = self._worker.claim(digest)
         with self._store as state:
             self._note_kind(digest, "ids" if with_ids else "numbers")
             before = widths_now(state.learner.group, 0, offered)
-        new, names = 0, RowNames()
+        new, again, names = 0, 0, RowNames()
+        looked = looked.anew()
         for block in blocks():
-            logs = self._read(block)
+            logs, reused = looked.among(self._read(block))
             ids = names.ids(logs) if logs.ids is None else _as_texts(logs.ids)
-            new += self._take_in(logs, ids, stream)
+            taken = self._take_in(logs, ids, reused, stream)
+            new, again = new + taken[0], again + taken[1]
         with self._store as state:
             found = learned(state.learner.group, 0, offered, before, new, always)
-        return replace(found, known=rows - new)
+        return replace(found, known=rows - new, reused=again)
+
+    def _looked_at(self) -> LookedAt | None:
+        """Return the space's record of rows that were looked at, if it has one."""
+        name = self._store.setup.space
+        wanted = self._link.space(name)[0].looked_at
+        if wanted is None:
+            return None
+        raw = self._link.looked_at(name)
+        if sha256(raw).hexdigest() != wanted:
+            raise JournalError(
+                f"the record of rows that were looked at, which space {name!r} needs, is not the "
+                "one that its settings name: try again."
+            )
+        return LookedAt.from_bytes(raw)
 
     def _note_kind(self, digest: str, kind: str) -> None:
         """Note how the rows of a log are known; refuse one that was begun in the other way."""
@@ -101,7 +152,9 @@ class LoggedRows:
             )
         journal.query("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(kind)))
 
-    def _check(self, blocks: Iterable[LogBlock]) -> tuple[str, int, float | None, bool]:
+    def _check(
+        self, blocks: Iterable[LogBlock], looked: Watched
+    ) -> tuple[str, int, float | None, bool]:
         """Return a log's digest, its number of rows, and the share that had no alternative.
 
         Last, whether rows have ids. The digest is that of the rewards: tasks of a space may use
@@ -109,7 +162,7 @@ class LoggedRows:
         """
         content, rows, certain, with_ids = sha256(), 0, None, False
         for block in blocks:
-            logs = self._read(block)
+            logs, _ = looked.among(self._read(block))
             if rows and with_ids != (logs.ids is not None):
                 raise InvalidValueError("some rows have ids and others do not: give all, or none.")
             with_ids = logs.ids is not None
@@ -119,7 +172,7 @@ class LoggedRows:
             rows += len(logs.rewards)
             if logs.propensities is not None:
                 certain = (certain or 0) + int((logs.propensities == 1.0).sum())
-        always = None if certain is None else certain / rows
+        always = None if certain is None or not rows else certain / rows
         return content.hexdigest(), rows, always, with_ids
 
     def _read(self, block: LogBlock) -> Logs:
@@ -156,9 +209,14 @@ class LoggedRows:
                         "every row an id of its own."
                     )
 
-    def _take_in(self, logs: Logs, ids: Sequence[str], stream: str | None) -> int:
-        """Learn the rows that are not known yet, in their order; return how many these are."""
-        count = 0
+    def _take_in(
+        self, logs: Logs, ids: Sequence[str], reused: Flags, stream: str | None
+    ) -> tuple[int, int]:
+        """Learn the rows that are not known yet, in their order.
+
+        Returns how many these are, and how many of them had been looked at.
+        """
+        count = again = 0
         for start in range(0, len(ids), BATCH):
             names = ids[start : start + BATCH]
             with self._store as state:
@@ -171,18 +229,21 @@ class LoggedRows:
                 known = self._store.journal.logged(names)
                 new = [i for i, name in enumerate(names, start) if name not in known]
                 if new:
-                    self._learn(state, logs.rows[new], logs.rewards[new], [ids[i] for i in new])
-                count += len(new)
-        return count
+                    given = (logs.rows[new], logs.rewards[new], reused[new])
+                    self._learn(state, *given, [ids[i] for i in new])
+                count, again = count + len(new), again + int(reused[new].sum())
+        return count, again
 
-    def _learn(self, state: AgentState, rows: Floats, rewards: Floats, ids: list[str]) -> None:
+    def _learn(
+        self, state: AgentState, rows: Floats, rewards: Floats, reused: Flags, ids: list[str]
+    ) -> None:
         """Learn new rows and write them down, within a transaction."""
         journal, entry, before = self._store.journal, state.stream.since, state.n
         # What the learner computes with is rebuilt from the sums in the journal, so that a process
         # that goes on where another was killed finds the same predictions and weights.
         self._store.load_learner(state.learner.own())
         since = before if entry is None else before - entry.n
-        absorbed = state.learner.learn_rows(rows, rewards, before, since)
+        absorbed = state.learner.learn_rows(rows, rewards, before, since, int(reused.sum()))
         columns = (
             repeat(state.stream_id, len(ids)),
             range(before + 1, before + len(ids) + 1),
@@ -191,6 +252,7 @@ class LoggedRows:
             absorbed.guesses.tolist(),
             absorbed.weights.tolist(),
             rewards.tolist(),
+            map(int, reused),
         )
         journal.add_logged(zip(*columns, strict=True))
         journal.count(state.stream_id, "logged", len(ids))

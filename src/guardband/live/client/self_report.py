@@ -73,6 +73,7 @@ def make_report(store: AgentStore) -> Report:
         now = store.clock.now()
         figures = state.learner.figures()
         theta, halfwidth = state.learner.estimate()
+        figures["reused"] = float(state.learner.reused)
         gauges = _gauges(store, now) | figures | _recent(recent) | _gate(store, figures, recent)
         code, tally = state.held_back(now), state.tally.tolist()
         conflicts = state.stream.conflicts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from guardband.live.coordinator.epochs import close_epoch, next_number, open_epoch
+from guardband.live.coordinator.looked_at import check_record, keep_record, record_of
 from guardband.live.coordinator.membership import (
     change_space,
     new_space,
@@ -44,6 +45,7 @@ class OperatorRequests:
     def create_space(self, space: SpaceSettings, *, who: str, now: float) -> int:
         """Make a space; return its config_version, which is 1."""
         with self.store.transaction(space.name) as t:
+            check_record(t, space)
             new_space(t, space, who=who, now=now)
         return 1
 
@@ -65,7 +67,18 @@ class OperatorRequests:
                     f"{version}, now {row.config_version}): read them again, then change them.",
                     config_version=row.config_version,
                 )
+            check_record(t, space)
             return change_space(t, row, old, space, who=who, now=now)
+
+    def keep_looked_at(self, raw: bytes) -> str:
+        """Keep a record of rows of logs that were looked at; return its SHA-256."""
+        with self.store.transaction("") as t:
+            return keep_record(t, raw)
+
+    def looked_at(self, name: str) -> bytes:
+        """Return the record of rows of logs that were looked at for a space."""
+        with self.store.reading() as t:
+            return record_of(t, self._space(t, name)[1])
 
     def space(self, name: str) -> tuple[SpaceSettings, int]:
         """Return a space and its config_version."""

@@ -39,6 +39,9 @@ class Link(Protocol):
     def create_space(self, space: SpaceSettings) -> int:
         """Make a space; return its config_version."""
 
+    def looked_at(self, name: str) -> bytes:
+        """Return a space's record of rows of logs that were looked at."""
+
     def register(self, name: str, request: Register) -> Registered:
         """Make a stream known."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from typing import Any, TypeVar
 
 import httpx
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from guardband.live.link.base import Unreachable
 from guardband.live.protocol.messages import (
+    LookedAtRecord,
     News,
     Refused,
     Register,
@@ -27,6 +29,7 @@ __all__ = ["HttpLink"]
 
 CONNECT_S = 5.0
 ANSWER_S = 15.0
+LONG_S = 60.0  # more, for what is large
 LONGEST_POLL_S = 25.0
 LONGEST_ID = 20  # of a token, in messages; the secret is never shown
 JSON = {"Content-Type": "application/json"}
@@ -145,6 +148,11 @@ class HttpLink:
     def create_space(self, space: SpaceSettings) -> int:
         """Make a space, which takes an admin's token; return its config_version."""
         return self._read(SpaceSaved, self._ask("POST", "/v1/spaces", space)).config_version
+
+    def looked_at(self, name: str) -> bytes:
+        """Return a space's record of rows of logs that were looked at."""
+        said = self._ask("GET", f"/v1/spaces/{name}/looked-at", more_s=LONG_S)
+        return b64decode(self._read(LookedAtRecord, said).record)
 
     def register(self, name: str, request: Register) -> Registered:
         """Make a stream known."""

@@ -82,6 +82,10 @@ class LocalLink:
         """Make a space; return its config_version."""
         return self._do(lambda c, now: c.create_space(space, who="local", now=now))
 
+    def looked_at(self, name: str) -> bytes:
+        """Return a space's record of rows of logs that were looked at."""
+        return self._do(lambda c, now: c.looked_at(name))
+
     def register(self, name: str, request: Register) -> Registered:
         """Make a stream known."""
         return self._do(lambda c, now: c.register(name, request, now=now))

@@ -85,7 +85,7 @@ COLUMNS = (
     Column("upper", "double", "its upper confidence bound"),
     Column("floor", "double", "what the action must be worth; null: no constraint"),
     Column("margin", "double", "by how much it is certain to clear the floor"),
-    Column("promise", "string", "what is promised: play, policy, trial, baseline or none"),
+    Column("promise", "string", "what is promised: play, policy, trial, reused, baseline or none"),
     Column("certificate", "string", "by what"),
     Column("charge", "double", "the most that a trial or an explored play could cost"),
     Column("budget_left", "double", "what was then left of the budget; null: there was none"),

@@ -118,7 +118,7 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
     elif first > after + 1 and upto > after:
         raise LookupError(f"observations from {after + 1} on are no longer in {journal.path}.")
     seen = 0
-    for _, x, weight, guess, y in chain(() if head is None else (head,), rows):
+    for _, x, weight, guess, y, reused in chain(() if head is None else (head,), rows):
         psi = np.frombuffer(x)
         total.gram[...] += weight * np.multiply.outer(psi, psi)
         total.moment[...] += weight * y * psi
@@ -128,6 +128,7 @@ def counted_sums(journal: Journal, stream: int, after: int, upto: int, dim: int)
             weight * (guess * guess - 2.0 * y * guess),
             weight,
         )
+        total.scalars[5] += reused
         seen += 1
     if seen != upto + 1 - first:
         raise LookupError(f"observations between {first} and {upto} are gone from {journal.path}.")

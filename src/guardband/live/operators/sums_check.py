@@ -119,5 +119,7 @@ def _tampered(
 def _near(one: Sums, other: Sums) -> bool:
     scale = TOLERANCE * max(1.0, float(np.abs(other.gram).max()), abs(other.surprise))
     return bool(np.abs(one.gram - other.gram).max() <= scale) and bool(
-        abs(one.surprise - other.surprise) <= scale and abs(one.weight - other.weight) <= scale
+        abs(one.surprise - other.surprise) <= scale
+        and abs(one.weight - other.weight) <= scale
+        and one.reused == other.reused
     )

@@ -34,15 +34,18 @@ from guardband.live.protocol.types import (
 
 __all__ = [
     "KINDS",
+    "LONGEST_RECORD",
     "NOTHING",
     "Account",
     "AgentStatus",
     "Checkpoint",
     "Continuation",
     "EpochRecord",
+    "LookedAtRecord",
     "ManifestLine",
     "News",
     "OpenEpoch",
+    "RecordKept",
     "Refused",
     "Register",
     "Registered",
@@ -56,6 +59,7 @@ __all__ = [
 ]
 
 KINDS = ("learned", "explored", "baseline", "trial")  # of decisions, as reports count them
+LONGEST_RECORD = 2**25  # bytes of a record of rows that were looked at: some 4 million rows
 # What a report computes from observations, beside its sums.
 ESTIMATES = ("theta", "halfwidth", "outlook")
 FIGURES = (
@@ -68,6 +72,7 @@ FIGURES = (
     "margin_p05",
     "own_n",
     "residual_ratio",
+    "reused",
     "stuck",
 )
 
@@ -272,6 +277,20 @@ class EpochRecord(Reply):
     sha256: str | None  # the digest of the sums
     streams_in: int
     streams_late: int
+
+
+class LookedAtRecord(Message):
+    """Rows of logs that were looked at when a space's settings were chosen, as base64."""
+
+    record: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=LONGEST_RECORD * 4 // 3 + 4)
+    ]
+
+
+class RecordKept(Reply):
+    """A record is kept; `looked_at` of a space's settings may name it."""
+
+    sha256: str
 
 
 class Refused(GuardbandError):  # noqa: N818 - an answer, not an error of the program

@@ -26,6 +26,7 @@ from guardband.live.protocol.types import (
     LARGEST_DIM,
     UNIQUE,
     WHOLE,
+    Digest,
     FeatureName,
     Fraction,
     Name,
@@ -106,6 +107,9 @@ class SpaceSettings(SettingsModel):
         the paper's algorithms: then its promise is the paper's).
     baseline
         The name of the baseline policy; another baseline is another space.
+    looked_at
+        The SHA-256 of a record of rows of logs that were looked at when the settings were chosen;
+        the coordinator keeps it, and agents refuse such rows. None: none were.
     lease_s
         Agents that did not reach the coordinator for so long play the baseline; None: no limit.
     profile
@@ -149,6 +153,7 @@ class SpaceSettings(SettingsModel):
     context: Literal["hidden", "observed"] | None = None
     shares: Literal["registered", "equal", "paper"] = "registered"
     baseline: Annotated[Text, Field(max_length=200)] = "baseline"
+    looked_at: Digest | None = None
     lease_s: Seconds | None = None
     profile: Literal["platform", "hospital"] = "platform"
     sync: SyncSettings = SyncSettings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from guardband.live.coordinator import tokens
-from guardband.live.protocol.messages import Refused, SpaceSaved
+from guardband.live.protocol.messages import LookedAtRecord, RecordKept, Refused, SpaceSaved
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.types import Name
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, service_of
@@ -47,6 +48,18 @@ async def create_space(space: SpaceSettings, request: Request) -> SpaceSaved:
     )
     await service.look()
     return SpaceSaved(space=space.name, schema_hash=space.schema_hash, config_version=version)
+
+
+@router.post("/v1/looked-at", status_code=201, responses=answers(*USUAL))
+async def keep_looked_at(body: LookedAtRecord, request: Request) -> RecordKept:
+    """Keep a record of rows of logs that were looked at, for spaces that name it."""
+    service, _ = service_of(request), caller_of(request).must_be("admin")
+    try:
+        raw = b64decode(body.record, validate=True)
+    except ValueError as error:
+        raise Refused("invalid_record", 422, f"the record is no base64: {error}.") from None
+    kept = await service.executor.write(service.coordinator.keep_looked_at, raw)
+    return RecordKept(sha256=kept)
 
 
 @router.put("/v1/spaces/{space}", responses=answers(*USUAL, 409))

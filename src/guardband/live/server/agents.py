@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Body, Path, Query, Request, Response
 from guardband.live.protocol.messages import (
     NOTHING,
     EpochRecord,
+    LookedAtRecord,
     News,
     Refused,
     Register,
@@ -121,6 +123,15 @@ async def seal(stream: Stream, revision: Annotated[Revision, Body()], request: R
     await service.look()
     service.broadcaster.notify(space, "agent")
     return Done()
+
+
+@router.get("/v1/spaces/{space}/looked-at", responses=answers(*USUAL))
+async def looked_at(space: SpaceName, request: Request) -> LookedAtRecord:
+    """Return the rows of logs that were looked at when the space's settings were chosen."""
+    service = service_of(request)
+    caller_of(request).must_see(space)
+    raw = await service.executor.do(service.coordinator.looked_at, space)
+    return LookedAtRecord(record=b64encode(raw).decode())
 
 
 @router.get(

@@ -29,6 +29,7 @@ REPORTED = {
     "guardband_safety_margin_min": ("margin_min", "The least margin of a learned action."),
     "guardband_gate_lambda_min": ("lambda_min", "The least eigenvalue of V."),
     "guardband_gate_lambda_required": ("lambda_required", "What the gate requires of it."),
+    "guardband_reused_rows": ("reused", "Rows in use that had been looked at before."),
     "guardband_budget_left": ("budget_left", "What trials, or exploration, may still cost."),
     "guardband_beta": ("beta", "The radius of the confidence set."),
     "guardband_logdet": ("logdet", "log det V over that of the ridge."),

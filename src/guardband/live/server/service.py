@@ -12,7 +12,7 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.protocol.messages import Refused, Uploaded
+from guardband.live.protocol.messages import LONGEST_RECORD, Refused, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import packed_size
 from guardband.live.server.alerts import Alert, alerts_of
@@ -221,6 +221,8 @@ class Service:
 
     def body_limit(self, scope: Scope) -> int:
         """Return how long the body of a request may be."""
+        if scope["path"] == "/v1/looked-at":
+            return 2 * LONGEST_RECORD  # as base64 in JSON
         upload = scope["path"].startswith("/v1/streams/")
         return self.upload_bytes if upload else self.settings.body_bytes
 

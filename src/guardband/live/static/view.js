@@ -186,6 +186,7 @@ function wanting(agent) {
     if (more) facts.push(["still needed", `about ${count(more)} observations, if each tells as much as those so far`]);
   }
   if (typeof g.beta === "number") facts.push(["confidence radius", g.beta.toPrecision(3)]);
+  if (g.reused) facts.push(["reused", `${count(g.reused)} rows of logs had been looked at before: promises are “reused”`]);
   if (typeof g.budget_left === "number") facts.push(["budget", `${g.budget_left.toPrecision(3)} left for plays that are not certified`]);
   if (typeof agent.lease_s === "number") facts.push(["lease", `${span(agent.lease_s)} left`]);
   return facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);

@@ -120,6 +120,7 @@ function safe(summary, agents) {
   const least = margins.length ? Math.min(...margins) : null;
   const pages = summary.alerts.filter((a) => a.severity === "page");
   const promise = `The chance that any certificate is wrong is at most ${chance(summary.delta)}.`;
+  const reused = Math.max(0, ...agents.map((a) => a.gauges.reused ?? 0));
   if (least !== null && least < 0) {
     return ask("bad", "No", margin(least), "An action was played that no certificate covers.");
   }
@@ -132,6 +133,10 @@ function safe(summary, agents) {
   }
   if (!learned && !explored && !trials) {
     return ask("good", "Yes", "baseline only", "Nothing but the baseline has been played yet.");
+  }
+  if (reused) {
+    return ask("look", "Not promised", "rows used twice",
+      `${count(reused)} rows of logs were learned that had been looked at when the agents were set up. Certificates rest on them, so the chance that one is wrong may be more than ${chance(summary.delta)}.`);
   }
   const closest = least === null ? "" : ` The closest of the latest cleared it by ${margin(least)}.`;
   const drawn = explored ? ` ${count(explored)} more were drawn by a coin; on average it clears the floor.` : "";
