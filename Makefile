@@ -55,8 +55,8 @@ demo: install  ## a live system with simulated users, and its dashboard
 	@$(PY) -m guardband demo
 
 lint: install
-	@$(PY) -m ruff check --quiet src tests bench
-	@$(PY) -m ruff format --quiet --check src tests bench
+	@$(PY) -m ruff check --quiet src tests bench examples
+	@$(PY) -m ruff format --quiet --check src tests bench examples
 	@$(VENV)/bin/lint-imports --no-cache > .lint-imports.log 2>&1 || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
 

@@ -51,7 +51,7 @@ class LogColumns:
         for name in renamed:
             if name not in features:
                 raise LogFileError(
-                    f"--feature {name}=...: there is no {name!r} among {', '.join(features)}."
+                    f"--feature {name}=...: the task has no feature {name!r}."
                     f"{nearest(name, list(features))}"
                 )
         self.features = [renamed.get(name, name) for name in features]
