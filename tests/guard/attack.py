@@ -14,7 +14,7 @@ import guardband as gb
 from guardband.facts import Facts
 from guardband.kernels._jit import kernel
 from guardband.kernels.certify import guard_radius, reward_range, weigh
-from guardband.kernels.loop import outside
+from guardband.kernels.outside import outside
 from guardband.kernels.ridge import absorb_tidily
 from guardband.kernels.state import group_of, new_group, state_of, terms_of
 from guardband.kernels.sync import clear_statistic, pool

@@ -153,6 +153,11 @@ class MemoryTransaction:
         rows = [row for row in self.streams(space) if row.task == task]
         return sum(row.state == "open" for row in rows), len(rows)
 
+    def counted(self, space: str, task: str) -> tuple[int, float]:
+        """Return how many observations a task has stored, and when its first stream came."""
+        rows = [row for row in self.streams(space) if row.task == task]
+        return sum(row.n for row in rows), min((row.registered_at for row in rows), default=0.0)
+
     def contributors(self, space: str) -> set[str]:
         """Return the active tasks that have stored observations, in open or in sealed streams."""
         active = {row.task for row in self.tasks(space) if row.status == "active"}

@@ -52,6 +52,7 @@ EXAMPLES: dict[str, Any] = {
     "share": False,
     "shared_context": False,
     "theta_bound": 1.7,
+    "tolerate": 1,
     "trial_budget": 9.0,
 }
 # What a space calls otherwise.
@@ -67,6 +68,7 @@ NOT_IN_A_SPACE = {
     "mix": "agents play real actions",
     "pooled_set": r"gb\.Fleet has the pooled set",
     "share": "give each its own space",
+    "tolerate": r"gb\.Fleet has",
 }
 # What agents refuse, too.
 NOT_OF_AGENTS = {"gap", "mix"}

@@ -72,8 +72,9 @@ class Decision(NamedTuple):
         worth the baseline or more), "reward" (its lower bound against the reported reward),
         "context" (the difference, and the context that is drawn), "bounded" (the difference, and
         with `realised` the context, given that every action has an expected reward in [0, 1]),
-        "pooled" (one of the first three, by the set from pooled data alone), "baseline", "mixture"
-        (of a coin), "pruned set" (the paper's), "trial" (no certificate: a charge), or "none".
+        "pooled" (one of the first three, by the set from pooled data alone), "leave one out" (one
+        of these, without the data of any one other task), "baseline", "mixture" (of a coin),
+        "pruned set" (the paper's), "trial" (no certificate: a charge), or "none".
     budget_left
         What is left, after this decision, of `trial_budget` or `max_loss`; None: there is none.
     certified

@@ -14,14 +14,24 @@ from guardband.agent.decision import Decision
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
+from guardband.kernels.leave_out import pool_without, set_without
 from guardband.kernels.logs import learn_rows
 from guardband.kernels.serve import kernels_of
-from guardband.kernels.state import new_group, new_scratch, new_statistic, view, view_of
+from guardband.kernels.state import (
+    left_out,
+    new_group,
+    new_left_out,
+    new_scratch,
+    new_statistic,
+    view,
+    view_of,
+)
 from guardband.kernels.sync import pool, set_pooled
 from guardband.kernels.types import (
     Certificate,
     Floats,
     Ints,
+    LeftOut,
     Realised,
     Reason,
     Rule,
@@ -188,7 +198,11 @@ class Engine:
         # Rows of settings, one for each agent: with the baseline's reward known, and without.
         self.known, self.unknown = list(known.settings), list(unknown.settings)
         self._scratch = new_scratch(0)
-        self._use(new_group(len(coords), facts.dim, self.ridge), facts.dim)
+        here = len(coords)
+        self.without = NO_WEIGHTS
+        if self.terms.tolerate:
+            self.without = new_left_out(here, here, facts.dim, self.ridge)
+        self._use(new_group(here, facts.dim, self.ridge), facts.dim)
 
     def _use(self, numbers: Floats, dim: int) -> None:
         self.numbers, self.group = numbers, view(numbers, dim)
@@ -203,6 +217,9 @@ class Engine:
         other = copy(self)
         other._scratch = new_scratch(0)
         other._use(self.numbers.copy(), self.pooled.moment.size)
+        if self.terms.tolerate:  # it goes by all data: what tolerance costs, it does not foresee
+            other.terms, other.without = self.terms._replace(tolerate=0.0), NO_WEIGHTS
+            other._serve, other._learn = kernels_of(other.terms)
         other.known = [row.copy() for row in self.known]
         other.unknown = [row.copy() for row in self.unknown]
         for name, value in settings.items():
@@ -217,6 +234,8 @@ class Engine:
                 "value=... is for Guard-UCB, which certifies actions and plays the most valuable: "
                 "use algorithm='guard-ucb'."
             )
+        if request.value.size and self.terms.tolerate:
+            raise InvalidValueError("value=... is for tolerate=0: leave one of them out.")
         realised = self.terms.realised
         if realised == NOT_REALISED or request.weights.size:
             return
@@ -239,6 +258,7 @@ class Engine:
         serve = self._serve_valued if value.size else self._serve
         action, conservative, reason, mean, width, floor, *rest = serve(
             self.numbers,
+            self.without,
             *given,
             covariance,
             (m, baseline, told, epoch, turn, coin),
@@ -288,7 +308,8 @@ class Engine:
         """Learn from a reward; tell whether a pooling is due."""
         x, guess, weight, conservative = awaited
         own = (x, y, weight, guess, conservative)
-        due: bool = self._learn(self.numbers, self.known[m], m, *own, logdet, since, now)
+        numbers = (self.numbers, self.without)
+        due: bool = self._learn(*numbers, self.known[m], m, *own, logdet, since, now)
         return due
 
     def learn_rows(
@@ -308,7 +329,8 @@ class Engine:
         """
         weights, guesses = np.empty(rewards.size), np.empty(rewards.size)
         given = (self.coords[m], (m, epoch, logdet, since, now), rows, rewards)
-        radius, due = learn_rows(self.numbers, self.known[m], *given, weights, guesses)
+        numbers = (self.numbers, self.without)
+        radius, due = learn_rows(*numbers, self.known[m], *given, weights, guesses)
         self.states[m].own.scalars[REUSED] += reused
         return Absorbed(weights, guesses, radius, due)
 
@@ -318,13 +340,24 @@ class Engine:
 
     def pool(self) -> float:
         """Share out what all agents learned; return log det(V / ridge) of all their data."""
-        return float(pool(self.group, Terms(*map(float, self.terms))))
+        terms = Terms(*map(float, self.terms))
+        if terms.tolerate:
+            return float(pool_without(self.group, self.left_out, terms))
+        return float(pool(self.group, terms))
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Named views of what agents know without each task; see `kernels.leave_out`."""
+        return left_out(self.without, len(self.coords), self.pooled.moment.size)
 
     def restore_pooled(self) -> None:
         """Compute from pooled sums that were loaded what a pooling computes from them."""
-        if not math.isnan(self.terms.pooled_confidence):
-            shared, terms = view_of(self.group, len(self.states)), Terms(*map(float, self.terms))
-            set_pooled(shared, new_statistic(self.pooled.moment.size), terms)
+        shared, terms = view_of(self.group, len(self.states)), Terms(*map(float, self.terms))
+        nothing = new_statistic(self.pooled.moment.size)
+        if not math.isnan(terms.pooled_confidence):
+            set_pooled(shared, nothing, terms)
+        for j in range(len(self.states) if terms.tolerate else 0):
+            set_without(shared, self.left_out, j, nothing, terms)
 
     @property
     def confidence(self) -> float:
@@ -356,6 +389,8 @@ class Engine:
         parts["pooled"] = self.pooled
         if self.reports:
             parts["reports_pooled"] = view_of(group, -1).reports
+        if self.terms.tolerate:
+            parts |= {"without": self.left_out.sums, "without_estimate": self.left_out.views}
         return {"work": group.work[:-1], "spent": group.spent[:-1]} | {
             f"{part}_{field}": array
             for part, values in parts.items()

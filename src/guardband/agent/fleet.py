@@ -41,6 +41,9 @@ class Fleet(Mapping[str, Agent]):
         As for `gb.Agent`.
     trial_budget, max_loss
         As for `gb.Agent`; every task has its own.
+    tolerate
+        1: whatever any one other task learns or sends, no play of a task is below its floor; see
+        `gb.GuardUCB`. Learning is slower.
     feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
@@ -67,6 +70,7 @@ class Fleet(Mapping[str, Agent]):
         on_refuted: str | None = None,
         trial_budget: float | None = None,
         max_loss: float | None = None,
+        tolerate: int | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -100,6 +104,7 @@ class Fleet(Mapping[str, Agent]):
             on_refuted=on_refuted,
             trial_budget=trial_budget,
             max_loss=max_loss,
+            tolerate=tolerate,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

@@ -17,6 +17,7 @@ from guardband.checks import (
     check_fraction,
     check_not_negative,
     check_positive,
+    check_whole,
 )
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
@@ -38,6 +39,7 @@ EAGER, RELUCTANT = 0.3, {"strict": 0.7, "policy": math.inf}
 RADII = {kind.name.lower(): kind for kind in Radius}
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
 ALLOWANCES = {"strict": "trial_budget", "policy": "max_loss"}
+LARGEST = 10_000_000  # numbers that agents in one process may keep beside their own
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
 
 
@@ -130,6 +132,10 @@ class GuardUCB(Policy):
         In units of reward, for each task: policy mode stops exploring before its explored plays
         could have cost more against the baseline, and plays certified actions from then on. None:
         it explores for ever.
+    tolerate
+        1: whatever any one other task sends, no play of this task is below its floor. An action
+        is certified only if it is certified without the data of each other task. 0: all tasks are
+        trusted. With two tasks each certifies by its own data; one task alone has no others.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -152,6 +158,7 @@ class GuardUCB(Policy):
     on_refuted: str = field(default="baseline", kw_only=True)
     trial_budget: float | None = field(default=None, kw_only=True)
     max_loss: float | None = field(default=None, kw_only=True)
+    tolerate: int = field(default=0, kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -208,11 +215,32 @@ class GuardUCB(Policy):
                     f"{name}={value:g} is for mode={mode!r}, not {self.mode!r}: use "
                     f"{ALLOWANCES[self.mode]}=... there."
                 )
+        set_(self, "tolerate", check_whole("tolerate", self.tolerate, 0))
+        self._check_tolerance()
         if self.trial_budget is not None and self.realised is not None:
             raise InvalidValueError(
                 f"trial_budget={self.trial_budget:g} bounds what trials fall short by in "
                 "expectation, not in the context that is drawn: leave realised=... out."
             )
+
+    def _check_tolerance(self) -> None:
+        """Refuse what is not proved for tasks that may lie, or means nothing."""
+        if self.tolerate > 1:
+            raise InvalidValueError(
+                f"tolerate must be 0 or 1, not {self.tolerate}: one other task may send anything."
+            )
+        for name, value, usual in (
+            ("mode", self.mode, "strict"),
+            ("share", self.share, True),
+            ("anchors", self.anchors, False),
+            ("trial_budget", self.trial_budget, None),
+        ):
+            if self.tolerate and value != usual:
+                raise InvalidValueError(
+                    f"tolerate=1 is for {name}={usual!r}, not {value!r}: leave one of them out."
+                )
+        if self.tolerate and self.radius == "paper":
+            raise InvalidValueError("tolerate=1 needs the radii of Guard-UCB, not radius='paper'.")
 
     @property
     def unused(self) -> frozenset[str]:
@@ -264,8 +292,13 @@ class GuardUCB(Policy):
         # Agents elsewhere pool what was cut by rules that this proof does not cover.
         pooled = self.pooled_set and self.share and agents > 1 and facts.size is None and not paper
         delta = 0.5 * self.delta if pooled else self.delta
+        tolerant = self.tolerate > 0 and agents > 1  # one task alone has no others
+        if tolerant:
+            _check_size(agents, facts)
+        # Whoever lies may be chosen by looking at rewards: the sets without each task are counted.
+        others, sets = (agents - 1, agents) if tolerant else (1, 1)
         # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
-        share = 6.0 * delta / (math.pi**2 * agents * radii)
+        share = 6.0 * delta / (math.pi**2 * agents * radii * others)
         context_noise = PAPER_CONTEXT_NOISE if paper else self.context_noise
         # Agents that keep their data to themselves never hold two rewards of one context; and a
         # context that adds nothing to rewards does not connect them.
@@ -303,14 +336,28 @@ class GuardUCB(Policy):
             allowance=math.nan if self.allowance is None else self.allowance,
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
-            pooled_confidence=2.0 * math.log(radii / delta) if pooled else math.nan,
+            pooled_confidence=2.0 * math.log(radii * sets / delta) if pooled else math.nan,
+            tolerate=float(tolerant),
             agents=float(agents),
         )
         alpha = np.array(as_alpha(self.alpha, agents))
         # n, sum w y^2, H and sum w go with W and U; with anchors, the same of the reports.
         numbers = (2 if self.anchors else 1) * (packed(facts.dim) + 4)
-        traffic = Traffic(2 * agents, 2 * agents * numbers)
+        # Every agent sends its sums and is sent those of all; or those without each task.
+        traffic = Traffic(2 * agents, (1 + sets) * agents * numbers)
         return Plan(terms, alpha, np.zeros(agents), traffic=traffic)
+
+
+def _check_size(agents: int, facts: Facts) -> None:
+    """Refuse a group whose agents here would keep too many numbers, d^2 without each task."""
+    here = 1 if facts.size is not None else agents
+    numbers = here * agents * facts.dim**2
+    if numbers > LARGEST:
+        raise InvalidValueError(
+            f"tolerate=1 keeps sums without each of {agents} tasks, {numbers:,} numbers for "
+            f"{here} of them with {facts.dim} features; {LARGEST:,} are the most: use fewer tasks "
+            "or features, or leave tolerate out."
+        )
 
 
 def _as_ceiling(value: Any) -> float:

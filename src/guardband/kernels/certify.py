@@ -13,7 +13,8 @@ from guardband.kernels.linalg import copy, dot, invert, root
 from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
 __all__ = ["anchor", "certificate_of", "context_std", "guard_radius", "lead_of", "promised"]
-__all__ += ["radius_at", "reward_range", "slack_of", "slacks", "weigh", "write_leads"]
+__all__ += ["half_range", "radius_at", "reward_range", "slack_of", "slacks", "weigh", "weight_of"]
+__all__ += ["write_leads"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
 NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
@@ -232,16 +233,18 @@ def weigh(estimate, beta, terms, given, k, guess):
     x (1 - x) over the range [l, u] of psi'theta in the confidence set, within [0, 1], S ||psi||
     and the ceiling, and widened by the bias; the prediction is cut to [l, u].
     """
-    if not math.isnan(terms.context_noise):
-        half = terms.context_noise
-    elif given.ids.size == 0:
-        half = 0.5
-    else:
-        half = _half_range(estimate, beta, terms, given, k)
+    half, low, high = half_range(estimate, beta, terms, given, k), 0.0, 1.0
+    if terms.by_variance:
+        low, high = reward_range(estimate, beta, terms, given, k, guess)
+    return weight_of(terms, half, low, high, guess)
+
+
+@kernel
+def weight_of(terms, half, low, high, guess):
+    """Return what `weigh` does, from s and [l, u]."""
     weight = 1.0 / (terms.variance + terms.sharing * half * half)
     if not terms.by_variance:
         return weight, guess
-    low, high = reward_range(estimate, beta, terms, given, k, guess)
     guess = min(max(guess, low), high)
     middle = min(max(0.5, low - terms.bias), high + terms.bias)  # where x (1 - x) is largest
     return max(weight, 1.0 / (terms.sharing * middle * (1.0 - middle))), guess
@@ -271,8 +274,12 @@ def reward_range(estimate, beta, terms, given, k, mean):
 
 
 @kernel
-def _half_range(estimate, beta, terms, given, k):
+def half_range(estimate, beta, terms, given, k):
     """Return half the range of phi(k, c)'theta over the support, as `weigh` describes it."""
+    if not math.isnan(terms.context_noise):
+        return terms.context_noise
+    if given.ids.size == 0:
+        return 0.5
     top, bottom, far, first = -math.inf, math.inf, 0.0, -1
     for j in range(given.ids.size):
         if not given.weights[j] > 0.0:

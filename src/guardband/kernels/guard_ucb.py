@@ -20,11 +20,11 @@ from guardband.kernels.certify import (
 )
 from guardband.kernels.mixtures import mix, raise_chance
 from guardband.kernels.optimism import aim, optimism_of
-from guardband.kernels.scan import product, scan_forms, write_image
+from guardband.kernels.scan import following, product, scan_forms, write_image
 from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
-__all__ = ["believed", "bounded_slack", "choose", "describe", "learn_or_earn", "plays_target"]
-__all__ += ["set_in_use"]
+__all__ = ["OTHERS", "believed", "bounded_slack", "choose", "describe", "learn_or_earn"]
+__all__ += ["play_certified", "plays_target", "set_in_use"]
 
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
 NONE = int(Realised.NONE)
@@ -137,7 +137,7 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, ta
             return outcome
     if holds:
         _certify_others(known, terms, given, scores, work, target)
-    outcome = _strict(estimate, beta, plain, terms, given, scores, work[2], target)
+    outcome = play_certified(estimate, beta, plain, terms, given, scores, work[2], target)
     if outcome.reason == STUCK and terms.allowance > 0.0:
         return try_target(state, known, holds, terms, given, scores, outcome)
     return outcome
@@ -200,12 +200,8 @@ def _certify_others(known, terms, given, scores, work, target):
             floor = max(floor, upper[k])
     last = target
     for _ in range(OTHERS):
-        best = -1
-        for k in range(upper.size):
-            after = upper[k] < upper[last] or (upper[k] == upper[last] and k > last)
-            if after and upper[k] > floor and (best < 0 or upper[k] > upper[best]):
-                best = k
-        if best < 0:
+        best = following(upper, last)
+        if best < 0 or not upper[best] > floor:
             return
         slack[best] = max(slack[best], bounded_slack(known, terms, given, scores, work, best))
         if slack[best] >= 0.0:
@@ -236,7 +232,7 @@ def believed(state, given):
 
 
 @kernel
-def _strict(estimate, beta, plain, terms, given, scores, image, target):
+def play_certified(estimate, beta, plain, terms, given, scores, image, target):
     """Play a certified action: by a fair coin the most promising, or the most informative one.
 
     So does policy mode, once exploration may cost nothing more.

@@ -11,6 +11,7 @@ import math
 from guardband.kernels._jit import kernel
 
 __all__ = ["cholesky", "copy", "dot", "invert", "least_eigenvalue", "quadratic", "rank_one", "root"]
+__all__ += ["to_unit_length"]
 
 
 @kernel
@@ -203,3 +204,13 @@ def _any_eigenvalue_below(matrix, squared, x):
         if squared[i - 1] == 0.0:
             pivot = matrix[i, i] - x
     return pivot < 0.0
+
+
+@kernel
+def to_unit_length(vectors):
+    """Scale every row of a (n, m, d) array to length one, in place."""
+    for i in range(vectors.shape[0]):
+        for j in range(vectors.shape[1]):
+            norm = math.sqrt(dot(vectors[i, j], vectors[i, j]))
+            for k in range(vectors.shape[2]):
+                vectors[i, j, k] /= norm

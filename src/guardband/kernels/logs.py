@@ -6,8 +6,9 @@ import math
 
 from guardband.kernels._jit import kernel, views
 from guardband.kernels.certify import guard_radius, weigh
+from guardband.kernels.leave_out import absorb_for_all, weigh_for_all, write_radii
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction, radius
-from guardband.kernels.state import ALPHA, RHO, group_of, state_of, terms_of
+from guardband.kernels.state import ALPHA, RHO, group_of, left_out_of, state_of, terms_of
 from guardband.kernels.sync import due
 from guardband.kernels.types import RoundInput, Rule
 
@@ -17,7 +18,7 @@ GUARD = int(Rule.GUARD)
 
 
 @kernel
-def learn_rows(numbers, settings, coords, turn, rows, rewards, weights, guesses):
+def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights, guesses):
     """Let an agent learn rows (n, d) and rewards (n,) in their order, as if it had decided them.
 
     Of each row, beta, the prediction yhat = psi'theta-hat and the weight w are those of a decision
@@ -25,15 +26,16 @@ def learn_rows(numbers, settings, coords, turn, rows, rewards, weights, guesses)
     Writes w and yhat to `weights` and `guesses` (n,). The rows have zeros outside the task's
     `coords`.
 
-    `numbers` is a group's array, see `state`, and `settings` (TERMS + 2,) a row of what `pack`
-    returns; `turn` is the agent, the epoch, log det(V / ridge) after the last pooling, the rounds
-    since then, and the rounds in all. Returns beta after the last row, and whether a pooling is
-    due, where every row counts as a round.
+    `numbers` is a group's array, `without` that of data without each task, see `state`, and
+    `settings` (TERMS + 2,) a row of what `pack` returns; `turn` is the agent, the epoch,
+    log det(V / ridge) after the last pooling, the rounds since then, and the rounds in all. Returns
+    beta after the last row, and whether a pooling is due, where every row counts as a round.
     """
     m, epoch, last_logdet, since, now = turn
     n, d = rows.shape
     group, terms = group_of(numbers, d), terms_of(settings)
     state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
+    left = left_out_of(without, group.work.shape[0] - 1, d)
     estimate, weighted = state.estimate, terms.rule == GUARD or terms.weighted
     nothing = views(weights, 0, ((0, 0, 0),))[0]
     for r in range(n):
@@ -57,10 +59,15 @@ def learn_rows(numbers, settings, coords, turn, rows, rewards, weights, guesses)
                 weights[:0],
                 nothing,
             )
-            beta = guard_radius(state, shared.own, terms, epoch)
-            weight, allowed = weigh(estimate, beta, terms, given, 0, guess)
-            guess = allowed if terms.rule == GUARD else guess  # as in `loop`
-            absorb_tidily(state, shared.own, terms, x, y, weight, guess)
+            if terms.tolerate:
+                write_radii(state, left, m, terms, epoch)
+                weight, guess = weigh_for_all(left, m, terms, given, 0, guess)
+                absorb_for_all(state, shared, left, m, terms, x, y, weight, guess)
+            else:
+                beta = guard_radius(state, shared.own, terms, epoch)
+                weight, allowed = weigh(estimate, beta, terms, given, 0, guess)
+                guess = allowed if terms.rule == GUARD else guess  # as in `loop`
+                absorb_tidily(state, shared.own, terms, x, y, weight, guess)
         else:
             absorb(state, x, y, weight, guess)
         weights[r], guesses[r] = weight, guess

@@ -20,12 +20,24 @@ from guardband.kernels.environment import (
     Trace,
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
+from guardband.kernels.leave_out import absorb_for_all, pool_without, weigh_for_all
+from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.lies import make_up
 from guardband.kernels.linalg import copy, dot
 from guardband.kernels.observe import copy_features, note_report, weigh_played
+from guardband.kernels.outside import outside, outside_all
 from guardband.kernels.pruning import floor_of, in_pruned_set
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
-from guardband.kernels.state import ALPHA, RHO, TERMS, group_of, scores_of, state_of, terms_of
+from guardband.kernels.state import (
+    ALPHA,
+    RHO,
+    TERMS,
+    group_of,
+    left_out_of,
+    scores_of,
+    state_of,
+    terms_of,
+)
 from guardband.kernels.sync import due, pool
 from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule, Terms, Wish
 from guardband.kernels.value import choose as choose_by_value
@@ -39,7 +51,6 @@ __all__ = [
     "observed_reward",
     "save_checkpoint",
     "simulate",
-    "to_unit_length",
 ]
 
 ACTION, TASK_VECTOR, PARTWAY = int(Mix.ACTION), int(Mix.TASK_VECTOR), int(Mix.PARTWAY)
@@ -68,6 +79,7 @@ TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
 def simulate(
     numbers: Floats,
+    without: Floats,
     settings: Floats,
     tasks: TaskTable,
     env: EnvironmentArrays,
@@ -78,32 +90,33 @@ def simulate(
 ) -> None:
     """Play a chunk of rounds; changes the group's array, the clock, the metrics and the trace.
 
-    `numbers` is the group's array, see `state`, and `settings` (M, TERMS + 2), see `pack`.
+    `numbers` is the group's array, `without` that of data without each task, see `state`, and
+    `settings` (M, TERMS + 2), see `pack`.
     """
     terms = Terms(*settings[0, :TERMS])
-    guarded = GUARDED if terms.rule == GUARD else UNGUARDED
-    if terms.rule == GUARD and env.values.size > 0:
-        guarded = VALUED
-    rounds = WEIGHTED if terms.weighted else guarded
-    rounds(numbers, settings, tasks, env, draws, clock, metrics, trace)
+    rounds = WEIGHTED if terms.weighted else UNGUARDED
+    if terms.rule == GUARD:
+        rounds = VALUED if env.values.size > 0 else GUARDED
+        rounds = TOLERANT if terms.tolerate else rounds
+    rounds(numbers, without, settings, tasks, env, draws, clock, metrics, trace)
 
 
-def _rounds(guard, weighted, valued):
+def _rounds(guard, weighted=False, valued=False, tolerant=False):
     """Return `simulate` for Guard-UCB or for other rules, without the code that only one needs.
 
     `weighted` are other rules with Guard-UCB's confidence set, `valued` is Guard-UCB where actions
-    have values.
+    have values, `tolerant` Guard-UCB by data that leave out one other task.
 
     Numba drops a branch whose condition is known before it compiles: one loop for all rules would
     take twice as long to compile, and a third longer to run.
     """
 
     @kernel
-    def rounds(numbers, settings, tasks, env, draws, clock, metrics, trace):
+    def rounds(numbers, without, settings, tasks, env, draws, clock, metrics, trace):
         """Play a chunk of rounds, see `simulate`: decide, act, learn, count, and pool if due."""
         agents = tasks.size.size
         group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
-        shared = state_of(group, agents)
+        shared, left = state_of(group, agents), left_out_of(without, agents, env.theta.size)
         scores = scores_of(env.scratch, env.menu.shape[3])
         choose = choose_guard if guard else choose_disc
         last, made = env.thetas.shape[0] - 1, env.fabricated
@@ -120,13 +133,19 @@ def _rounds(guard, weighted, valued):
                 if valued:
                     wish = Wish(env.values[slot], env.values[slot, :0], 0.0, math.inf)
                     outcome = choose_by_value(state, shared, terms, given, scores, wish)
+                elif tolerant:
+                    outcome = choose_tolerant(state, shared, left, m, terms, given, scores)
                 else:
                     outcome = choose(state, shared, terms, given, scores)
                 learns = terms.rule != BASELINE
                 if learns:
                     totals = metrics.totals[m]
                     theta = env.thetas[min(slot, last), min(m, env.thetas.shape[1] - 1)]
-                    totals[OUTSIDE] += outside(state, shared.own, terms.ridge, theta, outcome.plain)
+                    if tolerant:
+                        totals[OUTSIDE] += outside_all(state, left, m, terms.ridge, theta)
+                    else:
+                        plain = outcome.plain
+                        totals[OUTSIDE] += outside(state, shared.own, terms.ridge, theta, plain)
                     if guard:
                         totals[STUCK] += outcome.reason == IS_STUCK
                         totals[REFUTED] += outcome.reason == IS_REFUTED
@@ -139,7 +158,11 @@ def _rounds(guard, weighted, valued):
                 if learns:
                     x, y = state.work[0], observed_reward(env, draws, s, m, played)
                     guess = prediction(x, state.estimate.theta)
-                    if guard:
+                    if tolerant:
+                        k = outcome.action
+                        weight, guess = weigh_for_all(left, m, terms, given, k, guess)
+                        absorb_for_all(state, shared, left, m, terms, x, y, weight, guess)
+                    elif guard:
                         plain, k = outcome.plain, outcome.action
                         weight, guess = weigh(state.estimate, plain, terms, given, k, guess)
                         absorb_tidily(state, shared.own, terms, x, y, weight, guess)
@@ -158,7 +181,10 @@ def _rounds(guard, weighted, valued):
                     state.spent[0] += outcome.charge
                     _count_charge(env, tasks, metrics, terms, slot, m, outcome, played)
             if call:
-                clock.logdet[0] = pool(group, terms)
+                if tolerant:
+                    clock.logdet[0] = pool_without(group, left, terms)
+                else:
+                    clock.logdet[0] = pool(group, terms)
                 clock.ints[1] = t + clock.ints[4]
                 clock.ints[2] += 1
                 if trace.synced.size > 0:
@@ -168,10 +194,9 @@ def _rounds(guard, weighted, valued):
     return rounds
 
 
-GUARDED = _rounds(guard=True, weighted=False, valued=False)
-UNGUARDED = _rounds(guard=False, weighted=False, valued=False)
-WEIGHTED = _rounds(guard=False, weighted=True, valued=False)
-VALUED = _rounds(guard=True, weighted=False, valued=True)
+GUARDED, UNGUARDED = _rounds(guard=True), _rounds(guard=False)
+WEIGHTED, VALUED = _rounds(guard=False, weighted=True), _rounds(guard=True, valued=True)
+TOLERANT = _rounds(guard=True, tolerant=True)
 
 
 @kernel
@@ -215,24 +240,6 @@ def given_to(env, tasks, terms, own, clock, draws, slot, s, m):
         draws.weights[row],
         env.covariance[m],
     )
-
-
-@kernel
-def outside(state, pooled, ridge, theta, beta):
-    """Tell whether ||theta-hat - theta||_V > beta for the true theta (d,), unknown to agents."""
-    estimate, total = state.estimate, 0.0
-    for i in range(theta.size):
-        off = estimate.theta[i] - theta[i]
-        total += off * off
-    if estimate.scalars[1] * total <= beta * beta:
-        return False  # no eigenvalue of V exceeds its trace
-    total *= ridge
-    for i in range(theta.size):
-        off = estimate.theta[i] - theta[i]
-        for j in range(theta.size):
-            entry = state.own.gram[i, j] + pooled.gram[i, j]
-            total += entry * off * (estimate.theta[j] - theta[j])
-    return total > beta * beta
 
 
 @kernel
@@ -384,13 +391,3 @@ def _blend(x, zeta, terms, given, theta, direction):
     for i in range(x.size):
         x[i] = (1.0 - given.rho) * x[i] + given.rho * direction[i]
     return given.rho * dot(direction, theta)
-
-
-@kernel
-def to_unit_length(vectors):
-    """Scale every row of a (n, m, d) array to length one, in place."""
-    for i in range(vectors.shape[0]):
-        for j in range(vectors.shape[1]):
-            norm = math.sqrt(dot(vectors[i, j], vectors[i, j]))
-            for k in range(vectors.shape[2]):
-                vectors[i, j, k] /= norm

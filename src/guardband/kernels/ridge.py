@@ -17,9 +17,11 @@ __all__ = [
     "copy_estimate",
     "exact_eigenvalue",
     "horizon_radius",
+    "is_worn",
     "prediction",
     "radius",
     "refresh",
+    "update",
 ]
 
 TIDY = 1024.0  # observations between two rebuilds
@@ -56,7 +58,7 @@ def absorb(state, x, y, weight, guess):
     before the round's context was drawn.
     """
     own = state.own
-    gain = _learn(state, x, y, weight)
+    gain = update(state, x, y, weight)
     for i in range(x.size):
         own.moment[i] += weight * y * x[i]
         for j in range(x.size):
@@ -79,7 +81,7 @@ def absorb_tidily(state, pooled, terms, x, y, weight, guess):
     """
     own, work = state.own, state.work
     d = x.size
-    gain = _learn(state, x, y, weight)
+    gain = update(state, x, y, weight)
     rest = work[4 + d :]  # what rounding has left out: of W, of U, of three numbers; see `rows`
     same = True
     for k in range(4):
@@ -99,8 +101,14 @@ def absorb_tidily(state, pooled, terms, x, y, weight, guess):
     own.scalars[4] += terms.by_variance
     for k in range(4):
         rest[d + 4 + k, 0] = own.scalars[k]
-    if not gain >= 1.0 or own.scalars[0] % TIDY == 0.0:
+    if is_worn(own, gain):
         refresh(state, pooled, terms.ridge)
+
+
+@kernel
+def is_worn(own, gain):
+    """Tell whether an estimate must be rebuilt after an update; `gain` is the growth of det V."""
+    return not gain >= 1.0 or own.scalars[0] % TIDY == 0.0
 
 
 @kernel
@@ -112,7 +120,7 @@ def _plus(total, rest, term):
 
 
 @kernel
-def _learn(state, x, y, weight):
+def update(state, x, y, weight):
     """Update the estimate by one observation, x (d,); return the growth of det V.
 
     theta-hat += w (y - x'theta-hat) V^-1 x / (1 + w x'V^-1 x), and V^-1 by `rank_one`.

@@ -11,7 +11,7 @@ import math
 
 from guardband.kernels._jit import kernel
 
-__all__ = ["argmax", "product", "scan", "scan_forms", "write_image"]
+__all__ = ["argmax", "following", "product", "scan", "scan_forms", "write_image"]
 
 BLOCK = 512  # actions at a time: what they need of menu and scores stays in the nearest cache
 
@@ -89,6 +89,17 @@ def argmax(values):
     for k in range(1, values.size):
         if values[k] > top:
             best, top = k, values[k]
+    return best
+
+
+@kernel
+def following(values, last):
+    """Return the index of the largest value after that of `last`, ties by index; -1: none."""
+    best = -1
+    for k in range(values.size):
+        after = values[k] < values[last] or (values[k] == values[last] and k > last)
+        if after and (best < 0 or values[k] > values[best]):
+            best = k
     return best
 
 

@@ -12,10 +12,13 @@ from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.disc_ucb import describe as describe_disc
 from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.guard_ucb import describe as describe_guard
+from guardband.kernels.leave_out import absorb_for_all, least_reward, weigh_for_all
+from guardband.kernels.leave_out import choose as choose_tolerant
+from guardband.kernels.leave_out import describe as describe_tolerant
 from guardband.kernels.observe import copy_features, note_report
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
-from guardband.kernels.state import ALPHA, RHO, group_of, scores_of, state_of, terms_of
+from guardband.kernels.state import ALPHA, RHO, group_of, left_out_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due
 from guardband.kernels.types import RoundInput, Rule, Terms, Wish
 from guardband.kernels.value import choose as choose_by_value
@@ -66,15 +69,17 @@ class AgentKernels(NamedTuple):
     learn: Callable[..., Any]
 
 
-def _compiled(guard, valued):
+def _compiled(guard, valued=False, tolerant=False):
     """Return the kernels of Guard-UCB or of the other rules; see `loop` for why they are several.
 
-    `valued` is Guard-UCB with values or costs of the caller's own.
+    `valued` is Guard-UCB with values or costs of the caller's own, `tolerant` Guard-UCB by data
+    that leave out one other task.
     """
 
     @kernel
     def serve(
         numbers,
+        without,
         settings,
         coords,
         menu,
@@ -93,12 +98,13 @@ def _compiled(guard, valued):
     ):
         """Decide, and describe the decision.
 
-        `numbers` is a group's array, see `state`, `settings` (TERMS + 2,) a row of what `pack`
-        returns; `turn` is the agent, the baseline, its reward (NaN: not known), epoch, round and
-        coin; `value`, `cost` and the two `limits` are a `Wish`; `scratch` is from `new_scratch`;
-        for the others see `RoundInput`. Writes which actions are certified to `allowed` (K,), the
-        estimated reward, its lower bound and the certified lead over the floor of every action to
-        `table` (3, K), and the vector that is played to `x` (d,).
+        `numbers` is a group's array, `without` that of data without each task, see `state`,
+        `settings` (TERMS + 2,) a row of what `pack` returns; `turn` is the agent, the baseline, its
+        reward (NaN: not known), epoch, round and coin; `value`, `cost` and the two `limits` are a
+        `Wish`; `scratch` is from `new_scratch`; for the others see `RoundInput`. Writes which
+        actions are certified to `allowed` (K,), the estimated reward, its lower bound and the
+        certified lead over the floor of every action to `table` (3, K), and the vector that is
+        played to `x` (d,).
 
         Returns the action, whether it is conservative, and the reason; the mean of its reward and
         the half width of the interval; floor, propensity, margin, certificate, and whether the
@@ -129,10 +135,14 @@ def _compiled(guard, valued):
         )
         choose = choose_guard if guard else choose_disc
         describe = describe_guard if guard else describe_disc
+        left = left_out_of(without, group.work.shape[0] - 1, menu.shape[0])
         if valued:
             wish = Wish(value, cost, limits[0], limits[1])
             outcome = choose_by_value(state, shared, terms, given, scores, wish)
             said = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
+        elif tolerant:
+            outcome = choose_tolerant(state, shared, left, m, terms, given, scores)
+            said = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
         else:
             outcome = choose(state, shared, terms, given, scores)
             said = describe(state, shared, terms, given, scores, outcome, allowed)
@@ -141,7 +151,10 @@ def _compiled(guard, valued):
         for j in range(menu.shape[1]):
             mean = scores.mean[j]
             table[0, j] = mean
-            if guard:
+            if tolerant:
+                table[1, j] = least_reward(left, m, given, j)
+                table[2, j] = margin if j == k and not scores.slack[j] >= 0.0 else scores.slack[j]
+            elif guard:
                 table[1, j] = mean - outcome.beta * math.sqrt(scores.form[j])
                 sure = scores.slack[j]
                 table[2, j] = margin if j == k and not sure >= 0.0 else sure
@@ -150,7 +163,9 @@ def _compiled(guard, valued):
                 table[2, j] = table[1, j] - floor
         copy_features(menu, k, coords, x)
         guess = prediction(x, state.estimate.theta)
-        if guard:
+        if tolerant:
+            weight, guess = weigh_for_all(left, m, terms, given, k, guess)
+        elif guard:
             weight, guess = weigh(state.estimate, outcome.plain, terms, given, k, guess)
         data = state.own.scalars[0] + shared.own.scalars[0]
         if terms.anchors:  # reports are data, too
@@ -177,7 +192,9 @@ def _compiled(guard, valued):
         )
 
     @kernel
-    def learn(numbers, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now):
+    def learn(
+        numbers, without, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now
+    ):
         """Let agent m learn from reward y of the vector x (d,); tell whether a pooling is due.
 
         `weight`, `guess` and `conservative` are as `serve` returned them; `rounds` have passed
@@ -185,7 +202,10 @@ def _compiled(guard, valued):
         """
         group, terms = group_of(numbers, x.size), terms_of(settings)
         state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
-        if guard:
+        if tolerant:
+            left = left_out_of(without, group.work.shape[0] - 1, x.size)
+            absorb_for_all(state, shared, left, m, terms, x, y, weight, guess)
+        elif guard:
             absorb_tidily(state, shared.own, terms, x, y, weight, guess)
         else:
             absorb(state, x, y, weight, guess)
@@ -195,13 +215,14 @@ def _compiled(guard, valued):
     return AgentKernels(serve, learn)
 
 
-GUARDED = _compiled(guard=True, valued=False)
-UNGUARDED = _compiled(guard=False, valued=False)
-VALUED = _compiled(guard=True, valued=True)
+GUARDED, UNGUARDED = _compiled(guard=True), _compiled(guard=False)
+VALUED, TOLERANT = _compiled(guard=True, valued=True), _compiled(guard=True, tolerant=True)
 
 
 def kernels_of(terms: Terms, *, valued: bool = False) -> AgentKernels:
     """Return the kernels that serve agents with these settings, or those for `valued` rounds."""
     if valued:
         return VALUED
-    return GUARDED if terms.rule == GUARD else UNGUARDED
+    if terms.rule != GUARD:
+        return UNGUARDED
+    return TOLERANT if terms.tolerate else GUARDED

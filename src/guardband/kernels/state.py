@@ -14,14 +14,17 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from guardband.kernels._jit import kernel, views
 from guardband.kernels.cuts import CUTS, ROWS
-from guardband.kernels.types import Estimate, Floats, Scores, State, Statistic, Terms
+from guardband.kernels.types import Estimate, Floats, LeftOut, Scores, State, Statistic, Terms
 
 __all__ = [
     "ALPHA",
     "RHO",
     "TERMS",
     "group_of",
+    "left_out",
+    "left_out_of",
     "new_group",
+    "new_left_out",
     "new_scratch",
     "new_state",
     "new_statistic",
@@ -83,6 +86,24 @@ def state_of(group, m):
 
 
 @kernel
+def left_out_of(numbers, agents, d):
+    """Return named views of the array that `new_left_out` returns."""
+    size, found = d * d + d + 6, d * d + d + 4
+    n = numbers.size // (size + (1 + agents) * found)
+    return LeftOut(
+        Statistic(*views(numbers, 0, ((n, d, d), (n, d), (n, 6)))),
+        Estimate(*views(numbers, n * size, ((n, d, d), (n, d), (n, 4)))),
+        Estimate(
+            *views(
+                numbers,
+                n * (size + found),
+                ((agents, n, d, d), (agents, n, d), (agents, n, 4)),
+            )
+        ),
+    )
+
+
+@kernel
 def scores_of(scratch, actions):
     """Return named views of the scratch (SCORES, K or more) that `new_scratch` returns."""
     return Scores(
@@ -91,9 +112,10 @@ def scores_of(scratch, actions):
         scratch[2, :actions],
         scratch[3, :actions],
         scratch[4, :actions],
-        scratch[5],
-        scratch[6, :actions],
-        views(scratch[7], 0, ((ROWS, CUTS),))[0],
+        scratch[5, :actions],
+        scratch[6],
+        scratch[7, :actions],
+        views(scratch[8], 0, ((ROWS, CUTS),))[0],
     )
 
 
@@ -122,6 +144,22 @@ def new_group(agents: int, dim: int, ridge: float) -> Floats:
     estimate.inverse[:agents, range(dim), range(dim)] = 1.0 / ridge
     estimate.scalars[:agents, 1:] = (ridge * dim, ridge, ridge * dim)
     return numbers
+
+
+def new_left_out(agents: int, tasks: int, dim: int, ridge: float) -> Floats:
+    """Return the array of what `agents` know without each of so many tasks: nothing yet."""
+    numbers = np.zeros(tasks * (dim * dim + dim + 6 + (1 + agents) * (dim * dim + dim + 4)))
+    left = left_out(numbers, agents, dim)
+    for estimate in (left.pooled, left.views):
+        estimate.inverse[..., range(dim), range(dim)] = 1.0 / ridge
+        estimate.scalars[..., 1] = ridge * dim
+    return numbers
+
+
+def left_out(numbers: Floats, agents: int, dim: int) -> LeftOut:
+    """Return what `left_out_of` does, outside kernels."""
+    found: LeftOut = left_out_of.py_func(numbers, agents, dim)
+    return found
 
 
 def new_scratch(actions: int, contexts: int = 0) -> Floats:

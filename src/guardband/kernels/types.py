@@ -23,6 +23,7 @@ __all__ = [
     "Gate",
     "Ints",
     "Knowledge",
+    "LeftOut",
     "Mix",
     "Outcome",
     "Radius",
@@ -135,6 +136,7 @@ class Certificate(IntEnum):
     BOUNDED = 8  # the difference, for parameters that give every action a possible reward
     POOLED = 9  # one of these, by the set from pooled data alone
     TRIAL = 10  # nothing does: it is a trial, charged to the budget
+    LEAVE_ONE_OUT = 11  # one of these, whichever other task is left out of the data
 
 
 class Statistic(NamedTuple):
@@ -165,6 +167,18 @@ class State(NamedTuple):
     anchored: Estimate  # the estimate that fits the reports as well; scalars[0]: they contradict
     work: Floats  # (2 d + 12, d) scratch; see `state.entry_size`
     spent: Floats  # (1,) what all trials, or explored plays, have been charged with so far
+
+
+class LeftOut(NamedTuple):
+    """Data without one task, for every task that can be left out; see `leave_out`.
+
+    An agent never leaves out itself: of its own place among the N tasks, nothing is used.
+    """
+
+    sums: Statistic  # (N, ...) what was pooled by all tasks but one
+    pooled: Estimate  # (N, ...) from those sums alone; the third scalar is the radius of its set
+    views: Estimate  # (A, N, ...) from those sums and the agent's own since, for each of A agents;
+    # the third scalar is the radius of its set at the last decision
 
 
 class Terms(NamedTuple):
@@ -208,6 +222,7 @@ class Terms(NamedTuple):
     # What trials (strict) may fall short of the floor by, or what exploration (policy) may cost
     # against the baseline, in all; NaN: strict mode has no trials, policy mode explores for ever.
     allowance: float = np.nan
+    tolerate: float = 0.0  # how many other tasks may send anything: certify without each of them
 
 
 class RoundInput(NamedTuple):
@@ -261,6 +276,7 @@ class Scores(NamedTuple):
     part: Floats  # (K,) scratch
     form: Floats  # (K,) psi'V^-1 psi
     slack: Floats  # (K,) certified lead over the floor
+    least: Floats  # (K,) the least slack in several sets
     values: Floats  # (n or more,) of one action in every possible context
     point: Floats  # (K,) psi'x of a point x of the set, see `bounded`
     cuts: Floats  # (ROWS, CUTS) the bounds on rewards that are in use, see `cuts`

@@ -240,7 +240,7 @@ def _mix(known, holds, plain, terms, given, scores, work, best, target):
 
 @kernel
 def _teacher(estimate, terms, given, scores, image, target):
-    """Return the certified action that teaches most about the target, and how much; see `_strict`.
+    """Return the certified action that teaches most about the target, and how much; see `play_certified`.
 
     What it takes off the target's squared width, at the weight that is planned with.
     """

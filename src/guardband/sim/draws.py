@@ -16,7 +16,7 @@ from numpy.random import Generator
 from guardband.checks import as_array
 from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws
-from guardband.kernels.loop import to_unit_length
+from guardband.kernels.linalg import to_unit_length
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import (
     AnyWorld,

@@ -12,8 +12,9 @@ from guardband.engines import Advance
 from guardband.errors import InvalidValueError
 from guardband.kernels.environment import Draws
 from guardband.kernels.history import play_history
+from guardband.kernels.leave_out import pool_without
 from guardband.kernels.logs import learn_rows
-from guardband.kernels.state import TERMS, view
+from guardband.kernels.state import TERMS, left_out, view
 from guardband.kernels.sync import pool
 from guardband.kernels.types import Terms
 from guardband.problems import AnyWorld, World
@@ -101,9 +102,8 @@ def _learn(runner: CommonRunner, draws: Draws, uniform: bool) -> bool:
     for m in range(agents):
         coords, turn = tasks.coords[m, : tasks.size[m]], (m, 1, 0.0, past, past)
         kept = np.empty(n), np.empty(n)
-        _, due = learn_rows(
-            runner.numbers, runner.settings[m], coords, turn, rows[m], rewards[m], *kept
-        )
+        numbers, settings = (runner.numbers, runner.without), runner.settings[m]
+        _, due = learn_rows(*numbers, settings, coords, turn, rows[m], rewards[m], *kept)
         call = call or due
     clock.ints[4] = past + n
     return call
@@ -111,6 +111,11 @@ def _learn(runner: CommonRunner, draws: Draws, uniform: bool) -> bool:
 
 def _pool(runner: CommonRunner) -> None:
     clock, terms = runner.clock, Terms(*map(float, runner.settings[0, :TERMS]))
-    clock.logdet[0] = pool(view(runner.numbers, runner.env.theta.size), terms)
+    group, dim = view(runner.numbers, runner.env.theta.size), runner.env.theta.size
+    if terms.tolerate:
+        left = left_out(runner.without, runner.tasks.size.size, dim)
+        clock.logdet[0] = pool_without(group, left, terms)
+    else:
+        clock.logdet[0] = pool(group, terms)
     clock.ints[1] = clock.ints[4]
     clock.ints[2] += 1

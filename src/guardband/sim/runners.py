@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from guardband.algorithms import Phases, Phasing, Plan, Traffic
+from guardband.errors import InvalidValueError
 from guardband.kernels.asynchronous import simulate_asynchronous
 from guardband.kernels.environment import (
     Draws,
@@ -23,7 +24,7 @@ from guardband.kernels.loop import simulate
 from guardband.kernels.phased import simulate_phase
 from guardband.kernels.rivals import Solo, UploadRule
 from guardband.kernels.solo import new_budget, simulate_solo
-from guardband.kernels.state import new_group
+from guardband.kernels.state import new_group, new_left_out
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import AnyWorld
 from guardband.sim.arrays import (
@@ -85,6 +86,8 @@ class CommonRunner:
         What the loop reads; see `EnvironmentArrays`, `TaskTable` and `Plan.settings`.
     numbers
         The array that holds the numbers of all agents; see `kernels.state`.
+    without
+        That of what they know without each task, for algorithms that need it.
     clock, metrics, trace
         What the loop counts.
     """
@@ -97,6 +100,11 @@ class CommonRunner:
         self.env, self.tasks = environment_of(world, plan), task_table(world, judged)
         self._told_gap = self.env.gap
         self.numbers = new_group(agents, world.dim, plan.terms.ridge)
+        self.without = np.zeros(0)
+        if plan.terms.tolerate and self.env.values.size:
+            raise InvalidValueError("tolerate=1 is for problems without values of actions.")
+        if plan.terms.tolerate:
+            self.without = new_left_out(agents, agents, world.dim, plan.terms.ridge)
         self.clock = new_clock()
         self.metrics = Metrics(
             totals=np.zeros((agents, len(Metric))),
@@ -129,7 +137,7 @@ class CommonRunner:
         self._play(draws)
 
     def _play(self, draws: Draws) -> None:
-        simulate(self.numbers, *self.inputs, draws, *self.outputs)
+        simulate(self.numbers, self.without, *self.inputs, draws, *self.outputs)
 
     def record(self) -> TrialResult:
         """Return what was counted in all rounds so far."""

@@ -10,6 +10,7 @@ from live.protocol.stream_rows import StreamRows
 from live.protocol.traffic import Traffic
 from live.protocol.world import DIM, USES, Player
 
+from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.messages import Checkpoint, Refused, Upload
 from guardband.live.protocol.sums import Sums, matrix_of
 
@@ -112,7 +113,7 @@ class Faults(Traffic):
         self.exchange(place, 1, False, "none")
         self.time_passes(2.5)
 
-    @rule(who=PICK, kind=st.sampled_from(["uses", "psd", "n"]))
+    @rule(who=PICK, kind=st.sampled_from(["uses", "psd", "n", "rate"]))
     def forge(self, who: int, kind: str) -> None:
         """An upload that no data can explain is refused, and changes nothing."""
         player = self.pick(who)
@@ -130,6 +131,9 @@ class Faults(Traffic):
             lift = 2.0 + 0.01 * np.abs(gram).max()  # no rounding error
             gram[1, DIM] += lift
             gram[DIM, 1] += lift
+        elif kind == "rate":
+            gram[1, 1] += 1.0
+            n = row.n + self.room_at_the_door(row.task) + 1
         else:
             gram[1, 1] += 1.0
             n = 2**60
@@ -146,6 +150,66 @@ class Faults(Traffic):
             self.expect_same(row)
         else:
             raise AssertionError(f"I7: a forged upload was stored ({kind})")
+
+    def room_at_the_door(self, task: str) -> int:
+        """Return how many more observations a task can have made by now."""
+        with self.store.reading() as t:
+            rows = [row for row in t.streams("home") if row.task == task]
+        rules, first = self.space.uploads, min(row.registered_at for row in rows)
+        assert rules.max_rate is not None
+        most = rules.max_logged + int(rules.max_rate * (self.now - first))
+        return most - sum(row.n for row in rows)
+
+    @rule(who=PICK, answers=st.booleans())
+    def claim_an_epoch(self, who: int, answers: bool) -> None:
+        """An epoch that the space cannot have reached is not believed, nor contributed to."""
+        row, before = self.row(self.pick(who).state.stream), self.space_row()
+        if row is None or self.status(row.task) == "retracted":
+            return
+        since = self.now - (before.created_at if before.closed_at is None else before.closed_at)
+        apart = max(1.0, self.space.sync.min_interval_s)
+        never = max(before.epoch + 100 + int(since / apart), before.floor) + 1
+        checkpoint = Checkpoint(row.version, row.sums, row.round)
+        claim = {"for_epoch": never + 1} if answers else {"seen_epoch": never}
+        upload = Upload(base=row.revision, checkpoint=checkpoint, **claim)
+        try:
+            self.coordinator.upload(row.stream, upload, now=self.now)
+        except Refused as problem:
+            self.expect(problem, "invalid_epoch")
+        else:
+            raise AssertionError("I7: an epoch that never was is believed")
+        assert self.space_row() == before, "I7: a refused claim changed the space"
+
+    @precondition(lambda self: self.space.contexts == "per-request")
+    @rule(task=TASKS, ended=st.booleans())
+    def crowd(self, task: str, ended: bool) -> None:
+        """A task gets no more streams than were declared, though it ends them; then undo it."""
+        if self.status(task) == "retracted":
+            return
+        kept, names, most = self.store.snapshot(), self.names, self.space.uploads.max_streams
+        assert most is not None
+        with self.store.reading() as t:
+            room = most - sum(row.task == task for row in t.streams("home"))
+        for k in range(room + 1):
+            state = StreamState.start(self.fresh("stream"), DIM)
+            request = state.register(
+                task=task,
+                schema_hash=self.space.schema_hash,
+                uses=USES[task],
+                library="test",
+            )
+            try:
+                self.coordinator.register("home", request, now=self.now)
+            except Refused as problem:
+                self.expect(problem, "too_many_streams")
+                assert k == room, "I7: a stream that was declared is refused"
+                break
+            if ended:
+                self.coordinator.seal(state.stream, state.newest.revision, now=self.now)
+        else:
+            raise AssertionError("I7: a task has more streams than were declared")
+        self.store.restore(kept)
+        self.names = names
 
     # ---- the coordinator
 

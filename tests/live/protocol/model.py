@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 from live.memory_store import MemoryStore
 from live.protocol.stream_rows import clean
-from live.protocol.world import DIM, NOTHING, USES, Book, Made, Player, make_space, name_of
+from live.protocol.world import DIM, DOOR, NOTHING, USES, Book, Made, Player, make_space, name_of
 
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.protocol.messages import Refused, Revision, Upload
@@ -52,7 +52,7 @@ class Model(RuleBasedStateMachine):
         contexts=st.sampled_from(["shared", "per-request"]),
     )
     def begin(self, batch: int, streams: int, interval: float, contexts: str) -> None:
-        self.space = make_space(batch, streams, interval, contexts)
+        self.space = make_space(batch, streams, interval, contexts, DOOR)
         self.coordinator = self.new_coordinator()
         self.coordinator.create_space(self.space, who="test", now=self.now)
         for task in ("movies", "tv"):

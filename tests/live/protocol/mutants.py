@@ -12,7 +12,7 @@ from live.protocol.machine import Machine
 
 from guardband.live.client.stream_state import Effect, StreamState, Transition
 from guardband.live.coordinator import coordinator as rules
-from guardband.live.coordinator import membership, operator_requests
+from guardband.live.coordinator import membership, operator_requests, restores
 from guardband.live.coordinator import upload_checks as increments
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.epochs import answer
@@ -281,7 +281,7 @@ def retracted_still_summed(patch: Patch) -> None:
 @mutant
 def numbers_used_again(patch: Patch) -> None:
     """After a restore, epochs get numbers that agents have already seen."""
-    patch.setattr(RestoreClaims, "note_epoch", lambda self, t, row, seen, **rest: row)
+    patch.setattr(RestoreClaims, "note_epoch", lambda self, t, row, *seen, **rest: row)
 
 
 @mutant
@@ -326,3 +326,50 @@ def foreign_features_accepted(patch: Patch) -> None:
 def no_eigenvalues(patch: Patch) -> None:
     """Nobody checks that an increment is positive semi-definite."""
     patch.setattr(increments, "_check_eigenvalues", lambda *rest: None)
+
+
+@mutant
+def any_number_of_observations(patch: Patch) -> None:
+    """Nobody checks how many observations a task can have made by now."""
+    patch.setattr(rules, "check_rate", lambda *rest: None)
+
+
+@mutant
+def every_stream_has_a_rate(patch: Patch) -> None:
+    """What a task's other streams have counted is not counted."""
+    right = increments.check_rate
+
+    def check(t: Any, space: Any, held: Any, n: int, now: float) -> None:
+        def counted(name: str, task: str) -> tuple[int, float]:
+            return held.n, t.counted(name, task)[1]
+
+        right(Proxy(t, counted=counted), space, held, n, now)  # type: ignore[arg-type]
+
+    patch.setattr(rules, "check_rate", check)
+
+
+@mutant
+def any_epoch_is_believed(patch: Patch) -> None:
+    """A claim to have seen an epoch is believed whatever its number."""
+    patch.setattr(restores, "LARGEST_JUMP", 10**9)
+
+
+@mutant
+def future_epochs_are_answered(patch: Patch) -> None:
+    """A contribution to an epoch that cannot have been opened is taken."""
+    patch.setattr(rules, "check_epoch", lambda *rest, **more: None)
+
+
+@mutant
+def streams_that_ended_do_not_count(patch: Patch) -> None:
+    """A task may have as many state folders as it likes, one after the other."""
+    right = membership._check_number
+
+    def check(t: Any, *rest: Any) -> None:
+        def count(space: str, task: str) -> tuple[int, int]:
+            open_, _ = t.count_streams(space, task)
+            return open_, open_
+
+        right(Proxy(t, count_streams=count), *rest)  # type: ignore[arg-type]
+
+    patch.setattr(membership, "_check_number", check)

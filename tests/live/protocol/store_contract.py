@@ -60,6 +60,7 @@ class StoreContract:
             assert t.events(None, 9) == t.samples("home", 0, 0.0) == []
             assert t.unanswered("home", 1, 0.0) == 0
             assert t.count_streams("home", "movies") == (0, 0)
+            assert t.counted("home", "movies") == (0, 0.0)
             assert t.contributors("home") == set()
 
     def test_rows_come_back_as_they_were(self, store):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from live.look import events_of
-from live.protocol.harness import claim, code_of, restores
+from live.protocol.harness import Harness, claim, code_of, restores
+from live.protocol.world import make_space
 
 from guardband.live.client.stream_state import Effect
 from guardband.live.coordinator.coordinator import Coordinator
@@ -139,13 +140,39 @@ def test_a_wish_that_was_fulfilled_opens_nothing_after_a_restore(harness):
 
 def test_claims_add_up_to_no_more_than_a_space_may_have_reached(harness):
     a = harness.join("movies")
-    claim(harness, a, 100_000)
-    for seen in (100_001, 200_000):
+    claim(harness, a, 100)
+    for seen in (101, 100_000):
         assert code_of(claim, harness, a, seen).code == "invalid_epoch"
-    claim(harness, a, 100_060, now=60.0)  # one a second since it was created
-    assert code_of(claim, harness, a, 100_061, now=60.0).code == "invalid_epoch"
+    claim(harness, a, 160, now=60.0)  # one a second since it was created
+    assert code_of(claim, harness, a, 161, now=60.0).code == "invalid_epoch"
     with harness.store.reading() as t:
-        assert t.space("home").floor == 100_060
+        assert t.space("home").floor == 160
+
+
+def test_claims_count_from_the_newest_epoch_at_the_space_s_own_pace():
+    harness = Harness(space=make_space(min_interval_s=30.0))
+    a, b = harness.join("movies"), harness.join("tv")
+    harness.observe(a)
+    harness.observe(b)
+    harness.pool(a, b)
+    later = harness.now + 3600.0  # 120 intervals
+    assert code_of(claim, harness, b, 1 + 100 + 121, now=later).code == "invalid_epoch"
+    claim(harness, b, 1 + 100 + 120, now=later)
+
+
+def test_a_contribution_to_an_epoch_that_never_was_is_refused(harness):
+    a = harness.join("movies")
+    harness.observe(a)
+    harness.checkpoint(a)
+    request = harness.state(a).upload()
+    for epoch, code in ((103, "invalid_epoch"), (102, None)):  # 100, one a second, and the next
+        sent = request.model_copy(update={"for_epoch": epoch})
+        if code is None:
+            harness.coordinator.upload(harness.stream(a), sent, now=1.0)
+        else:
+            refused = code_of(harness.coordinator.upload, harness.stream(a), sent, now=1.0)
+            assert refused.code == code
+            assert harness.stored(a).n == 0
 
 
 def test_claims_are_heeded_so_often_and_written_down_once_a_minute(harness):

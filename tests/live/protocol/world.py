@@ -17,10 +17,16 @@ from live.protocol.stream_rows import StreamRows, facts
 
 from guardband.live.client.stream_state import StreamState
 from guardband.live.protocol.messages import Revision
-from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
+from guardband.live.protocol.space import (
+    RewardSettings,
+    SpaceSettings,
+    SyncSettings,
+    UploadSettings,
+)
 from guardband.live.protocol.sums import Sums, matrix_of
 
 DIM, DEEP = 4, 26
+DOOR = UploadSettings(max_rate=0.1, max_logged=DIM * DEEP, max_streams=100)  # enough for all
 USES = {"movies": (0, 1, 2, 3), "tv": (0, 1), "books": (1, 2, 3)}
 
 
@@ -29,6 +35,7 @@ def make_space(
     min_streams: int = 1,
     min_interval_s: float = 0.0,
     contexts: str = "shared",
+    uploads: UploadSettings | None = None,
 ) -> SpaceSettings:
     return SpaceSettings(
         name="home",
@@ -44,6 +51,7 @@ def make_space(
             live_s=60.0,
         ),
         rewards=RewardSettings(low=0.0, high=1.0),
+        uploads=UploadSettings() if uploads is None else uploads,
     )
 
 

@@ -29,8 +29,8 @@ from guardband.live.coordinator.membership import (
 )
 from guardband.live.coordinator.operator_requests import OperatorRequests
 from guardband.live.coordinator.report_store import keep_report
-from guardband.live.coordinator.restores import RestoreClaims, note_restore
-from guardband.live.coordinator.upload_checks import check_increment
+from guardband.live.coordinator.restores import RestoreClaims, check_epoch, note_restore
+from guardband.live.coordinator.upload_checks import check_increment, check_rate
 from guardband.live.protocol.messages import (
     NOTHING,
     Checkpoint,
@@ -235,8 +235,12 @@ class Coordinator(OperatorRequests):
             raise retracted(task)
         sent = request.checkpoint.sums.n
         keep_report(t, space, record, request.report, now=now, sent=sent)
-        row = self._claims.note_epoch(t, record.space, seen, who=held.task, now=now)
+        row = self._claims.note_epoch(t, record.space, space, seen, who=held.task, now=now)
+        if request.for_epoch is not None:  # of an open epoch, or of the next
+            check_epoch(row, space, "for_epoch", request.for_epoch - 1, now=now)
         stored = self._compare_and_set(space, task, held, request)
+        if stored.n > held.n:
+            check_rate(t, space, held, stored.n, now)
         if request.trigger and task.status == "active" and stored.n > stored.entry_n:
             by, own = held.stream, {held.task}
             row = open_epoch(t, row, space, by=by, seen=seen, now=now, contributors=own)
@@ -261,7 +265,8 @@ class Coordinator(OperatorRequests):
     ) -> SpaceRow:
         """Write down that a stream asked for news, and what it knows."""
         who = heartbeat.task
-        row = self._claims.note_epoch(t, row, known.epoch, who=who, now=now)
+        space = self._settings(row)
+        row = self._claims.note_epoch(t, row, space, known.epoch, who=who, now=now)
         # A number from before a restore says nothing about the rules of today; and to ask with 0
         # is to ask for the settings again, not to have forgotten them.
         rules = known.config_version if known.config_version <= row.config_version else 0

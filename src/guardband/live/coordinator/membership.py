@@ -149,6 +149,14 @@ def _check_number(t: Transaction, row: SpaceRow, space: SpaceSettings, task: str
             f"task {task!r} has {open_} open streams, and had {ever}: seal those that ended, and "
             "keep state folders, because each of them is a stream.",
         )
+    declared = space.uploads.max_streams
+    if declared is not None and ever >= declared:
+        raise Refused(
+            "too_many_streams",
+            409,
+            f"task {task!r} has had {ever} state folders, and uploads.max_streams={declared}: keep "
+            "using one of them, or let an operator declare more.",
+        )
     if space.shares == "equal" and ever:
         raise Refused(
             "too_many_streams",

@@ -13,14 +13,15 @@ from guardband.live.coordinator.budgets import close_budgets
 from guardband.live.coordinator.delta_shares import skip_positions
 from guardband.live.coordinator.epochs import next_number
 from guardband.live.protocol.messages import Refused
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import SpaceRow, Transaction
 
-__all__ = ["RestoreClaims", "note_restore"]
+__all__ = ["RestoreClaims", "check_epoch", "note_restore"]
 
 # An agent is believed that it has seen an epoch up to a number that its space may have reached
-# since it was created: so many at once, and one a second. The bound is on the number and not on
-# the step, so that repeated claims gain nothing.
-LARGEST_JUMP = 100_000
+# since the newest one here was closed: so many at once, and one a second, or as many as the space
+# allows. The bound is on the number and not on the step, so that repeated claims gain nothing.
+LARGEST_JUMP = 100
 EPOCHS_PER_S = 1.0
 LARGEST_STEP = 10_000  # changes of the rules that one restore can have undone
 # How often a task may prove that the coordinator was restored: so often at once, and then again
@@ -42,18 +43,21 @@ class RestoreClaims:
         self._left: dict[tuple[str, str], tuple[float, float]] = {}  # by task: claims left, when
 
     def note_epoch(
-        self, t: Transaction, row: SpaceRow, seen: int, *, who: str, now: float
+        self,
+        t: Transaction,
+        row: SpaceRow,
+        space: SpaceSettings,
+        seen: int,
+        *,
+        who: str,
+        now: float,
     ) -> SpaceRow:
         """Let numbers go on after the newest epoch that an agent has seen; refuse impossible ones.
 
         An open epoch under a number that was used before is opened again under a new one.
         """
         newest = next_number(row) - 1
-        possible = LARGEST_JUMP + int(EPOCHS_PER_S * max(0.0, now - row.created_at))
-        if not 0 <= seen <= max(newest, possible):
-            raise Refused(
-                "invalid_epoch", 422, f"seen_epoch={seen} is not near this space's epoch {newest}."
-            )
+        check_epoch(row, space, "seen_epoch", seen, now=now)
         if seen <= newest or not self._allowed(row.name, who, now=now):
             return row
         note_restore(t, row.name, {"epoch": newest, "seen": seen}, who=who, now=now)
@@ -90,6 +94,18 @@ class RestoreClaims:
         if left >= 1.0:
             self._left[space, who] = (left - 1.0, now)
         return left >= 1.0
+
+
+def check_epoch(row: SpaceRow, space: SpaceSettings, name: str, epoch: int, *, now: float) -> None:
+    """Refuse the number of an epoch that cannot have been, even before a restore."""
+    newest = next_number(row) - 1
+    since = max(0.0, now - (row.created_at if row.closed_at is None else row.closed_at))
+    apart = max(1.0 / EPOCHS_PER_S, space.sync.min_interval_s)
+    possible = row.epoch + LARGEST_JUMP + int(since / apart)
+    if not 0 <= epoch <= max(newest, possible):
+        raise Refused(
+            "invalid_epoch", 422, f"{name}={epoch} never was: this space's epoch is {newest}."
+        )
 
 
 def note_restore(

@@ -16,8 +16,9 @@ from guardband.kernels.types import Floats
 from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, difference, matrix_of, packed_size
+from guardband.live.store import StreamRow, Transaction
 
-__all__ = ["check_increment", "read_sums"]
+__all__ = ["check_increment", "check_rate", "read_sums"]
 
 MOST = 2**53  # observations: a whole number that a double still counts exactly
 HUGE = 1e300  # sums of two such numbers are still numbers
@@ -124,6 +125,23 @@ def check_increment(
     possible = 2.0 * limits.estimate * math.sqrt(max(0.0, square) * max(0.0, growth))
     if more.surprise < -min(square, possible) - spare or later.surprise < -matrix[-1, -1] - spare:
         _refuse("surprise", f"surprise fell by {-more.surprise:g}, more than the rewards allow.")
+
+
+def check_rate(t: Transaction, space: SpaceSettings, held: StreamRow, n: int, now: float) -> None:
+    """Refuse more observations than a task can have made since its first stream was registered."""
+    rules = space.uploads
+    if rules.max_rate is None:
+        return
+    stored, first = t.counted(held.space, held.task)
+    in_all, since = stored - held.n + n, max(0.0, now - first)
+    most = rules.max_logged + rules.max_rate * since
+    if in_all > most:
+        _refuse(
+            "rate",
+            f"task {held.task!r} has {in_all} observations after {since:.0f} s, more than the "
+            f"{int(most)} that uploads.max_rate={rules.max_rate:g} a second and "
+            f"uploads.max_logged={rules.max_logged} allow: declare what it really makes.",
+        )
 
 
 class Limits(NamedTuple):

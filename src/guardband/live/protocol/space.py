@@ -18,6 +18,7 @@ from guardband.live.protocol.space_rules import (
     RewardSettings,
     SettingsModel,
     SyncSettings,
+    UploadSettings,
     explain,
     invalid,
 )
@@ -37,7 +38,7 @@ from guardband.live.protocol.types import (
     Text,
 )
 
-__all__ = ["POLICIES", "RewardSettings", "SpaceSettings", "SyncSettings"]
+__all__ = ["POLICIES", "RewardSettings", "SpaceSettings", "SyncSettings", "UploadSettings"]
 
 # What live agents can run, by the name on the command line; variants are settings here.
 POLICIES = {
@@ -158,6 +159,7 @@ class SpaceSettings(SettingsModel):
     profile: Literal["platform", "hospital"] = "platform"
     sync: SyncSettings = SyncSettings()
     rewards: RewardSettings = RewardSettings()
+    uploads: UploadSettings = UploadSettings()
 
     if not TYPE_CHECKING:  # type checkers know the parameters from the fields
 

@@ -9,9 +9,19 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from guardband.checks import nearest
-from guardband.live.protocol.types import TINY, WHOLE, Count, Message, Modest, Positive, Seconds
+from guardband.live.protocol.types import (
+    TINY,
+    WHOLE,
+    Count,
+    Message,
+    Modest,
+    Positive,
+    Seconds,
+    Whole,
+)
 
-__all__ = ["TRIGGERS", "RewardSettings", "SettingsModel", "SyncSettings", "explain", "invalid"]
+__all__ = ["TRIGGERS", "RewardSettings", "SettingsModel", "SyncSettings", "UploadSettings"]
+__all__ += ["explain", "invalid"]
 
 # Settings of algorithms that a space does not have, and what to say instead.
 NOT_LIVE = {
@@ -20,6 +30,7 @@ NOT_LIVE = {
     "mix": "agents play real actions, as mix='action' does; leave it out.",
     "pooled_set": "live agents certify by their own views alone; gb.Fleet has the pooled set.",
     "share": "the agents of a space learn together; to keep them apart, give each its own space.",
+    "tolerate": "live agents do not have the sums without each task yet; gb.Fleet has.",
     "shared_context": "say contexts='shared' or contexts='per-request'.",
 }
 # What each trigger reads, and its value where none is stated.
@@ -154,6 +165,35 @@ class RewardSettings(SettingsModel):
         if not self.low <= self.default <= self.high:
             raise invalid(
                 f"rewards.default={self.default:g} is not between {self.low:g} and {self.high:g}."
+            )
+        return self
+
+
+class UploadSettings(SettingsModel):
+    """What a task can have observed: uploads beyond it are refused.
+
+    Attributes
+    ----------
+    max_rate
+        Observations that a task makes in a second, at most, counted from its first registration;
+        None: any number.
+    max_logged
+        Rows of logs that a task may learn beside them.
+    max_streams
+        State folders that a task may have in all, those that have ended among them; None: 10,000,
+        and 1,000 at a time.
+    """
+
+    max_rate: Positive | None = None
+    max_logged: Whole = 0
+    max_streams: Count | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> UploadSettings:
+        if self.max_logged and self.max_rate is None:
+            raise invalid(
+                f"uploads.max_logged={self.max_logged} adds to what uploads.max_rate allows: state "
+                "that, too, or leave it out."
             )
         return self
 

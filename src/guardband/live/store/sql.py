@@ -135,6 +135,15 @@ class Transaction:
         )
         return open_, ever
 
+    def counted(self, space: str, task: str) -> tuple[int, float]:
+        """Return how many observations a task has stored, and when its first stream came."""
+        ((n, first),) = self.ask(
+            "select sum(n), min(registered_at) from stream where space = ? and task = ?",
+            space,
+            task,
+        )
+        return int(n or 0), first or 0.0
+
     def contributors(self, space: str) -> set[str]:
         """Return the active tasks that have stored observations, in open or in sealed streams."""
         query = (
