@@ -240,9 +240,10 @@ def _mix(known, holds, plain, terms, given, scores, work, best, target):
 
 @kernel
 def _teacher(estimate, terms, given, scores, image, target):
-    """Return the certified action that teaches most about the target, and how much; see `play_certified`.
+    """Return the certified action that teaches most about the target, and how much.
 
-    What it takes off the target's squared width, at the weight that is planned with.
+    That is what it takes off the target's squared width, at the weight that is planned with; see
+    `play_certified`.
     """
     write_image(estimate, given.menu, target, given.coords, image)
     b, weight, teacher, gain = given.baseline, terms.planned_weight, given.baseline, -math.inf
