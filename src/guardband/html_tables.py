@@ -35,14 +35,15 @@ def html_table(
         A sentence below it.
     """
     lines = [f'<div><p style="margin: 0.3em 0"><strong>{escape(caption)}</strong></p>']
-    lines.append('<table style="border-collapse: collapse">')
+    # Pages without a doctype give tables a colour of their own.
+    lines.append('<table style="border-collapse: collapse; color: inherit">')
     if head:
         cells = "".join(_cell("th", each, "col", f"; {LINE}") for each in head)
         lines.append(f"<thead><tr>{cells}</tr></thead>")
     lines.append("<tbody>")
     for first, *others in rows:
         cells = "".join(_cell("td", each) for each in others)
-        lines.append(f"<tr>{_cell('th', first, 'row')}{cells}</tr>")
+        lines.append(f"<tr>{_cell('th', first, 'row', '; white-space: nowrap')}{cells}</tr>")
     lines.append("</tbody></table>")
     if note:
         lines.append(f'<p style="margin: 0.3em 0">{escape(note)}</p>')

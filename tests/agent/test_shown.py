@@ -52,6 +52,7 @@ def test_everything_in_a_table_is_escaped() -> None:
 def test_tables_have_no_colours_of_their_own() -> None:
     text = html_table("caption", [("a", 1)], head=("x", "y"))
     assert "background" not in text
+    assert "color: inherit" in text
     assert "#" not in text
 
 
