@@ -88,6 +88,7 @@ class BanditAgent(Protocol):
         menus: Sequence[Any] | None = None,
         propensities: Any = None,
         ids: Sequence[str | int] | None = None,
+        reuse: bool = False,
     ) -> Learned:
         """Learn from logs: what an earlier rule played and earned; an error changes nothing."""
 

@@ -39,6 +39,17 @@ def test_all_is_well(chromium: Any, site: tuple[str, canned.Answers]) -> None:
         assert seen.page.locator("#alerts article").count() == 0
 
 
+def test_rows_that_are_used_twice_are_said_to_be(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    agents = [canned.agent("home", 1, gauges={"reused": 1200}), canned.agent("mail", 2)]
+    site[1].summary = canned.summary(agents=agents)
+    with show(chromium, site) as seen:
+        assert words(seen)[0] == "! Not promised"
+        answer = seen.page.locator(".answer", has_text="Is it safe?").inner_text()
+        assert "1,200 rows of logs were learned that had been looked at" in answer
+
+
 def test_alerts_are_urgent_first_and_say_what_to_do(
     chromium: Any, site: tuple[str, canned.Answers]
 ) -> None:
