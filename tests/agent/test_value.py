@@ -174,3 +174,25 @@ def test_a_trial_and_a_mixture_work_towards_the_value() -> None:
     seen = [policy.decide(menu, 0, value=[0.0, 1.0]) for _ in range(100)]
     assert {d.promise for d in seen} == {"policy"}
     assert 2 <= sum(d.action for d in seen) <= 30
+
+
+def test_a_lesson_costs_no_more_than_its_target_would_bring() -> None:
+    """On a grid of prices the far end teaches most, and is worth least: nobody plays it for that.
+
+    The target is worth 14 at most, so nothing is played that is farther below the best certified
+    price than that price is below 14.
+    """
+    rng, prices = np.random.default_rng(0), np.arange(8.0, 14.1, 0.25)
+    steps = (prices - 10.0) / 10.0
+    menu = np.column_stack([np.ones(prices.size), steps]) / 1.1
+    agent = gb.Agent(dim=2, alpha=ALPHA, noise=NOISE, context_noise=0.0)
+    lessons = 0
+    for _ in range(600):
+        d = agent.decide(menu, baseline=8, value=prices)
+        best = d.choices[0].value
+        assert best is not None
+        assert prices[d.action] >= best - (prices[-1] - best)
+        lessons += bool(prices[d.action] < best)
+        agent.observe(d, 0.52 - 0.3 * steps[d.action] + rng.uniform(-NOISE, NOISE))
+    assert lessons > 10
+    assert best > 10.5

@@ -26,15 +26,19 @@ def in_order(actions, values, mean) -> list[int]:
     return sorted(actions, key=lambda k: (-values[k], -mean[k], k))
 
 
-def careful(offer, belief, choice, best, certified, mode, w0, toss, t, left, limits, ranges):
+def careful(
+    offer, belief, choice, best, certified, values, mode, w0, toss, t, left, limits, ranges
+):
     """Return a certified play where the target is not: the best, or the most informative one.
 
+    Of those that lose no more value against the best than the target would gain.
     Or, in strict mode, a trial of the target, where nothing certified informs about it.
     """
     F, b, alpha = offer[:3]
     x, mean, use_range = choice["targets"], F @ belief.th, ranges is not None
     gain = (F @ np.linalg.inv(belief.V) @ F[x]) ** 2 * w0
-    gain = np.where(certified, gain / (1.0 + w0 * squared_width(F, belief.V)), -np.inf)
+    worth = certified & (values[best] - values <= values[x] - values[best])
+    gain = np.where(worth, gain / (1.0 + w0 * squared_width(F, belief.V)), -np.inf)
     xi = int(np.argmax(gain))
     stuck = gain[xi] < squared_width(F[x], belief.V) / (t + 1)
     heads = toss < 0.5 and not stuck
@@ -121,7 +125,7 @@ def chooser(values):
                 return choice, rho * F[x] + (1.0 - rho) * F[best]
         certified = (slack >= 0.0) & ~out
         return careful(
-            offer, belief, choice, best, certified, mode, w0, toss, t, left, limits, ranges
+            offer, belief, choice, best, certified, values, mode, w0, toss, t, left, limits, ranges
         )
 
     return choose

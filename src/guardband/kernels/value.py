@@ -181,7 +181,7 @@ def _by_all_that_is_known(state, estimate, beta, plain, terms, given, scores, be
         spent = outcome.reason == SPENT
         if outcome.chance > 0.0 and not spent:
             return outcome
-    teacher, gain = _teacher(estimate, terms, given, scores, work[2], target)
+    teacher, gain = _teacher(estimate, terms, given, scores, work[2], best, target)
     outcome = learn_or_earn(beta, plain, terms, given, scores, target, best, teacher, gain, spent)
     if outcome.reason == STUCK and terms.strict and terms.allowance > 0.0:
         return try_target(state, known, holds, terms, given, scores, outcome)
@@ -239,16 +239,19 @@ def _mix(known, holds, plain, terms, given, scores, work, best, target):
 
 
 @kernel
-def _teacher(estimate, terms, given, scores, image, target):
+def _teacher(estimate, terms, given, scores, image, best, target):
     """Return the certified action that teaches most about the target, and how much.
 
     That is what it takes off the target's squared width, at the weight that is planned with; see
-    `play_certified`.
+    `play_certified`. A lesson may cost no more value than the target would bring: nothing else
+    keeps it from the far end of a menu, where features teach most and values are least.
     """
     write_image(estimate, given.menu, target, given.coords, image)
-    b, weight, teacher, gain = given.baseline, terms.planned_weight, given.baseline, -math.inf
+    upper, weight, teacher, gain = scores.upper, terms.planned_weight, best, -math.inf
     for k in range(scores.form.size):
-        if scores.upper[k] == -math.inf or (k != b and not scores.slack[k] >= 0.0):
+        if upper[best] - upper[k] > upper[target] - upper[best]:
+            continue
+        if k != given.baseline and not scores.slack[k] >= 0.0:
             continue
         cross = product(image, given.menu, k, given.coords)
         learned = cross * cross * weight / (1.0 + weight * scores.form[k])
