@@ -25,6 +25,8 @@ __all__ = [
     "nearest",
 ]
 
+FLOAT = np.dtype(np.float64)  # the class would be looked up every time
+
 
 def check_positive(name: str, value: float, why: str = "") -> float:
     """Return `value` as a float if it is finite and above zero."""
@@ -101,24 +103,29 @@ def as_alpha(value: Any, agents: int | None = None) -> tuple[float, ...]:
 def as_array(name: str, value: Any, shape: tuple[int | None, ...]) -> Floats:
     """Return `value` as a finite, contiguous float64 array of this shape (None: any length > 0)."""
     try:
-        array = np.array(value, dtype=np.float64, order="C")
+        array = np.array(value, dtype=FLOAT, order="C")
     except (TypeError, ValueError):
         raise InvalidValueError(
             f"{name} must be an array of numbers, not {type(value).__name__}."
         ) from None
-    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
-    fits = array.ndim == len(shape) and all(
-        have == want if want is not None else have > 0
-        for have, want in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
+    if array.shape != shape and not _fits(array.shape, shape):
+        wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
         raise InvalidValueError(f"{name} must have shape {wanted}, not {array.shape}.")
-    if not np.isfinite(array).all():
+    # Decisions wait for this: the sum of squares is quick, and finite if every number is moderate.
+    flat = array if array.ndim == 1 else array.ravel()
+    if not math.isfinite(flat.dot(flat)) and not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidValueError(
             f"{name}{list(where)} is {array[where]}: every number must be finite."
         )
     return array
+
+
+def _fits(have: tuple[int, ...], want: tuple[int | None, ...]) -> bool:
+    """Tell whether an array has the wanted shape; None stands for any length above 0."""
+    return len(have) == len(want) and all(
+        n > 0 if m is None else n == m for n, m in zip(have, want, strict=True)
+    )
 
 
 def as_index_set(name: str, value: Any, dim: int) -> tuple[int, ...]:
