@@ -17,7 +17,7 @@ from guardband.kernels.types import Floats, Statistic
 from guardband.sim import Series
 
 QUICK = "quick" in sys.argv
-ROUNDS, TRIALS, RUNS = (1_000, 3, 1) if QUICK else (10_000, 20, 4)
+ROUNDS, TRIALS, RUNS = (1_000, 3, 1) if QUICK else (10_000, 20, 2)
 TASKS, D, K, RANK, ALPHA, NOISE = 4, 5, 20, 10, 0.2, 0.1
 NUMBERS = (30.0, 1e3, 1e6, 1e9)
 

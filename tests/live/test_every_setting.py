@@ -68,7 +68,6 @@ NOT_IN_A_SPACE = {
     "mix": "agents play real actions",
     "pooled_set": r"gb\.Fleet has the pooled set",
     "share": "give each its own space",
-    "tolerate": r"gb\.Fleet has",
 }
 # What agents refuse, too.
 NOT_OF_AGENTS = {"gap", "mix"}

@@ -11,6 +11,7 @@ from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.logs import Logs, learned, read_logs, recognised, widths_now
 from guardband.agent.looked_at import LookedAt, Recognised
+from guardband.agent.others import sets_of
 from guardband.agent.outlook import Help, Outlook, StuckWarning, Watch, outlook_of
 from guardband.agent.protocol import BanditAgent
 from guardband.agent.requests import RequestReader
@@ -48,6 +49,7 @@ __all__ = [
     "recognised",
     "remembered",
     "reward_range",
+    "sets_of",
     "widths_now",
     "write_agent_file",
 ]

@@ -201,7 +201,9 @@ class Engine:
         here = len(coords)
         self.without = NO_WEIGHTS
         if self.terms.tolerate:
-            self.without = new_left_out(here, here, facts.dim, self.ridge)
+            # Data from elsewhere come without each other task: until then, one has nothing.
+            tasks = here if facts.size is None else 2
+            self.without = new_left_out(here, tasks, facts.dim, self.ridge)
         self._use(new_group(here, facts.dim, self.ridge), facts.dim)
 
     def _use(self, numbers: Floats, dim: int) -> None:

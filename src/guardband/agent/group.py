@@ -14,6 +14,7 @@ from guardband.agent.decision import Decision
 from guardband.agent.engine import Absorbed, Awaited, Engine, Request
 from guardband.agent.futures import Past
 from guardband.agent.looked_at import LookedAt
+from guardband.agent.others import adopt_others, hand_in_to_others
 from guardband.agent.outlook import StuckWarning, Watch
 from guardband.agent.row_ids import RowIds
 from guardband.agent.settings import settle_algorithm, settle_dim
@@ -193,7 +194,13 @@ class AgentGroup:
         due = min(max(self.rounds), self.rounds[agent] + 1)
         self.due_round = due if self.due_round is None else min(self.due_round, due)
 
-    def adopt(self, pooled: Statistic, handed_in: Statistic, own: Statistic) -> None:
+    def adopt(
+        self,
+        pooled: Statistic,
+        handed_in: Statistic,
+        own: Statistic,
+        without: Sequence[Statistic] = (),
+    ) -> None:
         """Take over sums from elsewhere; for a group of one.
 
         Parameters
@@ -204,6 +211,9 @@ class AgentGroup:
             What this agent has handed in, beyond its part of `pooled`.
         own
             What it has learned since.
+        without
+            What all agents share without each other task, where one of them may lie; none: no other
+            task has a part in it.
         """
         state, ridge = self.states[0], self.engine.ridge
         _copy(pooled, self.pooled)
@@ -216,10 +226,14 @@ class AgentGroup:
             _copy(own, state.own)
             refresh(state, self.pooled, ridge)
         exact_eigenvalue(state, self.pooled, ridge)  # V may have shrunk: data can be withdrawn
+        if self.engine.terms.tolerate:
+            adopt_others(self.engine, without or [pooled], handed_in)
 
     def hand_in(self) -> None:
         """Count what the only agent learned among the pooled data; its estimate stays as it is."""
         own = self.states[0].own
+        if self.engine.terms.tolerate:
+            hand_in_to_others(self.engine)
         add_statistic(self.pooled, own)
         clear_statistic(own)
 

@@ -48,6 +48,7 @@ class Invariants(Model):
             if state.pooled is not None:
                 found = self.book.read(state.pooled, own, what="I3")
                 assert max(found.values(), default=0) <= 1, "I3: a view counts an observation twice"
+            self.check_without(player)  # I8
 
     def I4_totals_are_their_ledgers(self) -> None:
         for player in self.players:

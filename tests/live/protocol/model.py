@@ -40,6 +40,7 @@ class Model(RuleBasedStateMachine):
         self.entries: dict[str, Revision] = {}  # what each stream was last entered with
         self.closed: dict[int, str] = {}
         self.manifest: dict[str, Revision] = {}
+        self.parts: dict[int, dict[str, frozenset[Any]]] = {}  # of epochs: what each task has
         self.checked: dict[str, str] = {}
         self.told = 0  # the newest epoch that a client has named to the coordinator
         self.now = 1000.0
@@ -50,9 +51,13 @@ class Model(RuleBasedStateMachine):
         streams=st.sampled_from([1, 1, 2]),
         interval=st.sampled_from([0.0, 0.0, 3.0]),
         contexts=st.sampled_from(["shared", "per-request"]),
+        tolerate=st.sampled_from([None, 1]),
     )
-    def begin(self, batch: int, streams: int, interval: float, contexts: str) -> None:
-        self.space = make_space(batch, streams, interval, contexts, DOOR)
+    def begin(
+        self, batch: int, streams: int, interval: float, contexts: str, tolerate: int | None
+    ) -> None:
+        streams = 1 if tolerate else streams
+        self.space = make_space(batch, streams, interval, contexts, DOOR, tolerate)
         self.coordinator = self.new_coordinator()
         self.coordinator.create_space(self.space, who="test", now=self.now)
         for task in ("movies", "tv"):
@@ -135,9 +140,30 @@ class Model(RuleBasedStateMachine):
         assert record.sha256 == exact.sha256
         often = self.book.read(total, what="I1")
         assert max(often.values(), default=0) <= 1, "I1: an epoch counts an observation twice"
+        self.parts[row.epoch] = {}
+        for name, revision in found.items():
+            task, held = streams[name].task, self.made[revision.version].tags
+            self.parts[row.epoch][task] = self.parts[row.epoch].get(task, frozenset()) | held
         self.entries |= found
         self.manifest, self.answers = found, {}
         self.closed[row.epoch] = record.sha256
+
+    def check_without(self, player: Player) -> None:
+        """I8: beside the sum of an epoch, an agent has those of all but one other task."""
+        state = player.state
+        if state.pooled is None or not self.space.tolerate:
+            assert state.without == (), "I8: sums without a task that are not of use"
+            return
+        parts = self.parts[state.epoch]
+        others = sorted(set(parts) - {player.task})
+        wanted = [
+            frozenset().union(*(tags for task, tags in parts.items() if task != other))
+            for other in others
+        ]
+        found = [self.book.read(sums, what="I8") for sums in state.without]
+        assert [frozenset(each) for each in found] == wanted, "I8: not the sums without a task"
+        for each in found:
+            assert max(each.values(), default=0) <= 1, "I8: an observation counts twice"
 
     def check_barrier(self, player: Player, round_: int) -> None:
         """No agent acts on a reward that was earned in the round it acts in, or later."""

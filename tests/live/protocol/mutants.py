@@ -373,3 +373,56 @@ def streams_that_ended_do_not_count(patch: Patch) -> None:
         right(Proxy(t, count_streams=count), *rest)  # type: ignore[arg-type]
 
     patch.setattr(membership, "_check_number", check)
+
+
+@mutant
+def liar_left_in(patch: Patch) -> None:
+    """Of the sums without a task one has all of them."""
+    right = rules.entries_without
+
+    def entries(t: Any, row: Any, space: Any, task: str) -> Any:
+        found = right(t, row, space, task)
+        whole = t.epoch(row.name, row.epoch).sums
+        return found and (whole, *found[1:])
+
+    patch.setattr(rules, "entries_without", entries)
+
+
+@mutant
+def the_asker_is_left_out(patch: Patch) -> None:
+    """An agent gets the sum without its own task, too."""
+    right = rules.entries_without
+
+    def entries(t: Any, row: Any, space: Any, task: str) -> Any:
+        return right(t, row, space, "")
+
+    patch.setattr(rules, "entries_without", entries)
+
+
+@mutant
+def a_stream_is_a_task(patch: Patch) -> None:
+    """Of a task with two state folders only one is left out."""
+    right = rules.entries_without
+
+    def entries(t: Any, row: Any, space: Any, task: str) -> Any:
+        def streams(name: str) -> list[Any]:
+            rows = t.streams(name)
+            return [r if r.task == task else r._replace(task=r.stream) for r in rows]
+
+        return right(Proxy(t, streams=streams), row, space, task)  # type: ignore[arg-type]
+
+    patch.setattr(rules, "entries_without", entries)
+
+
+@mutant
+def sums_of_the_epoch_before(patch: Patch) -> None:
+    """The sums without a task are not renewed with the epoch."""
+    right = StreamState.adopt
+
+    def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
+        step = right(self, news, next_round=next_round)
+        if step.effect != Effect.ADOPTED or not self.without:
+            return step
+        return Transition(replace(step.stream, without=self.without), step.effect)
+
+    patch.setattr(StreamState, "adopt", adopt)

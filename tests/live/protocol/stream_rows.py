@@ -15,7 +15,7 @@ from guardband.live.client.journal import Journal
 from guardband.live.client.learner import unpack
 from guardband.live.client.stream_rows import load_stream, save_stream
 from guardband.live.client.stream_state import StreamState
-from guardband.live.protocol.sums import sums_of
+from guardband.live.protocol.sums import pack_sums, sums_of
 
 
 class StreamRows:
@@ -42,8 +42,8 @@ class StreamRows:
         if after.epoch and (before is None or after.epoch != before.epoch):
             total = None if after.pooled is None else after.pooled.as_bytes()
             self.journal.query(
-                "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, 0, '', 0, 0, 0, 0)",
-                (after.epoch, self._number, total),
+                "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, 0, '', 0, 0, 0, 0, ?)",
+                (after.epoch, self._number, total, pack_sums(after.without)),
             )
         save_stream(self.journal, self._number, before, after)
         self._kept = after
@@ -100,6 +100,7 @@ def facts(state: StreamState) -> dict[str, Any]:
         "seen": state.seen,
         "epoch": state.epoch,
         "pooled": None if state.pooled is None else state.pooled.as_bytes(),
+        "without": pack_sums(state.without),
         "since": state.since,
         "moved": state.moved,
         "conflicts": state.conflicts,

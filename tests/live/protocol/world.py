@@ -36,6 +36,7 @@ def make_space(
     min_interval_s: float = 0.0,
     contexts: str = "shared",
     uploads: UploadSettings | None = None,
+    tolerate: int | None = None,
 ) -> SpaceSettings:
     return SpaceSettings(
         name="home",
@@ -52,6 +53,7 @@ def make_space(
         ),
         rewards=RewardSettings(low=0.0, high=1.0),
         uploads=UploadSettings() if uploads is None else uploads,
+        tolerate=tolerate,
     )
 
 

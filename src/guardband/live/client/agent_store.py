@@ -174,7 +174,8 @@ class AgentStore:
     def load_learner(self, own: bytes) -> None:
         """Let the learner compute with the stream's sums and what was counted since."""
         state = self.state
-        state.learner.load(state.stream.pooled, handed_in(state.stream), own)
+        stream = state.stream
+        state.learner.load(stream.pooled, handed_in(stream), own, stream.without)
         state.update_level()
         state.update_allowance()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 6
+FORMAT = 7
 COLUMNS = 30  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -94,4 +94,6 @@ MIGRATIONS = (
     """,
     # Whether a row had been looked at before: then promises that rest on it are "reused".
     "ALTER TABLE logged ADD COLUMN reused INTEGER NOT NULL DEFAULT 0;",
+    # The sums without each other task, where one of them may lie.
+    "ALTER TABLE epoch ADD COLUMN others BLOB;",
 )

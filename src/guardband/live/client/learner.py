@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,11 @@ from guardband.agent import (
     Verdict,
     Watch,
     reward_range,
+    sets_of,
 )
 from guardband.algorithms import Policy, paper_trigger
 from guardband.facts import Facts
-from guardband.kernels.types import Floats, Statistic, Trigger
+from guardband.kernels.types import Estimate, Floats, Statistic, Trigger
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import (
     MAGIC,
@@ -53,10 +55,11 @@ def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 
     Operators may have left out tasks because of their rewards, any of 2^M sets of them. One half is
     for the case that they left out none, the other for all other cases: with k tasks out
     1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" and "paper" have
-    no such half.
+    no such half. Where one of the other tasks may lie, each of them has its part.
     """
     p = epoch + 1
     choice = 1.0 / ((math.e - 1.0) * (space.agents + 1) ** excluded) if excluded else 1.0
+    choice /= space.others
     if space.shares == "paper":
         return choice * space.delta
     if space.shares == "equal":
@@ -134,11 +137,14 @@ class Learner:
         self._base = float(self.group.engine.terms.confidence)
         self.group.engine.set_trigger(*trigger_of(space), space.agents)
 
-    def load(self, pooled: Sums | None, handed_in: Sums, own: bytes) -> None:
-        """Compute with these sums from now on."""
+    def load(
+        self, pooled: Sums | None, handed_in: Sums, own: bytes, without: Sequence[Sums] = ()
+    ) -> None:
+        """Compute with these sums from now on; `without` are those without each other task."""
         dim = self.space.dim
         everybody = empty_sums(dim) if pooled is None else pooled
-        self.group.adopt(statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
+        given = (statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
+        self.group.adopt(*given, [statistic_of(part) for part in without])
 
     def set_level(self, share: float, epoch: int, excluded: int) -> None:
         """Use the confidence that is due in this epoch."""
@@ -219,9 +225,17 @@ class Learner:
         """How many rows that had been looked at are in the data that decisions rely on."""
         return self.group.engine.reused(0)
 
+    def sets(self) -> list[tuple[Estimate, float]]:
+        """Return estimate and radius of every set in which an action must be certified."""
+        engine = self.group.engine
+        return sets_of(engine) if engine.terms.tolerate else [(self.state.estimate, self.radius())]
+
     def radius(self) -> float:
         """Return beta, for display: from the width that a decision on one feature would have."""
-        task = self.group.coords[0]
+        task, engine = self.group.coords[0], self.group.engine
+        if engine.terms.tolerate:  # the width of a decision is that of several sets
+            nothing = np.zeros((0, self.space.dim))
+            return engine.learn_rows(0, nothing, nothing[:, 0], 1, 0.0, 0, 0).radius
         menu = np.zeros((self.space.dim, 1))
         menu[task[0], 0] = 1.0
         empty: Any = np.zeros((0, 0, 0))

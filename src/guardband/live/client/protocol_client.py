@@ -13,6 +13,7 @@ from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.stream_rows import add_epoch, adopt_epoch, drop_epochs
 from guardband.live.client.stream_state import Effect, KeptEpoch, StreamState, Transition
 from guardband.live.protocol.messages import NOTHING, News, Refused, Registered, Uploaded
+from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, is_sound
 
 __all__ = ["MOST_WAITING", "ProtocolClient"]
@@ -141,8 +142,9 @@ class ProtocolClient:
         if len(state.waiting) >= MOST_WAITING:  # the newest is worth more than the one before it
             dropped = state.waiting.pop().epoch
             drop_epochs(self._store.journal, state.stream_id, dropped, dropped)
-        sums = _usable(news, state.space.penalty)
-        epoch = KeptEpoch(news.epoch, sums, news.own, news.round, news.excluded)
+        sums = _usable(news, state.space)
+        given = (news.own, news.round, news.excluded, news.without)
+        epoch = KeptEpoch(news.epoch, sums, *given)
         add_epoch(self._store.journal, state.stream_id, epoch, self._store.clock.now())
         state.waiting.append(epoch)
 
@@ -165,9 +167,12 @@ class ProtocolClient:
         self._store.save_all()
 
 
-def _usable(news: News, ridge: float) -> Sums | None:
-    """Return the sums of an epoch, if one can compute with them."""
-    if news.sums is None or is_sound(news.sums, ridge):
+def _usable(news: News, space: SpaceSettings) -> Sums | None:
+    """Return the sums of an epoch, if one can compute with them, and without each other task."""
+    if news.sums is None:
+        return None
+    told = news.without is not None or space.others == 1
+    if told and all(is_sound(sums, space.penalty) for sums in (news.sums, *(news.without or ()))):
         return news.sums
     log.error("guardband: epoch %d has a sum that no data give: not used", news.epoch)
     return None

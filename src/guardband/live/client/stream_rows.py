@@ -13,7 +13,7 @@ from typing import Any
 from guardband.live.client.journal import Journal
 from guardband.live.client.stream_state import KEPT_REVISIONS, KeptEpoch, StreamState
 from guardband.live.protocol.messages import NOTHING, Checkpoint, Revision
-from guardband.live.protocol.sums import Sums, empty_sums
+from guardband.live.protocol.sums import Sums, empty_sums, pack_sums, unpack_sums
 
 __all__ = [
     "add_epoch",
@@ -40,9 +40,16 @@ def add_stream(
     )
     if stream.epoch:
         journal.query(
-            "INSERT INTO epoch SELECT epoch, ?, ?, 0, '', round, excluded, heard_at, ? "
+            "INSERT INTO epoch SELECT epoch, ?, ?, 0, '', round, excluded, heard_at, ?, ? "
             "FROM epoch WHERE epoch = ? AND stream = ?",
-            (number, _as_bytes(stream.pooled), now, stream.epoch, before),
+            (
+                number,
+                _as_bytes(stream.pooled),
+                now,
+                pack_sums(stream.without),
+                stream.epoch,
+                before,
+            ),
         )
     save_stream(journal, number, None, stream)
 
@@ -50,7 +57,7 @@ def add_stream(
 def add_epoch(journal: Journal, number: int, epoch: KeptEpoch, now: float) -> None:
     """Write an epoch that was heard of."""
     journal.query(
-        "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
         (
             epoch.epoch,
             number,
@@ -59,6 +66,7 @@ def add_epoch(journal: Journal, number: int, epoch: KeptEpoch, now: float) -> No
             epoch.round,
             epoch.excluded,
             now,
+            pack_sums(epoch.without or ()),
         ),
     )
 
@@ -83,13 +91,20 @@ def drop_epochs(journal: Journal, number: int, first: int, last: int) -> None:
 def waiting_epochs(journal: Journal, number: int) -> list[KeptEpoch]:
     """Return the epochs of a stream that were heard of and not adopted yet, oldest first."""
     rows = journal.query(
-        "SELECT epoch, total, own_n, own_version, round, excluded FROM epoch "
+        "SELECT epoch, total, own_n, own_version, round, excluded, others FROM epoch "
         "WHERE stream = ? AND adopted_at IS NULL ORDER BY epoch",
         (number,),
     )
     return [
-        KeptEpoch(epoch, _as_sums(total), Revision(n, version) if n else None, round_, excluded)
-        for epoch, total, n, version, round_, excluded in rows
+        KeptEpoch(
+            epoch,
+            _as_sums(total),
+            Revision(n, version) if n else None,
+            round_,
+            excluded,
+            unpack_sums(others),
+        )
+        for epoch, total, n, version, round_, excluded, others in rows
     ]
 
 
@@ -138,7 +153,7 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
     older = [Revision(n, v) for n, v, *_, t in rows if t is None]
     rest = json.loads(text)
     pooled = journal.one(
-        "SELECT total FROM epoch WHERE epoch = ? AND stream = ? AND adopted_at IS NOT NULL",
+        "SELECT total, others FROM epoch WHERE epoch = ? AND stream = ? AND adopted_at IS NOT NULL",
         (rest["epoch"], number),
     )
     since, moved = rest["since"], rest["moved"]
@@ -153,6 +168,7 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
         seen=rest["seen"],
         epoch=rest["epoch"],
         pooled=None if pooled is None else _as_sums(pooled[0]),
+        without=() if pooled is None else unpack_sums(pooled[1]),
         since=None if since is None else Revision(*since),
         moved=None if moved is None else (moved[0], Revision(*moved[1])),
         conflicts=rest["conflicts"],

@@ -56,6 +56,7 @@ class KeptEpoch(NamedTuple):
     own: Revision | None  # this stream's entry in it; None: it has none
     round: int  # the latest round that it contains, where tasks share contexts
     excluded: int = 0  # tasks that operators left out of it
+    without: tuple[Sums, ...] | None = ()  # the sums without each other task, where one may lie
 
 
 class Transition(NamedTuple):
@@ -89,6 +90,8 @@ class StreamState:
         The newest epoch ever heard of.
     epoch, pooled, since
         The adopted epoch, its sum, and this stream's entry in that sum (None: it has none).
+    without
+        That sum without each other task, where one of them may lie.
     moved
         The sealed stream whose rest this one took, with the checkpoint at which it ended.
     conflicts
@@ -105,6 +108,7 @@ class StreamState:
     seen: int = 0
     epoch: int = 0
     pooled: Sums | None = None
+    without: tuple[Sums, ...] = ()
     since: Revision | None = None
     moved: tuple[str, Revision] | None = None
     conflicts: int = 0
@@ -268,11 +272,13 @@ class StreamState:
         if news.sums is None and self.pooled is not None:
             # Too few tasks are left for a sum. The one in use holds data that were taken out.
             return Transition(
-                replace(after, epoch=news.epoch, pooled=None, since=None), Effect.ADOPTED
+                replace(after, epoch=news.epoch, pooled=None, without=(), since=None),
+                Effect.ADOPTED,
             )
         if news.sums is None or (own is not None and self._index(own) is None):
             return Transition(after, Effect.WAIT)
-        after = replace(after, epoch=news.epoch, pooled=news.sums, since=own)
+        without = news.without or ()
+        after = replace(after, epoch=news.epoch, pooled=news.sums, without=without, since=own)
         return Transition(after, Effect.ADOPTED)
 
     def anew(self, stream: str) -> StreamState:
@@ -283,6 +289,7 @@ class StreamState:
             seen=self.seen,
             epoch=self.epoch,
             pooled=self.pooled,
+            without=self.without,
             conflicts=self.conflicts + 1,
         )
 
@@ -305,9 +312,9 @@ class StreamState:
         # A coordinator that was restored and then sealed the stream ends before the adopted
         # entry: that sum contains part of the rest, and must go.
         contained = self.since is not None and self.since.n > revision.n
-        return Transition(
-            replace(fresh, pooled=None if contained else self.pooled), Effect.CONTINUED
-        )
+        if not contained:
+            fresh = replace(fresh, pooled=self.pooled, without=self.without)
+        return Transition(fresh, Effect.CONTINUED)
 
     def _after(self, revision: Revision) -> Sums:
         """Return what was counted after one of the kept checkpoints."""

@@ -16,6 +16,7 @@ from guardband.live.coordinator.delta_shares import delta_share_at
 from guardband.live.coordinator.epochs import (
     answer,
     close_epoch,
+    entries_without,
     news_for,
     next_number,
     open_epoch,
@@ -44,6 +45,7 @@ from guardband.live.protocol.messages import (
     Uploaded,
 )
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums
 from guardband.live.store import (
     EpochRow,
     HeartbeatRow,
@@ -156,7 +158,8 @@ class Coordinator(OperatorRequests):
             return self._news_of_space(name, known, now=now)
         with self.store.reading_once() as t:
             record = self._record(t, stream, name, after)
-        news = self._news_for(record.space, record.stream, record.closed, known, now=now)
+            without = self._without(t, record, known)
+        news = self._news_for(record.space, record.stream, record.closed, known, without, now=now)
         is_due, says_more = self._is_due(record.space), self._says_more(record, known, now=now)
         if not is_due and not says_more:
             return news
@@ -169,7 +172,8 @@ class Coordinator(OperatorRequests):
                 record = self._record(t, stream, name, after)
             if says_more:
                 row = self._note_heartbeat(t, row, record.heartbeat, known, now=now)
-            return self._news_for(row, record.stream, record.closed, known, now=now)
+            without = self._without(t, record, known)
+            return self._news_for(row, record.stream, record.closed, known, without, now=now)
 
     def report(self, stream: str, report: Report, *, now: float) -> None:
         """Keep an agent's report, for the dashboard."""
@@ -305,7 +309,7 @@ class Coordinator(OperatorRequests):
         with self.store.reading() as t:
             row, _ = self._space(t, name)
             closed = t.epoch(name, row.epoch) if row.epoch > known.epoch else None
-        return self._news_for(row, None, closed, known, now=now)
+        return self._news_for(row, None, closed, known, None, now=now)
 
     def _news_for(
         self,
@@ -313,6 +317,7 @@ class Coordinator(OperatorRequests):
         stream: StreamRow | None,
         closed: EpochRow | None,
         known: Known,
+        without: tuple[Sums, ...] | None,
         *,
         now: float,
     ) -> News | None:
@@ -326,8 +331,23 @@ class Coordinator(OperatorRequests):
         if not fresh and row.config_version == known.config_version:
             return None
         return news_for(
-            row, space, stream, closed, config_version=known.config_version, opened=opened
+            row,
+            space,
+            stream,
+            closed,
+            config_version=known.config_version,
+            opened=opened,
+            without=without,
         )
+
+    def _without(
+        self, t: Transaction, record: StreamRecord, known: Known
+    ) -> tuple[Sums, ...] | None:
+        """Return the sums without each other task, of an epoch that is news for a stream."""
+        if record.closed is None or record.space.epoch <= known.epoch:
+            return None
+        space = self._settings(record.space)
+        return entries_without(t, record.space, space, record.stream.task)
 
     def _note_refusal(
         self, t: Transaction, held: StreamRow, request: Upload, problem: Refused, *, now: float

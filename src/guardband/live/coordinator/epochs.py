@@ -9,12 +9,13 @@ import numpy as np
 
 from guardband.live.protocol.messages import News, OpenEpoch, Revision
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums, add_sums, matrix_of
+from guardband.live.protocol.sums import Sums, add_sums, matrix_of, sums_without
 from guardband.live.store import EntryRow, EpochRow, SpaceRow, StreamRow, Transaction
 
 __all__ = [
     "answer",
     "close_epoch",
+    "entries_without",
     "news_for",
     "next_number",
     "open_epoch",
@@ -122,6 +123,7 @@ def news_for(
     *,
     config_version: int,
     opened: OpenEpoch | None,
+    without: tuple[Sums, ...] | None = None,
 ) -> News:
     """Return what is new for an agent that knows this config_version and no epoch `closed`."""
     served = closed is not None and closed.tasks >= space.sync.min_streams
@@ -141,7 +143,23 @@ def news_for(
         explore_for_s=space.lease_s,
         paused=row.paused,
         excluded=0 if closed is None else closed.excluded,
+        without=without if served else None,
     )
+
+
+def entries_without(
+    t: Transaction, row: SpaceRow, space: SpaceSettings, task: str
+) -> tuple[Sums, ...] | None:
+    """Return the newest epoch's sums without each task but `task`; None: all tasks are trusted."""
+    if not space.tolerate:
+        return None
+    parts: dict[str, list[Sums]] = {}
+    for each in t.streams(row.name):
+        if each.entry_epoch == row.epoch and each.entry_n > 0:
+            parts.setdefault(each.task, []).append(each.entry_sums)
+    names = sorted(parts)
+    every = sums_without(space.dim, [add_sums(space.dim, parts[name]) for name in names])
+    return tuple(sums for name, sums in zip(names, every, strict=True) if name != task)
 
 
 def _enter(stream: StreamRow, epoch: int) -> StreamRow:

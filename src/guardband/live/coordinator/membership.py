@@ -60,6 +60,13 @@ def change_space(
             f"delta was split among {old.agents} tasks (shares={old.shares!r}), and parts of it "
             "are used up: with shares='registered', chosen when a space is made, tasks may join.",
         )
+    if old.tolerate and new.agents > old.agents:
+        raise Refused(
+            "agents_fixed",
+            409,
+            f"with tolerate=1 delta was split among {old.agents} tasks of which one may lie: make "
+            f"a new space for {new.agents}.",
+        )
     tasks = len(t.tasks(row.name))
     if new.agents < tasks:
         raise Refused(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.agent import Request, Verdict
-from guardband.kernels.types import OPTIMISM, REGRET_WIDTHS, Floats, Rule
+from guardband.kernels.types import OPTIMISM, REGRET_WIDTHS, Estimate, Floats, Rule
 from guardband.live.operators.range_check import slack_by_range
 from guardband.live.operators.replay import Rebuilt
 from guardband.reasons import CHOSEN, HELD_BACK
@@ -77,16 +77,34 @@ def _norms(rows: Floats, inverse: Floats) -> Floats:
 def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
     """Guard-UCB: the largest of the certificates by difference, by lead and by reported reward.
 
-    What was certified by none of them is weighed by all that is known, from its multipliers.
+    What was certified by none of them is weighed by all that is known, from its multipliers. Where
+    another task may lie, the slack is the least in all sets that leave one out.
     """
     psi, inverse, beta = _estimates(rebuilt)
+    terms, theta = rebuilt.learner.group.engine.terms, rebuilt.learner.state.estimate.theta
+    mean, width = psi @ theta, beta * _norms(psi, inverse)
+    score, sets = _scores(rebuilt, mean, width), rebuilt.learner.sets()
+    slack: Floats = np.min([_slack(rebuilt, verdict, *each) for each in sets], axis=0)
+    if terms.tolerate:  # the interval holds those of all sets
+        reach = [
+            np.abs(psi @ one.theta - mean) + radius * _norms(psi, one.inverse)
+            for one, radius in sets
+        ]
+        width = np.max(reach, axis=0)
+    cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
+    lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
+    return Weights(mean, width, slack, score, lesson)
+
+
+def _slack(rebuilt: Rebuilt, verdict: Verdict, estimate: Estimate, beta: float) -> Floats:
+    """Return what one set certifies of every action."""
+    psi, inverse, theta = rebuilt.request.menu.T, estimate.inverse, estimate.theta
     group, request = rebuilt.learner.group, rebuilt.request
-    theta, terms = rebuilt.learner.state.estimate.theta, group.engine.terms
-    alpha = rebuilt.space.alpha_of(group.names[0])
+    terms, alpha = group.engine.terms, rebuilt.space.alpha_of(group.names[0])
     b, keep = request.baseline, 1.0 - alpha
     mean, width = psi @ theta, beta * _norms(psi, inverse)
     share, lead = psi - keep * psi[b], psi - psi[b]
-    slack = np.maximum(
+    slack: Floats = np.maximum(
         share @ theta - beta * _norms(share, inverse), lead @ theta - beta * _norms(lead, inverse)
     )
     slack[b] = max(slack[b], 0.0)
@@ -96,14 +114,11 @@ def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
         slack[b] = max(slack[b], alpha * max(0.0, request.reward - terms.tolerance))
     if terms.use_range and verdict.certified.size == slack.size:
         more = np.flatnonzero(verdict.certified & (slack < 0.0))
-        for k, proved in slack_by_range(rebuilt, alpha, more).items():
+        for k, proved in slack_by_range(rebuilt, estimate, beta, alpha, more).items():
             slack[k] = max(slack[k], proved)
         if verdict.reason.startswith("refuted"):
             slack[np.arange(slack.size) != b] = math.nan
-    score = _scores(rebuilt, mean, width)
-    cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
-    lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
-    return Weights(mean, width, slack, score, lesson)
+    return slack
 
 
 def _scores(rebuilt: Rebuilt, mean: Floats, width: Floats) -> Floats:

@@ -14,20 +14,22 @@ from guardband.kernels.bounded import EASE, HOLDS, find_point, least
 from guardband.kernels.cuts import ACTION, COUNT, MULTIPLIER, SIGN
 from guardband.kernels.scan import scan_forms
 from guardband.kernels.state import new_scratch, scores_of
-from guardband.kernels.types import Floats, Ints, Knowledge, Scores
+from guardband.kernels.types import Estimate, Floats, Ints, Knowledge, Scores
 from guardband.live.operators.replay import Rebuilt
 
 __all__ = ["slack_by_range"]
 
 
-def slack_by_range(rebuilt: Rebuilt, alpha: float, actions: Ints) -> dict[int, float]:
-    """Return by how much each of `actions` clears the floor, by all that is known.
+def slack_by_range(
+    rebuilt: Rebuilt, estimate: Estimate, beta: float, alpha: float, actions: Ints
+) -> dict[int, float]:
+    """Return by how much each of `actions` clears the floor, by a set and the range of rewards.
 
     Multipliers mu >= 0 of the cuts a'theta >= b prove that (psi_k - (1 - alpha) psi_b)'theta is at
     least u'theta-hat - beta ||u||_{V^-1} + sum mu b, u = psi_k - (1 - alpha) psi_b - sum mu a.
     """
     learner, request = rebuilt.learner, rebuilt.request
-    known, scores = _known(rebuilt)
+    known, scores = _known(rebuilt, estimate, beta)
     work = learner.state.work.copy()
     if find_point(known, scores, work) != HOLDS:
         return {}
@@ -41,17 +43,17 @@ def slack_by_range(rebuilt: Rebuilt, alpha: float, actions: Ints) -> dict[int, f
     return proved
 
 
-def _known(rebuilt: Rebuilt) -> tuple[Knowledge, Scores]:
+def _known(rebuilt: Rebuilt, estimate: Estimate, beta: float) -> tuple[Knowledge, Scores]:
     """Return the set, and the scores of its menu."""
     learner, request = rebuilt.learner, rebuilt.request
-    terms, estimate = learner.group.engine.terms, learner.state.estimate
+    terms = learner.group.engine.terms
     low, high = -terms.bias, terms.ceiling + terms.bias
     bottom, top = low, high
     if request.reward is not None and terms.tolerance >= 0.0:
         bottom = max(low, request.reward - terms.tolerance)
         top = min(high, request.reward + terms.tolerance)
     coords, b = learner.group.coords[0], request.baseline
-    known = Knowledge(estimate, learner.radius(), request.menu, coords, low, high, b, bottom, top)
+    known = Knowledge(estimate, beta, request.menu, coords, low, high, b, bottom, top)
     actions = request.menu.shape[1]
     scores = scores_of.py_func(new_scratch(actions), actions)
     scan_forms(estimate, coords, request.menu, scores.mean, scores.form, scores.part)

@@ -17,7 +17,7 @@ from guardband.live.client.decisions import request_of
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import Learner, Selection
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums, empty_sums, sums_of
+from guardband.live.protocol.sums import Sums, empty_sums, sums_of, unpack_sums
 from guardband.reasons import HELD_BACK
 
 __all__ = ["Rebuilt", "counted_sums", "rebuild"]
@@ -66,15 +66,16 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
         space, about["task"], tuple(about["uses"]), reward_floor=about["reward_floor"], seed=0
     )
     epoch = journal.one(
-        "SELECT total, own_n, excluded FROM epoch WHERE epoch = ? AND stream = ?",
+        "SELECT total, own_n, excluded, others FROM epoch WHERE epoch = ? AND stream = ?",
         (row["epoch"], row["stream"]),
     )
     if epoch is None and row["epoch"]:
         raise LookupError(f"epoch {row['epoch']} is not, or no longer, in {journal.path}.")
-    total, own_n, excluded = (None, 0, 0) if epoch is None else epoch
+    total, own_n, excluded, others = (None, 0, 0, None) if epoch is None else epoch
     own = counted_sums(journal, row["stream"], own_n, row["n"], space.dim)
     everybody = empty_sums(space.dim) if total is None else Sums.from_bytes(total)
-    learner.load(everybody, sums_of(own), bytes(8 * (space.dim**2 + space.dim + 4)))
+    nothing = bytes(8 * (space.dim**2 + space.dim + 4))
+    learner.load(everybody, sums_of(own), nothing, unpack_sums(others))
     allowance = row["allowance"]
     learner.set_allowance(math.nan if allowance is None else allowance, row["spent"])
     rule = _set_level(learner, journal, row, excluded)

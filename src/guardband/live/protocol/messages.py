@@ -240,6 +240,9 @@ class News(Reply):
     explore_for_s: float | None  # seconds of exploration granted from now; null: no limit
     paused: str | None  # the reason, while learning is paused
     excluded: int = 0  # tasks that were quarantined, perhaps because of their rewards
+    # The sums without each other task that has a part in them, by the tasks' names, where one of
+    # them may lie; null: they are not told.
+    without: tuple[Sums, ...] | None = None
 
 
 class SpaceSaved(Reply):

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from guardband.algorithms import ALGORITHMS, Policy
 from guardband.errors import InvalidValueError
+from guardband.facts import Facts
 from guardband.features import Features
 from guardband.live.protocol.space_rules import (
     TRIGGERS,
@@ -99,6 +100,9 @@ class SpaceSettings(SettingsModel):
     trial_budget, max_loss
         The same; each task has its own, which its state folders share. The coordinator grants
         them parts of it that never come back.
+    tolerate
+        The same: 1 lets any one task send anything. Then agents are told the sums without each
+        other task, from which every task's own follow.
     gate, constant, context
         The same of `gb.DiscUCB` and `gb.DiscUCBUnknown`; the last two of `gb.DisLinUCB` as well.
     shares
@@ -149,6 +153,7 @@ class SpaceSettings(SettingsModel):
     on_refuted: Literal["baseline", "ellipsoid"] | None = None
     trial_budget: NotNegative | None = None
     max_loss: NotNegative | None = None
+    tolerate: Annotated[int, Field(ge=0, le=1), WHOLE] | None = None
     gate: Literal["printed", "none"] | None = None
     constant: Literal["source", "paper"] | None = None
     context: Literal["hidden", "observed"] | None = None
@@ -224,9 +229,29 @@ class SpaceSettings(SettingsModel):
                 f"shares='paper' does not split delta, but what {self.algorithm} promises needs a "
                 "split: use shares='registered' or shares='equal'."
             )
+        if self.tolerate:
+            self._check_tolerance()
         for name in ("alpha", "mode"):  # what is promised is always said
             object.__setattr__(self, name, getattr(policy, name, None))
         return self
+
+    def _check_tolerance(self) -> None:
+        """Refuse what sums without each task would undo, or are too large for."""
+        if self.sync.min_streams > 1:
+            raise invalid(
+                f"tolerate=1 tells agents the sums without each task, and sync.min_streams="
+                f"{self.sync.min_streams} keeps single tasks' sums from them: leave one of them "
+                "out."
+            )
+        try:
+            self.learner().plan(Facts(((0,),), self.dim, size=self.agents))
+        except ValueError as error:
+            raise invalid(str(error)) from None
+
+    @property
+    def others(self) -> int:
+        """How many other tasks may be the one that lies, of which each has a part of delta."""
+        return self.agents - 1 if self.tolerate and self.agents > 1 else 1
 
     def _check_owner(self) -> None:
         """Refuse what is stated, but is a setting of other algorithms only."""
@@ -292,6 +317,8 @@ class SpaceSettings(SettingsModel):
         for name in ("reward_ceiling", "radius", "constant", "context", "named_features"):
             if getattr(self, name) is not None:
                 parts[name] = getattr(self, name)
+        if self.tolerate:
+            parts["tolerate"] = self.tolerate
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -30,7 +30,6 @@ NOT_LIVE = {
     "mix": "agents play real actions, as mix='action' does; leave it out.",
     "pooled_set": "live agents certify by their own views alone; gb.Fleet has the pooled set.",
     "share": "the agents of a space learn together; to keep them apart, give each its own space.",
-    "tolerate": "live agents do not have the sums without each task yet; gb.Fleet has.",
     "shared_context": "say contexts='shared' or contexts='per-request'.",
 }
 # What each trigger reads, and its value where none is stated.

@@ -6,7 +6,7 @@ import hashlib
 import math
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,9 +26,12 @@ __all__ = [
     "empty_sums",
     "is_sound",
     "matrix_of",
+    "pack_sums",
     "packed_size",
     "statistic_of",
     "sums_of",
+    "sums_without",
+    "unpack_sums",
     "upper_places",
 ]
 
@@ -41,6 +44,7 @@ MAGIC = b"GBS"
 FORMAT_2, FORMAT_3, FORMAT_4 = MAGIC + b"\x02", MAGIC + b"\x03", MAGIC + b"\x04"
 FORMATS = {FORMAT_2: 3, FORMAT_3: 4, FORMAT_4: 5}  # how many numbers come before the matrix
 HEAD = struct.Struct("<4sI")
+LENGTH = struct.Struct("<Q")
 
 
 class DamagedSumsError(GuardbandError, ValueError):
@@ -193,6 +197,37 @@ def add_sums(dim: int, parts: Iterable[Sums]) -> Sums:
             total.reused + each.reused,
         )
     return total
+
+
+def sums_without(dim: int, parts: Sequence[Sums]) -> list[Sums]:
+    """Return the sums of all parts but one, for every part; none is a difference of sums.
+
+    A part may be so large that nothing is left of the others where it is taken away again.
+    """
+    before, after = [empty_sums(dim)], [empty_sums(dim)]
+    for each in parts[:-1]:
+        before.append(add_sums(dim, (before[-1], each)))
+    for each in reversed(parts[1:]):
+        after.append(add_sums(dim, (each, after[-1])))
+    return [add_sums(dim, pair) for pair in zip(before, reversed(after), strict=True)][: len(parts)]
+
+
+def pack_sums(parts: Sequence[Sums]) -> bytes | None:
+    """Return several sums as journals keep them; None: there are none."""
+    pieces = [each.as_bytes() for each in parts]
+    return b"".join(LENGTH.pack(len(each)) + each for each in pieces) or None
+
+
+def unpack_sums(raw: bytes | None) -> tuple[Sums, ...]:
+    """Return what `pack_sums` wrote; DamagedSumsError elsewhere."""
+    found, at, raw = [], 0, raw or b""
+    while at < len(raw):
+        if len(raw) < at + LENGTH.size:
+            raise DamagedSumsError(f"{len(raw)} bytes are not several sums.")
+        end = at + LENGTH.size + LENGTH.unpack_from(raw, at)[0]
+        found.append(Sums.from_bytes(raw[at + LENGTH.size : end]))
+        at = end
+    return tuple(found)
 
 
 def difference(later: Sums, earlier: Sums) -> Sums:
