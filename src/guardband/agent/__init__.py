@@ -3,16 +3,24 @@
 from guardband.agent.agent import Agent
 from guardband.agent.agent_file import AgentFile, read_agent_file, write_agent_file
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Absorbed, Awaited, Request, Verdict
+from guardband.agent.engine import Absorbed, Awaited, Engine, Request, Verdict
 from guardband.agent.fleet import Fleet
-from guardband.agent.futures import Past
+from guardband.agent.futures import Past, run_ahead
 from guardband.agent.group import AgentGroup, remembered
 from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.logs import Logs, learned, read_logs, recognised, widths_now
 from guardband.agent.looked_at import LookedAt, Recognised
 from guardband.agent.others import sets_of
-from guardband.agent.outlook import Help, Outlook, StuckWarning, Watch, outlook_of
+from guardband.agent.outlook import (
+    Help,
+    Outlook,
+    StuckWarning,
+    Watch,
+    blocked_features,
+    listing,
+    outlook_of,
+)
 from guardband.agent.protocol import BanditAgent
 from guardband.agent.requests import RequestReader
 
@@ -24,6 +32,7 @@ __all__ = [
     "Awaited",
     "BanditAgent",
     "Decision",
+    "Engine",
     "Fleet",
     "Help",
     "Learned",
@@ -42,13 +51,16 @@ __all__ = [
     "as_id",
     "as_number",
     "as_reward",
+    "blocked_features",
     "learned",
+    "listing",
     "outlook_of",
     "read_agent_file",
     "read_logs",
     "recognised",
     "remembered",
     "reward_range",
+    "run_ahead",
     "sets_of",
     "widths_now",
     "write_agent_file",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from statistics import median
@@ -18,7 +18,8 @@ from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats, Rule, Terms
 from guardband.reasons import sentence
 
-__all__ = ["STUCK_AFTER", "Help", "Outlook", "StuckWarning", "Watch", "outlook_of"]
+__all__ = ["STUCK_AFTER", "Help", "Outlook", "StuckWarning", "Watch", "blocked_features"]
+__all__ += ["listing", "outlook_of"]
 
 STUCK_AFTER = 1_000  # rounds without a learned play after which an agent looks ahead
 COPIES = 9  # possible parameters that are tried
@@ -173,24 +174,33 @@ def _stuck(past: Past, blocked: Future, rng: np.random.Generator) -> Outlook:
 
 
 def _blocked_features(past: Past, future: Future) -> tuple[tuple[int, ...], bool]:
+    """Return the features that are in the way, and whether plays show them together alone."""
+    engine, m = future.engine, past.agent
+    keep = 1.0 - float(engine.known[m][ALPHA])
+    menus = ((request.menu, request.baseline) for request in past.menus[m])
+    inverse = engine.states[m].estimate.inverse
+    return blocked_features(menus, inverse, engine.ridge, keep, future.gram)
+
+
+def blocked_features(
+    menus: Iterable[tuple[Floats, int]], inverse: Floats, ridge: float, keep: float, gram: Floats
+) -> tuple[tuple[int, ...], bool]:
     """Return the features that are in the way, and whether plays show them together alone.
 
-    u = V^-1 (psi_k - (1 - alpha) psi_b), with V at the end of the future, is the direction that
-    keeps action k from being certified. Features that no play of the future has are named if u has
-    them; else those that are most of u.
+    u = V^-1 (psi_k - keep psi_b), keep = 1 - alpha, is the direction that keeps action k of a menu
+    (d, K) from being certified. Features that no play has shown, by the `gram` of plays, are named
+    if u has them; else those that are most of u.
     """
-    engine, m = future.engine, past.agent
-    inverse, keep = engine.states[m].estimate.inverse, 1.0 - float(engine.known[m][ALPHA])
     parts = np.zeros(len(inverse))
-    for request in past.menus[m]:
-        gaps = request.menu - keep * request.menu[:, [request.baseline]]
+    for menu, baseline in menus:
+        gaps = menu - keep * menu[:, [baseline]]
         images = inverse @ gaps
-        widths = np.einsum("dk,dk->k", gaps, images) * engine.ridge
+        widths = np.einsum("dk,dk->k", gaps, images) * ridge
         known = widths <= KNOWN * np.einsum("dk,dk->k", gaps, gaps)
-        known[request.baseline] = True
+        known[baseline] = True
         lengths = np.linalg.norm(images, axis=0)
         parts += ((images / np.where(lengths > 0.0, lengths, 1.0)) ** 2 * ~known).sum(axis=1)
-    never = (parts > KNOWN * parts.max()) & (np.diag(future.gram) <= 0.0)
+    never = (parts > KNOWN * parts.max()) & (np.diag(gram) <= 0.0)
     chosen = never if never.any() else (parts > 0.0) & (parts >= MINOR * parts.max())
     return tuple(int(i) for i in np.flatnonzero(chosen)), not never.any()
 

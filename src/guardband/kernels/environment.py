@@ -199,6 +199,7 @@ class Trace(NamedTuple):
     conservative: NDArray[np.bool_]  # (T, M)
     rewards: Floats  # (T, M) noise-free
     synced: NDArray[np.bool_]  # (T,)
+    explored: NDArray[np.bool_] = np.zeros((0, 0), np.bool_)  # (T, M) Guard-UCB: not certified
 
     @property
     def sync_rounds(self) -> Ints:

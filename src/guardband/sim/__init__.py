@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from guardband.sim.provenance import commit, versions
     from guardband.sim.python_policy import PolicyError, PythonPolicy
     from guardband.sim.results import Results, Series, stack
-    from guardband.sim.runners import make_runner
+    from guardband.sim.runners import CommonRunner, make_runner
     from guardband.sim.scheduler import TrialScheduler, cache_folder
     from guardband.sim.stats import interval_half_width, mean_interval
     from guardband.sim.trial import (
@@ -53,6 +53,7 @@ __all__ = [
     "LINE_INCHES",
     "REFERENCE",
     "BoundWarning",
+    "CommonRunner",
     "Curve",
     "PlotSpec",
     "PolicyError",

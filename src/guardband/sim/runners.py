@@ -119,6 +119,7 @@ class CommonRunner:
             conservative=np.zeros((traced, agents), np.bool_),
             rewards=np.zeros((traced, agents)),
             synced=np.zeros(traced, np.bool_),
+            explored=np.zeros((traced, agents), np.bool_),
         )
 
     @property
