@@ -22,9 +22,9 @@ from guardband.checks import check_whole
 from guardband.seeds import stream, trial_seed
 from guardband.studies.logs import StudyLogs
 from guardband.studies.possible import PossibleWorld, PossibleWorlds, possible_worlds
-from guardband.studies.runs import LogsLearned, Run, learn_logs, look_further, run_agent
+from guardband.studies.runs import AgentRun, LogsLearned, learn_logs, look_further, run_agent
 
-__all__ = ["CANT_TELL", "Expectation", "Outcomes", "Prospect", "expect"]
+__all__ = ["CANT_TELL", "Expectation", "Prospect", "Prospects", "expect"]
 
 CANT_TELL = "can't tell"
 DRAWS = 9  # possible worlds
@@ -78,7 +78,7 @@ class Prospect:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class Prospects:
     """What to expect of one mode, with logs that are learned first and without."""
 
     with_logs: Prospect
@@ -110,9 +110,9 @@ class Expectation:
         What was simplified, in sentences.
     """
 
-    strict: Outcomes
-    policy: Outcomes
-    trial_budget: Outcomes
+    strict: Prospects
+    policy: Prospects
+    trial_budget: Prospects
     rounds: int
     rows: int
     budget: float
@@ -162,7 +162,7 @@ def expect(
         "policy": replace(guard, mode="policy", trial_budget=None),
         "trial_budget": replace(guard, mode="strict", trial_budget=budget, max_loss=None),
     }
-    limits = Limits.of(worlds, check_whole("rounds", rounds), logs.left)
+    limits = WorkLimits.of(worlds, check_whole("rounds", rounds), logs.left)
     arms = {
         (mode, logged): _Arm(guards[mode], limits) for mode in MODES for logged in (True, False)
     }
@@ -176,12 +176,12 @@ def expect(
             if progress is not None:
                 progress(1.0 / (DRAWS * len(arms)))
     found = {key: arm.prospect(logs, worlds) for key, arm in arms.items()}
-    outcomes = {mode: Outcomes(found[mode, True], found[mode, False]) for mode in MODES}
+    outcomes = {mode: Prospects(found[mode, True], found[mode, False]) for mode in MODES}
     notes = tuple(limits.notes(worlds, logs.left))
     return Expectation(**outcomes, rounds=rounds, rows=logs.left, budget=budget, notes=notes)
 
 
-class Limits(NamedTuple):
+class WorkLimits(NamedTuple):
     """How much is simulated, so that no study takes too long."""
 
     rounds: int  # that are asked about
@@ -190,7 +190,7 @@ class Limits(NamedTuple):
     seconds: float  # that a round takes, about
 
     @classmethod
-    def of(cls, worlds: PossibleWorlds, rounds: int, rows: int) -> Limits:
+    def of(cls, worlds: PossibleWorlds, rounds: int, rows: int) -> WorkLimits:
         """Return the limits for some worlds."""
         _, actions, dim = worlds.tables.shape
         seconds = FIXED + ENTRY * actions * dim**2
@@ -227,8 +227,8 @@ def _baseline_worth(worlds: PossibleWorlds) -> float:
 class _Arm:
     """An agent with some settings, and how it fared in the worlds so far."""
 
-    def __init__(self, guard: GuardUCB, limits: Limits) -> None:
-        self.guard, self.limits, self.runs = guard, limits, list[Run]()
+    def __init__(self, guard: GuardUCB, limits: WorkLimits) -> None:
+        self.guard, self.limits, self.runs = guard, limits, list[AgentRun]()
 
     def run(
         self,
@@ -280,7 +280,7 @@ class _Arm:
             because = never
         return Prospect(can_leave, blocked, _whole(first), _whole(half), cost, because)
 
-    def _blocked(self, run: Run, worlds: PossibleWorlds, logs: StudyLogs) -> tuple[str, ...]:
+    def _blocked(self, run: AgentRun, worlds: PossibleWorlds, logs: StudyLogs) -> tuple[str, ...]:
         keep = 1.0 - float(self.guard.alpha)  # type: ignore[arg-type]
         state = run.state(worlds.dim)
         given = (state.estimate.inverse, self.guard.penalty, keep, state.own.gram)

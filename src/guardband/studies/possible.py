@@ -64,7 +64,7 @@ class ResampledNoise:
         return drawn
 
 
-class LinearFit(NamedTuple):
+class EvidenceFit(NamedTuple):
     """The posterior of a linear model: theta is normal."""
 
     mean: Floats  # (d,)
@@ -78,7 +78,7 @@ class LinearFit(NamedTuple):
         return covariance
 
 
-def fit(rows: Floats, rewards: Floats) -> LinearFit:
+def fit(rows: Floats, rewards: Floats) -> EvidenceFit:
     """Fit rewards (n,) by rows (n, d), by a prior and a noise of the largest evidence.
 
     MacKay's fixed point: with gamma the number of directions that the rows determine, the prior's
@@ -100,10 +100,10 @@ def fit(rows: Floats, rewards: Floats) -> LinearFit:
         if abs(precision - last) <= CLOSE * last:
             break
     scale = values / variance + precision
-    return LinearFit(vectors @ (moment / variance / scale), vectors / np.sqrt(scale), variance)
+    return EvidenceFit(vectors @ (moment / variance / scale), vectors / np.sqrt(scale), variance)
 
 
-class Link(NamedTuple):
+class Bend(NamedTuple):
     """What a linear model's values stand for: a line through some points, flat beyond them."""
 
     values: Floats  # (n,) rising
@@ -115,14 +115,14 @@ class Link(NamedTuple):
         return rewards
 
 
-def link(values: Floats, rewards: Floats, ceiling: float) -> Link:
+def link(values: Floats, rewards: Floats, ceiling: float) -> Bend:
     """Return what a model's values (n,) stand for, by the rewards (n,) that were seen with them.
 
     They stand for themselves, between 0 and the ceiling. But where the mean rewards of some bins
     of values differ from that by more than chance, they stand for these means: rewards that bend,
     such as those of a choice that is nearly sure either way, are less noisy than a line has them.
     """
-    plain = Link(np.array([0.0, ceiling]), np.array([0.0, ceiling]))
+    plain = Bend(np.array([0.0, ceiling]), np.array([0.0, ceiling]))
     bins = min(BINS, len(values) // IN_BIN)
     if bins < 2:
         return plain
@@ -136,7 +136,7 @@ def link(values: Floats, rewards: Floats, ceiling: float) -> Link:
     square = float((off**2 / np.maximum(noise, LEAST_NOISE)).sum())  # chi-squared, about
     if square <= bins + SURE * math.sqrt(2.0 * bins):
         return plain
-    return Link(middles, means)
+    return Bend(middles, means)
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class PossibleWorlds:
     sizes: Ints
     baselines: Ints
     rows: Floats
-    model: LinearFit
-    link: Link
+    model: EvidenceFit
+    link: Bend
     noise: RewardNoise
     cut: bool
 

@@ -21,7 +21,7 @@ from guardband.seeds import stream
 from guardband.sim import CommonRunner, TrialDraws
 from guardband.studies.possible import PossibleWorld, PossibleWorlds
 
-__all__ = ["WINDOW", "LogsLearned", "Run", "learn_logs", "look_further", "run_agent"]
+__all__ = ["WINDOW", "AgentRun", "LogsLearned", "learn_logs", "look_further", "run_agent"]
 
 WINDOW = 100  # rounds of which half must be learned plays
 FIRST_BLOCK, LAST_BLOCK = 500, 20_000  # rounds that are played before looking
@@ -31,7 +31,7 @@ SETTLED = 0.05  # of the rounds: if no more ask for caution at the end, nothing 
 NO_CURVES = np.zeros(0, np.int64)
 
 
-class Run(NamedTuple):
+class AgentRun(NamedTuple):
     """How an agent fared."""
 
     first: float  # round of its first learned play; inf: none
@@ -74,7 +74,7 @@ def run_agent(
     rounds: int,
     seed: int,
     learned: LogsLearned | None = None,
-) -> Run:
+) -> AgentRun:
     """Let an agent play a world until half of its plays are learned ones, or the rounds end.
 
     Parameters
@@ -116,12 +116,12 @@ def run_agent(
     first = float(found.argmax() + 1) if found.any() else math.inf
     cost = max(0.0, float(np.cumsum(behind[:now]).max()))
     careful = trace.conservative[max(0, now - LAST_BLOCK) : now, 0].mean()
-    return Run(first, half, cost, bool(careful <= SETTLED), runner.numbers, now)
+    return AgentRun(first, half, cost, bool(careful <= SETTLED), runner.numbers, now)
 
 
 def look_further(
-    run: Run, worlds: PossibleWorlds, world: World, algorithm: GuardUCB, past: int, rounds: int
-) -> Run:
+    run: AgentRun, worlds: PossibleWorlds, world: World, algorithm: GuardUCB, past: int, rounds: int
+) -> AgentRun:
     """Return a run whose first learned play is looked for beyond it, in leaps; see `run_ahead`.
 
     `past` rows of logs were learned before it, and nothing counts beyond so many rounds.
