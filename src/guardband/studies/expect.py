@@ -35,6 +35,9 @@ FIXED, ROW, ENTRY = 4e-6, 5e-7, 2.5e-9  # of a round, of a row of logs, of a num
 MOST, FEW = 2.0 / 3.0, 1.0 / 3.0  # of the worlds
 TRIAL_SHARE = 0.01  # of what the baseline earns in all rounds, if no budget for trials is stated
 MODES = ("strict", "policy", "trial_budget")
+# Settings that a study can use: the others belong to a mode, or to what only live rounds have.
+LIVE = {"mode", "trial_budget", "max_loss", "realised", "anchors", "baseline_tolerance"}
+OWN = frozenset(f.name for f in fields(GuardUCB)) - LIVE
 
 
 @dataclass(frozen=True)
@@ -151,16 +154,16 @@ def expect(
     progress
         Is told of each share of the work that is done.
     """
-    guard = _algorithm(settings or {}, alpha)
+    given = {name: value for name, value in (settings or {}).items() if value is not None}
+    guard = GuardUCB(**{name: given[name] for name in OWN & given.keys()} | {"alpha": alpha})
     ceiling = 1.0 if guard.reward_ceiling is None else guard.reward_ceiling
     worlds = possible_worlds(logs, ceiling, stream(seed, "menus"))
-    budget = guard.trial_budget
-    if budget is None:
-        budget = TRIAL_SHARE * rounds * max(_baseline_worth(worlds), 0.0)
+    usual = max(_baseline_worth(worlds), 0.0)
+    budget = float(given.get("trial_budget", TRIAL_SHARE * rounds * usual))
     guards = {
-        "strict": replace(guard, mode="strict", trial_budget=None, max_loss=None),
-        "policy": replace(guard, mode="policy", trial_budget=None),
-        "trial_budget": replace(guard, mode="strict", trial_budget=budget, max_loss=None),
+        "strict": guard,
+        "policy": replace(guard, mode="policy", max_loss=given.get("max_loss")),
+        "trial_budget": replace(guard, trial_budget=budget),
     }
     limits = WorkLimits.of(worlds, check_whole("rounds", rounds), logs.left)
     arms = {
@@ -209,13 +212,6 @@ class WorkLimits(NamedTuple):
                 f"Only {self.horizon:,} rounds were played one by one; what comes after was "
                 "looked at in leaps, up to the first learned play and no further."
             )
-
-
-def _algorithm(settings: Mapping[str, Any], alpha: float) -> GuardUCB:
-    own = {f.name for f in fields(GuardUCB)} - {"mode"}
-    given = {name: value for name, value in settings.items() if name in own and value is not None}
-    mode = "policy" if "max_loss" in given else "strict"
-    return GuardUCB(**given | {"alpha": alpha, "mode": mode})
 
 
 def _baseline_worth(worlds: PossibleWorlds) -> float:
