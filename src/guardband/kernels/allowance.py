@@ -14,7 +14,7 @@ from guardband.kernels.bounded import least
 from guardband.kernels.certify import lead_of
 from guardband.kernels.types import Outcome, Reason
 
-__all__ = ["charge_exploration", "most_lost", "try_target"]
+__all__ = ["charge_exploration", "explored", "most_lost", "try_target"]
 
 TRIAL, SPENT = int(Reason.TRIAL), int(Reason.SPENT)
 
@@ -89,3 +89,10 @@ def charge_exploration(state, known, holds, terms, given, scores, outcome):
         charge,
         False,
     )
+
+
+@kernel
+def explored(outcome):
+    """Tell whether what is played is not certified: a trial, or a target that a coin drew."""
+    drawn = 0.0 < outcome.chance < 1.0 and outcome.action == outcome.target != outcome.partner
+    return drawn or outcome.reason == TRIAL

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.allowance import explored
 from guardband.kernels.certify import weigh
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.draw import draw_round
@@ -57,7 +58,7 @@ ACTION, TASK_VECTOR, PARTWAY = int(Mix.ACTION), int(Mix.TASK_VECTOR), int(Mix.PA
 KNOWN, UNKNOWN = int(Rule.KNOWN), int(Rule.UNKNOWN)
 BASELINE, GUARD = int(Rule.BASELINE), int(Rule.GUARD)
 LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
-IS_REFUTED, IS_TRIAL = int(Reason.REFUTED), int(Reason.TRIAL)
+IS_REFUTED = int(Reason.REFUTED)
 HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
@@ -178,7 +179,7 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                 count_round(env, tasks, metrics, trace, slot, t, m, played)
                 count_coin(env, tasks, metrics, slot, m, outcome, played)
                 if guard and trace.explored.size > 0:
-                    trace.explored[t - 1, m] = _explored(outcome)
+                    trace.explored[t - 1, m] = explored(outcome)
                 if guard and outcome.charge > 0.0:
                     state.spent[0] += outcome.charge
                     _count_charge(env, tasks, metrics, terms, slot, m, outcome, played)
@@ -350,13 +351,6 @@ def count_coin(env, tasks, metrics, slot, m, outcome, played):
         mixture = (1.0 - chance) * expected[outcome.partner] + chance * expected[outcome.target]
         floor = (1.0 - tasks.judged[m]) * expected[env.baseline[slot, m]] - TOLERANCE
         metrics.totals[m, VIOLATIONS_POLICY] += (mixture < floor) - (played.mean < floor)
-
-
-@kernel
-def _explored(outcome):
-    """Tell whether what Guard-UCB plays is not certified: a trial, or a target that a coin drew."""
-    drawn = 0.0 < outcome.chance < 1.0 and outcome.action == outcome.target != outcome.partner
-    return drawn or outcome.reason == IS_TRIAL
 
 
 @kernel

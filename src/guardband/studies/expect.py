@@ -36,7 +36,7 @@ MOST, FEW = 2.0 / 3.0, 1.0 / 3.0  # of the worlds
 TRIAL_SHARE = 0.01  # of what the baseline earns in all rounds, if no budget for trials is stated
 MODES = ("strict", "policy", "trial_budget")
 # Settings that a study can use: the others belong to a mode, or to what only live rounds have.
-LIVE = {"mode", "trial_budget", "max_loss", "realised", "anchors", "baseline_tolerance"}
+LIVE = {"mode", "trial_budget", "max_loss", "realised", "anchors", "baseline_tolerance", "tolerate"}
 OWN = frozenset(f.name for f in fields(GuardUCB)) - LIVE
 
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent import Engine, Past, Request, run_ahead
-from guardband.algorithms import GuardUCB, Plan
+from guardband.algorithms import GuardUCB
 from guardband.facts import Facts
-from guardband.kernels.logs import learn_rows
-from guardband.kernels.state import new_group, view, view_of
+from guardband.kernels.state import view, view_of
 from guardband.kernels.types import Floats, State
 from guardband.problems import World
 from guardband.seeds import stream
@@ -59,13 +58,11 @@ def learn_logs(
     """Return what an agent knows of `count` rows like those that were logged; None of no rows."""
     if not count:
         return None
-    plan, numbers = _plan(world, algorithm), new_group(1, world.dim, algorithm.penalty)
-    rng, coords = stream(seed, "logs"), np.arange(world.dim)
+    engine, rng = _engine(world, algorithm), stream(seed, "logs")
     for past in range(0, count, ROWS):
         rows, rewards = worlds.logged(world, min(ROWS, count - past), rng)
-        kept = np.empty(len(rewards)), np.empty(len(rewards))
-        learn_rows(numbers, plan.settings[0], coords, (0, 1, 0.0, past, past), rows, rewards, *kept)
-    return LogsLearned(numbers, count)
+        engine.learn_rows(0, rows, rewards, 1, 0.0, past, past)
+    return LogsLearned(engine.numbers, count)
 
 
 def run_agent(
@@ -91,7 +88,8 @@ def run_agent(
         What it knows of logs; None: it starts anew.
     """
     (world, expected), judged = possible, np.array([np.nan])
-    runner = CommonRunner(world, _plan(world, algorithm), judged, NO_CURVES, rounds)
+    plan = algorithm.plan(_facts(world))
+    runner = CommonRunner(world, plan, judged, NO_CURVES, rounds)
     if learned is not None:
         runner.numbers[...], runner.clock.ints[4] = learned
     worth = np.ascontiguousarray(expected[:, None, :])
@@ -126,7 +124,7 @@ def look_further(
 
     `past` rows of logs were learned before it, and nothing counts beyond so many rounds.
     """
-    engine = Engine(algorithm, Facts(world.tasks, world.dim), [np.arange(world.dim)])
+    engine = _engine(world, algorithm)
     engine.numbers[...] = run.numbers
     nothing, none = np.zeros((0, 0, 0)), np.zeros(0)
     menus = islice(worlds.menus(), AHEAD)
@@ -136,9 +134,14 @@ def look_further(
     return run._replace(first=first if first <= rounds else math.inf)
 
 
-def _plan(world: World, algorithm: GuardUCB) -> Plan:
-    """Return the plan of an agent by itself, as `gb.Agent` has it."""
-    return algorithm.plan(Facts(world.tasks, world.dim))
+def _facts(world: World) -> Facts:
+    """Return what is known of a world, which is what `gb.Agent` knows."""
+    return Facts(world.tasks, world.dim)
+
+
+def _engine(world: World, algorithm: GuardUCB) -> Engine:
+    """Return the numbers of an agent by itself, and what agents call to change them."""
+    return Engine(algorithm, _facts(world), [np.arange(world.dim)])
 
 
 def _blocks(rounds: int) -> Iterator[int]:
