@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from guardband.cli.app import app
 from guardband.cli.config import make_algorithms, make_problem, read_config
+from guardband.studies import read_study_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -32,7 +33,7 @@ PACKAGE = "(?:algorithms|checks|contexts|kernels|facts|problems|seeds)"
 SHORT = r"(?:agent|cli|data|envs|report|sim)\.\w+"
 OPERATORS = (
     *("agent", "audit", "backup", "demo", "export", "learn"),
-    *("restore", "serve", "space", "token"),
+    *("restore", "serve", "space", "study", "token"),
 )
 DOTTED = re.compile(rf"`((?:{PACKAGE}|{SHORT})(?:\.\w+)+)`")
 
@@ -182,6 +183,9 @@ def test_settings_files_are_valid(name: str, tmp_path: Path) -> None:
     for i, block in enumerate(blocks(name, "toml")):
         file = tmp_path / f"{i}.toml"
         file.write_text(block.text)
+        if "\nreward = " in f"\n{block.text}":  # of a study
+            read_study_config(file)
+            continue
         config = read_config(file)
         assumptions = make_problem(config).assumptions()
         assert len(make_algorithms(config, assumptions)) == len(config.algorithms)

@@ -68,7 +68,10 @@ print("", *sorted(set({slow!r}) & set(sys.modules)))
 """
 
 
-COMMANDS = ("", "run", "reproduce", "bounds", "data", "space create", "serve", "agent", "learn")
+COMMANDS = (
+    *("", "run", "reproduce", "bounds", "data", "space create", "serve", "agent", "learn"),
+    "study",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

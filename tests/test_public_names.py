@@ -33,6 +33,7 @@ PROMISED = {
     "Results",
     "Samples",
     "SpaceSettings",
+    "Study",
     "Tabular",
     "connect",
     "difference_covariance",
@@ -40,6 +41,7 @@ PROMISED = {
     "feature_support",
     "problem",
     "simulate",
+    "study",
 }
 ERRORS = {
     "BoundWarning",

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from guardband.sim import Replay as Replay
     from guardband.sim import Results as Results
     from guardband.sim import simulate as simulate
+    from guardband.studies import Study as Study
+    from guardband.studies import study as study
 
     __version__: str
 
@@ -93,6 +95,7 @@ _HOMES = {
     ),
     "guardband.problems": ("Tabular", "problem"),
     "guardband.sim": ("BoundWarning", "PolicyError", "Replay", "Results", "simulate"),
+    "guardband.studies": ("Study", "study"),
 }
 _WHERE = {_name: _home for _home, _names in _HOMES.items() for _name in _names}
 _ROOMS = ("algorithms", "envs", "problems", "theory")  # `envs` needs the extra `gym`

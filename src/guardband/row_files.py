@@ -60,7 +60,7 @@ def _csv(path: Path, find: Find, rows: int) -> Blocks:
         done = 0
         try:
             header = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
-            wanted, texts = find([str(name) for name in header.iloc[0]])
+            wanted, texts = find(_names(header.iloc[0]))
             for table in pd.read_csv(
                 file,
                 chunksize=rows,
@@ -76,6 +76,11 @@ def _csv(path: Path, find: Find, rows: int) -> Blocks:
             raise LogFileError(
                 f"{path} is no table of comma-separated values ({str(error).strip()})."
             ) from None
+
+
+def _names(header: pd.Series) -> list[str]:
+    """Return the names of columns; those that have none get pandas' own."""
+    return [f"Unnamed: {i}" if pd.isna(name) else str(name) for i, name in enumerate(header)]
 
 
 def _parquet(path: Path, find: Find, rows: int) -> Blocks:

@@ -9,7 +9,7 @@ ITEMS = ("a", "b", "c", "d")
 PRICES = {"a": 3.0, "b": 5.0, "c": 7.0, "d": 9.0}
 
 
-def shop(rows: int = 400, seed: int = 0) -> pd.DataFrame:
+def shop(rows: int = 400, seed: int | list[int] = 0) -> pd.DataFrame:
     """A rule that plays all four items alike; dearer ones are clicked less, z clicks more."""
     rng = np.random.default_rng(seed)
     items = np.array(ITEMS)[rng.integers(4, size=rows)]

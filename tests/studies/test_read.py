@@ -30,6 +30,9 @@ def test_a_frame_a_csv_and_a_parquet_file_are_the_same_logs(tmp_path: Path) -> N
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet")
     logs = read_study_logs(frame, CONFIG)
+    frame.to_csv(tmp_path / "numbered.csv")  # its first column has no name
+    numbered = read_study_logs(tmp_path / "numbered.csv", CONFIG)
+    np.testing.assert_array_equal(numbered.played, logs.played)
     for data in (tmp_path / "log.csv", str(tmp_path / "log.parquet"), frame.to_dict("list")):
         again = read_study_logs(data, CONFIG)
         np.testing.assert_array_equal(again.played, logs.played)
@@ -107,6 +110,17 @@ def test_a_table_of_actions_has_their_columns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(logs.played, features.table(shop()[:200]))
     with pytest.raises(gb.InvalidValueError, match="the table of actions has no row for 'd'"):
         read_study_logs(frame, config.updated(actions=items[:3]))
+
+
+def test_columns_of_the_round_alone_are_refused() -> None:
+    features = gb.Features(categories={"segment": ["x", "y", "z"]})
+    with pytest.raises(gb.InvalidValueError, match="no feature tells actions apart: segment"):
+        read_study_logs(shop(), StudyConfig(**ROLES, features=features))
+    found = read_study_logs(shop(), StudyConfig(**ROLES, columns=["segment"]))
+    assert sorted(found.names[-4:]) == ["item=a", "item=b", "item=c", "item=d"]
+    items = pd.DataFrame({"cost": [3, 5, 7, 9]}, index=list("abcd"))
+    told = StudyConfig(**ROLES, columns=["segment"], actions=items)
+    assert "cost" in read_study_logs(shop(), told).names
 
 
 def test_menus_may_be_given_as_tables() -> None:
@@ -187,8 +201,10 @@ def test_columns_must_be_there_once() -> None:
 
 def test_missing_values_of_found_features_get_a_stated_treatment() -> None:
     frame = changed("segment", 17, None)
+    frame.insert(0, "Unnamed: 0", range(len(frame)))
     logs = read_study_logs(frame, CONFIG)
     assert any("Missing values are taken as: segment: (missing)" in note for note in logs.notes)
+    assert any("'Unnamed: 0' counts the rows and was left out" in note for note in logs.notes)
     assert logs.played[17, logs.names.index("segment=(missing)")] > 0
 
 

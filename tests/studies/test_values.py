@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
 from studies.examples import PRICES, ROLES, shop
 
 from guardband.studies.config import StudyConfig
+from guardband.studies.linear import fit_linear, greedy_choices
 from guardband.studies.read import read_study_logs
-from guardband.studies.values import Values, value_policies
+from guardband.studies.values import RIDGE, Values, value_policies
 
 CONFIG = StudyConfig(**ROLES, columns=["price", "segment"])
 # What `shop` draws from: 0.5 - 0.04 price, and 0.1 more in one of three segments.
@@ -90,3 +93,26 @@ def test_a_rule_that_was_hardly_played_is_not_judged() -> None:
     frame = frame[(frame.item != "a") | (np.arange(400) % 20 == 0)].reset_index(drop=True)
     found = values_of(frame.assign(old="a"), CONFIG.updated(baseline="old"))
     assert "unweighted ones" in found.of("baseline", "IPS").because
+
+
+@pytest.mark.slow
+def test_intervals_of_whole_studies_cover_at_their_rate() -> None:
+    """In 1,000 simulations, the rule being learned anew in each; three standard errors allowed."""
+    config, runs = CONFIG.updated(baseline="old"), 1_000
+    missed: Counter[tuple[str, str]] = Counter()
+    silent = 0
+    for seed in range(runs):
+        logs = read_study_logs(shop(600, seed=[7, seed]).assign(old="c"), config)
+        theta = fit_linear(logs.played[:150], logs.rewards[:150], RIDGE).theta
+        _, best, _ = greedy_choices(logs, theta, np.arange(150, 151))
+        worth = WORTH[logs.labels[best[0]]]  # it plays the same item in all segments
+        truth = {"logged": np.mean(list(WORTH.values())), "baseline": WORTH["c"], "learned": worth}
+        truth["learned - baseline"] = worth - WORTH["c"]
+        for each in value_policies(logs).estimates:
+            silent += each.low is None
+            if each.low is not None and each.high is not None:
+                wrong = not each.low <= truth[each.policy] <= each.high
+                missed[each.policy, each.estimator] += wrong
+    assert len(missed) == 13
+    assert silent <= 0.02 * 13 * runs
+    assert max(missed.values()) <= 50 + 3 * np.sqrt(1_000 * 0.05 * 0.95), missed

@@ -26,6 +26,8 @@ from guardband.cli.reproduce import InterruptedRun, reproduce
 from guardband.cli.run import run
 from guardband.cli.serve import serve
 from guardband.cli.spaces import space_app
+from guardband.cli.study import EXAMPLE as STUDY_EXAMPLE
+from guardband.cli.study import study
 from guardband.cli.tokens import token_app
 
 __all__ = ["app", "main"]
@@ -47,6 +49,7 @@ app.command()(lists.problems)
 app.command()(lists.algorithms)
 app.command()(demo)
 app.command()(serve)
+app.command(epilog=STUDY_EXAMPLE)(study)
 app.command(epilog=EXAMPLE)(agent)
 app.command(epilog=LEARN_EXAMPLE)(learn)
 app.command()(audit)

@@ -67,12 +67,9 @@ class FeatureColumns:
         self._actions = None if config.actions is None else _read_actions(config)
         frame, roles = source.frame, set(config.roles.values())
         given = list(self._actions.columns) if self._actions is not None else []
-        names = stated_columns(config) or [
-            *(name for name in frame.columns if name not in roles),
-            *read.pairs,
-            *given,
-        ]
-        names = list(dict.fromkeys(names))
+        names = stated_columns(config) or [name for name in frame.columns if name not in roles]
+        if config.features is None:
+            names = list(dict.fromkeys([*names, *read.pairs, *given]))
         free = [name for name in names if name not in (*read.pairs, *given, config.action)]
         self._logged = self._of_actions(free)
         self.encoder = self._make_encoder(names)
@@ -87,6 +84,12 @@ class FeatureColumns:
                 self.by_label[name] = LabelValues(source.plain(name).to_numpy(), played)
             elif name not in read.pairs:
                 self.context[name] = source.plain(name).to_numpy()
+        if len(self.context) == len(self.encoder.columns):
+            raise InvalidValueError(
+                f"no feature tells actions apart: {', '.join(self.context) or 'there are none'}. "
+                "Say which columns are the action's with action_columns, give a table of actions, "
+                f"or make {config.action!r} itself a category."
+            )
 
     def _of_actions(self, free: Sequence[str]) -> list[str]:
         """Return the columns of the action among those that rows have."""

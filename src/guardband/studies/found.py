@@ -52,6 +52,9 @@ class _Found:
             self._category(name, given, lost)
 
     def _number(self, name: str, values: Any, lost: bool) -> None:
+        if len(values) > 1 and (np.diff(values) == 1.0).all():
+            self.notes.append(f"Column {name!r} counts the rows and was left out.")
+            return
         low, high = (float(each) for each in np.quantile(values, TAILS))
         if not low < high:
             low, high = float(values.min()), float(values.max())

@@ -10,7 +10,7 @@ import numpy as np
 from guardband.kernels.types import Floats
 from guardband.studies.logs import Ints, StudyLogs
 
-__all__ = ["LinearFit", "fit_linear", "greedy_choices", "halves", "score"]
+__all__ = ["CUT", "LinearFit", "fit_linear", "greedy_choices", "halves", "score"]
 
 CUT = 1e-9  # directions with less of the data's variance than this share are not estimated
 MENU_BLOCK = 200_000  # entries of menus whose features are made at once

@@ -18,7 +18,7 @@ from guardband.studies.logs import Ints, StudyLogs
 __all__ = ["Linearity", "Residual", "judge_linearity"]
 
 LEVEL = 0.01  # of the test, and of crosses and residuals, all of one kind together
-LARGEST = 50_000  # rows of each half that trees and crosses are fitted to
+LARGEST = 100_000  # rows of each half that trees and crosses are fitted to
 PRODUCTS = 500  # of features at most, for the second-order test and for one cross
 PAIRS = 60  # of columns at most
 BINS = 10

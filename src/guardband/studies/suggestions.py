@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.kernels.types import Floats
 from guardband.seeds import stream
@@ -22,7 +23,8 @@ DRAWS = 400
 MARGIN = 1.25
 CEILING = 0.5  # a larger one is not worth stating
 MENUS = 2_000  # rows whose menus are looked at
-DARK = 0.25  # the standard error of an action's reward from which on the rows say nothing
+DARK = 0.5  # what an action's reward may be off by, from which on the rows say nothing of it
+DOUBT = math.log(1e3)  # by Bernstein's inequality it is off by more once in a thousand times
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,19 @@ def suggest_settings(
     """
     rng = stream(seed, "study", "settings")
     fit = fit_linear(logs.played, logs.rewards)
+    inverse = np.linalg.pinv(logs.played.T @ logs.played, hermitian=True)
+    plain = np.asarray(fit.variance * inverse, np.float64)
+    covariance = max(fit.covariance, plain, key=np.trace)
     rows = np.sort(rng.choice(len(logs), min(MENUS, len(logs)), replace=False))
     table = logs.offers(rows).features
-    errors = np.sqrt(np.einsum("nd,de,ne->n", table, fit.covariance, table).clip(min=0.0))
-    dark = float((errors > DARK).mean()) + float(_outside(table, logs.played).mean())
+    rests = np.einsum("nd,de,ne->n", table, inverse, table).clip(min=0.0)  # 1 / rows like it
+    spread = np.sqrt(2.0 * fit.variance * DOUBT * rests) + DOUBT * rests
+    outside = _outside(table, logs.played)
+    dark = float(((spread > DARK) | outside).mean())
     found = [
         Suggestion("alpha", alpha, SURE, "it was stated; which loss is bearable is for you to say"),
-        _theta_bound(fit.theta, fit.covariance, dark, rng),
-        *_ceiling(table @ fit.theta + 3.0 * errors, dark, linearity),
+        _theta_bound(fit.theta, covariance, dark, rng),
+        *_ceiling(table @ fit.theta + spread, dark, linearity),
         Suggestion("noise", None, SURE, "all rewards lie in [0, 1]: nothing need be stated"),
         Suggestion(
             "context_noise",
@@ -90,12 +97,12 @@ def suggest_settings(
     return [each for each in found if each.name not in known] + stated
 
 
-def _outside(table: Floats, played: Floats) -> Floats:
-    """Return 1 for each row with a part that no row that was played has."""
+def _outside(table: Floats, played: Floats) -> NDArray[np.bool_]:
+    """Tell which rows have a part that no row that was played has."""
     gram = played.T @ played
     sizes, axes = np.linalg.eigh(gram)
     unseen = axes[:, sizes <= 1e-9 * max(float(sizes[-1]), 1e-12)]
-    found: Floats = (np.linalg.norm(table @ unseen, axis=1) > 1e-6).astype(np.float64)
+    found: NDArray[np.bool_] = np.linalg.norm(table @ unseen, axis=1) > 1e-6
     return found
 
 
@@ -117,9 +124,12 @@ def _theta_bound(
             f"{value:g}. A bound that is too small voids the promise",
         )
     loose = float(np.quantile(lengths, 0.99)) > 2.0 * float(np.linalg.norm(theta))
+    if loose:
+        value = max(value, 1.0)
     because = (
         f"the estimate has length {np.linalg.norm(theta):.3g}, and 99 % of the parameters that fit "
-        f"the rows are shorter than {float(np.quantile(lengths, 0.99)):.3g}; a quarter is added"
+        f"the rows are shorter than {float(np.quantile(lengths, 0.99)):.3g}; "
+        + ("that is a wide range, so the bound is 1 at least" if loose else "a quarter is added")
     )
     sure = UNSURE if loose else FAIRLY
     return Suggestion("theta_bound", value, sure, because)
@@ -130,10 +140,10 @@ def _ceiling(upper: Floats, dark: float, linearity: Linearity) -> list[Suggestio
     value = _rounded_up(MARGIN * float(upper.max()))
     if value > CEILING or dark > 0.01:
         return []
-    sure = FAIRLY if linearity.good_enough else UNSURE
+    sure = UNSURE if linearity.good_enough is False else FAIRLY
     because = (
-        f"the largest expected reward on offer is {float(upper.max()):.3g} with three standard "
-        "errors; a quarter is added. Learning starts sooner with it; no promise holds if it is "
+        f"no expected reward on offer is likely to exceed {float(upper.max()):.3g}; a quarter is "
+        "added. Learning starts sooner with it; no promise holds if it is "
         "exceeded"
     )
     return [Suggestion("reward_ceiling", value, sure, because)]

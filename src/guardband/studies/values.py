@@ -22,7 +22,7 @@ from guardband.studies.estimators import (
     snips,
 )
 from guardband.studies.intervals import lower_mean, normal_quantile
-from guardband.studies.linear import LinearFit, fit_linear, greedy_choices, halves
+from guardband.studies.linear import CUT, LinearFit, fit_linear, greedy_choices, halves
 from guardband.studies.logs import Ints, StudyLogs
 
 __all__ = ["PolicyValue", "Values", "value_policies"]
@@ -31,6 +31,8 @@ LEVEL = 0.05  # all intervals are 95 %
 RIDGE = 1.0  # of the learned rule, as that of an agent with theta_bound 1
 LARGEST_MENUS = 4_000_000  # entries of menus that are looked at; of more rows some are taken
 FEWEST = 20.0  # effective rows
+MOST_OUTSIDE = 0.05  # the share of rows of which the model knows nothing
+DOUBT = 1e-3  # how improbable a mean of weights must be before the propensities are doubted
 NO_PROPENSITY = "the logs cannot tell: they have no propensities"
 
 
@@ -206,12 +208,12 @@ def _cannot_tell(weights: Floats, size: float, most: float) -> str:
             f"the logs cannot tell: what it plays was played in {int((weights > 0).sum()):,} of "
             f"{len(weights):,} rows, worth {size:.1f} unweighted ones"
         )
-    if most - lower_mean(most - weights, LEVEL / 2) < 1.0:
+    if most - lower_mean(most - weights, DOUBT) < 1.0:
         return (
             f"the logs cannot tell: weights are {mean:.2f} on average instead of 1, so in some "
             "rows the logged rule never plays what this one plays"
         )
-    if lower_mean(weights, LEVEL / 2) > 1.0:
+    if lower_mean(weights, DOUBT) > 1.0:
         return (
             f"the logs cannot tell: weights are {mean:.2f} on average instead of 1, so the "
             "propensities are not the probabilities with which actions were played"
@@ -224,20 +226,24 @@ def _direct(name: str, table: Floats, model: LinearFit, x: Floats, rows: int) ->
 
     The estimate is a sum of the fitted rows' rewards with fixed weights c, so Hoeffding's interval
     holds for independent rewards in [0, 1]: sqrt(sum c^2 log(2 / delta) / 2). It is for these rows'
-    contexts.
+    contexts. Rows with features that no fitted row has may have any reward.
     """
     values = model.values(table)
     mean = table.mean(axis=0)
-    inverse = np.linalg.pinv(x.T @ x, hermitian=True)
-    weights = x @ (inverse @ mean)
-    outside = float(np.linalg.norm(mean - x.T @ weights))
+    sizes, axes = np.linalg.eigh(x.T @ x)
+    unseen = axes[:, sizes <= CUT * float(sizes[-1])]
+    outside = float((np.linalg.norm(table @ unseen, axis=1) > 1e-6).mean())
     value = float(values.mean())
-    if outside > 1e-6:
-        because = "the logs cannot tell: it has features that no row that was played has"
+    if outside > MOST_OUTSIDE:
+        because = (
+            f"the logs cannot tell: in {outside:.0%} of the rows it plays something with features "
+            "that none of the fitted rows has"
+        )
         return _unknown(name, "DM", rows, float(rows), because)
-    half = math.sqrt(float(weights @ weights) * math.log(2.0 / LEVEL) / 2.0)
+    weights = x @ (np.linalg.pinv(x.T @ x, hermitian=True) @ mean)
+    half = math.sqrt(float(weights @ weights) * math.log(2.0 / LEVEL) / 2.0) + outside
     error = math.sqrt(float(mean @ model.covariance @ mean) + float(values.var()) / len(values))
-    wide = normal_quantile(LEVEL) * error
+    wide = normal_quantile(LEVEL) * error + outside
     return PolicyValue(
         name,
         "DM",
