@@ -16,6 +16,7 @@ import guardband as gb
 
 PROMISED = {
     "Agent",
+    "Budget",
     "Decision",
     "DisLinUCB",
     "DiscUCB",
@@ -45,6 +46,7 @@ PROMISED = {
 }
 ERRORS = {
     "BoundWarning",
+    "BudgetSpentError",
     "DataError",
     "GuardbandError",
     "InputError",

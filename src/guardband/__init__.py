@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from guardband import problems as problems
     from guardband import theory as theory
     from guardband.agent import Agent as Agent
+    from guardband.agent import Budget as Budget
     from guardband.agent import Decision as Decision
     from guardband.agent import Fleet as Fleet
     from guardband.agent import Learned as Learned
@@ -60,7 +61,15 @@ if TYPE_CHECKING:
 # Names are loaded when they are asked for: numba and pandas take seconds to import, and
 # `guardband --help` needs neither.
 _HOMES = {
-    "guardband.agent": ("Agent", "Decision", "Fleet", "Learned", "Outlook", "StuckWarning"),
+    "guardband.agent": (
+        "Agent",
+        "Budget",
+        "Decision",
+        "Fleet",
+        "Learned",
+        "Outlook",
+        "StuckWarning",
+    ),
     "guardband.algorithms": ("DisLinUCB", "DiscUCB", "DiscUCBUnknown", "GuardUCB"),
     "guardband.contexts": (
         "Discrete",
@@ -72,6 +81,7 @@ _HOMES = {
     ),
     "guardband.data": ("DataError",),
     "guardband.errors": (
+        "BudgetSpentError",
         "GuardbandError",
         "InputError",
         "InvalidTypeError",

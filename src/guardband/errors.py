@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "BudgetSpentError",
     "GuardbandError",
     "InputError",
     "InvalidTypeError",
@@ -28,6 +29,10 @@ class InvalidValueError(InputError, ValueError):
 
 class InvalidTypeError(InputError, TypeError):
     """Something of another type was expected."""
+
+
+class BudgetSpentError(GuardbandError, RuntimeError):
+    """Not even the baseline can be paid from what is left of a budget."""
 
 
 class UnknownDecisionError(InputError, LookupError):

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import guardband as gb
-from guardband.agent.engine import Awaited, Request
 from guardband.agent.group import AgentGroup
+from guardband.agent.records import Awaited, Request
 from guardband.kernels.state import new_statistic
 from guardband.kernels.types import Statistic
 

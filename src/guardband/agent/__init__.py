@@ -2,8 +2,9 @@
 
 from guardband.agent.agent import Agent
 from guardband.agent.agent_file import AgentFile, read_agent_file, write_agent_file
+from guardband.agent.budget import Budget
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Absorbed, Awaited, Engine, Request, Verdict
+from guardband.agent.engine import Engine
 from guardband.agent.fleet import Fleet
 from guardband.agent.futures import Past, run_ahead
 from guardband.agent.group import AgentGroup, remembered
@@ -22,6 +23,7 @@ from guardband.agent.outlook import (
     outlook_of,
 )
 from guardband.agent.protocol import BanditAgent
+from guardband.agent.records import Absorbed, Awaited, Request, Verdict
 from guardband.agent.requests import RequestReader
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "AgentGroup",
     "Awaited",
     "BanditAgent",
+    "Budget",
     "Decision",
     "Engine",
     "Fleet",

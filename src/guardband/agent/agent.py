@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent.agent_file import read_agent_file
+from guardband.agent.budget import Budget
 from guardband.agent.decision import Decision
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.inputs import reward_range
@@ -53,6 +54,8 @@ class Agent(RewardTaker):
     trial_budget, max_loss
         What Guard-UCB's trials may fall short of the floor by in all (strict mode), and what its
         exploration may cost against the baseline in all (policy mode); see `gb.GuardUCB`.
+    budget
+        `gb.Budget`: what plays may cost in all; `decide` is then told what actions cost.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].
@@ -98,6 +101,7 @@ class Agent(RewardTaker):
         on_refuted: str | None = None,
         trial_budget: float | None = None,
         max_loss: float | None = None,
+        budget: Budget | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -115,6 +119,7 @@ class Agent(RewardTaker):
             features,
             algorithm,
             seed,
+            budget=budget,
             alpha=alpha,
             mode=mode,
             on_refuted=on_refuted,
@@ -140,7 +145,6 @@ class Agent(RewardTaker):
 
     def _join(self, group: AgentGroup, number: int) -> None:
         self._group, self._number = group, number
-        self._pending = group.pending[number]
         self._reader = RequestReader(group, number)
         self._rewards = reward_range(group.algorithm)
 
@@ -155,6 +159,7 @@ class Agent(RewardTaker):
         covariance: Any = None,
         labels: Sequence[Any] | None = None,
         value: Any = None,
+        cost: Any = None,
     ) -> Decision:
         """Choose one of this round's actions.
 
@@ -181,6 +186,8 @@ class Agent(RewardTaker):
             (K,): what each action is worth to you, such as its price with a minus sign. The
             certified action with the largest value is played, and the reward only guards; see
             docs/value.md. None: the reward is what counts.
+        cost
+            (K,): what each action costs, paid from the `budget`; None: it is only known afterwards.
 
         Returns
         -------
@@ -188,10 +195,10 @@ class Agent(RewardTaker):
             The action to play, what is promised about it, and the id for `observe`.
         """
         request = self._reader.read(
-            features, baseline, baseline_reward, support, weights, covariance, labels, value
+            features, baseline, baseline_reward, support, weights, covariance, labels, value, cost
         )
         with self._group.lock:
-            self._group.look_ahead(self._number)
+            self._group.check([request], self._number)
             return self._group.decide(self._number, request)
 
     def decide_from(
@@ -203,6 +210,7 @@ class Agent(RewardTaker):
         baseline_reward: float | None = None,
         *,
         value: Any = None,
+        cost: Any = None,
     ) -> Decision:
         """Choose one of this round's actions, from a distribution of the hidden context.
 
@@ -225,7 +233,7 @@ class Agent(RewardTaker):
             The position of the baseline's action among them.
         baseline_reward
             Its expected reward; None if it is not known.
-        value
+        value, cost
             As for `decide`.
 
         Returns
@@ -234,10 +242,10 @@ class Agent(RewardTaker):
             As from `decide`; its action is a position in `actions`.
         """
         request = self._reader.read_from(
-            feature_map, actions, distribution, baseline, baseline_reward, value
+            feature_map, actions, distribution, baseline, baseline_reward, value, cost
         )
         with self._group.lock:
-            self._group.look_ahead(self._number)
+            self._group.check([request], self._number)
             return self._group.decide(self._number, request)
 
     def decide_many(
@@ -251,6 +259,7 @@ class Agent(RewardTaker):
         covariances: Any = None,
         labels: Any = None,
         values: Any = None,
+        costs: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now.
 
@@ -264,7 +273,7 @@ class Agent(RewardTaker):
             The row, or the label, of the baseline's action in each.
         baseline_rewards
             Its expected reward in each, or None where it is not known; None: nowhere.
-        supports, weights, covariances, labels, values
+        supports, weights, covariances, labels, values, costs
             What `decide` takes beside them, one for each request; None: for none.
         """
         requests = self._reader.read_many(
@@ -276,9 +285,10 @@ class Agent(RewardTaker):
             covariances,
             labels,
             values,
+            costs,
         )
         with self._group.lock:
-            self._group.look_ahead(self._number)
+            self._group.check(requests, self._number)
             return [self._group.decide(self._number, request) for request in requests]
 
     def outlook(self) -> Outlook:

@@ -86,6 +86,8 @@ class Decision(NamedTuple):
         lead over the floor; `choices` reads it.
     value
         (K,): what each action is worth to the caller; None where no value was given.
+    cost, cost_left
+        What the play was charged with, and what is then left of the `budget`; None: there is none.
     """
 
     id: str
@@ -105,6 +107,8 @@ class Decision(NamedTuple):
     label: Any = None
     table: Floats | None = None
     value: Floats | None = None
+    cost: float | None = None
+    cost_left: float | None = None
 
     def _repr_html_(self) -> str:
         played = self.action if self.label is None else f"{self.label} (row {self.action})"

@@ -5,17 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from guardband.agent.decision import Decision
+from guardband.agent.records import (
+    NO_LIMITS,
+    NO_VALUE,
+    NO_WEIGHTS,
+    Absorbed,
+    Awaited,
+    Recall,
+    Request,
+    Verdict,
+)
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.leave_out import pool_without, set_without
 from guardband.kernels.logs import learn_rows
+from guardband.kernels.override import weigh_instead
 from guardband.kernels.serve import kernels_of
 from guardband.kernels.state import (
     left_out,
@@ -38,9 +47,8 @@ from guardband.kernels.types import (
     Terms,
     Trigger,
 )
-from guardband.reasons import promise_shown, sentence
 
-__all__ = ["Absorbed", "Awaited", "Engine", "Request", "Verdict"]
+__all__ = ["Engine"]
 
 CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate)
 # What is promised, by certificate; by all others "play".
@@ -53,98 +61,6 @@ REUSED = 5  # in a statistic's scalars
 GUARD = float(Rule.GUARD)
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
-NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
-NO_VALUE, NO_LIMITS = np.zeros(0), (0.0, math.inf)
-
-
-class Request(NamedTuple):
-    """What one agent is given in one round, checked."""
-
-    menu: Floats  # (d, K)
-    baseline: int
-    reward: float | None
-    contexts: Floats  # (n, d, K) features in each possible context, or none
-    weights: Floats  # (n,)
-    covariance: Floats  # (K or 1, d, d), or none
-    labels: list[Any] | None = None  # of the actions, where they have any
-    value: Floats = NO_VALUE  # (K,) what each is worth to the caller, or none
-
-    def label(self, action: int) -> Any:
-        """Return the label of an action; None where there are none."""
-        return None if self.labels is None else self.labels[action]
-
-    def only(self, k: int) -> Request:
-        """Return the request with action k alone, as the baseline."""
-        one = slice(k, k + 1)
-        return self._replace(
-            menu=np.ascontiguousarray(self.menu[:, one]),
-            baseline=0,
-            contexts=np.ascontiguousarray(self.contexts[:, :, one]),
-            covariance=self.covariance[one] if len(self.covariance) > 1 else self.covariance,
-            labels=None,
-            value=self.value[one],
-        )
-
-
-class Awaited(NamedTuple):
-    """What must be remembered of a decision until its reward comes."""
-
-    x: Floats
-    guess: float
-    weight: float
-    conservative: bool
-
-
-class Absorbed(NamedTuple):
-    """What was learned from rows of logs."""
-
-    weights: Floats  # (n,) of every row
-    guesses: Floats  # (n,) the predictions, from the rows before
-    radius: float  # of the confidence set after the last row
-    due: bool  # whether a pooling is
-
-
-class Verdict(NamedTuple):
-    """What the kernels decided, in the words of a `Decision`."""
-
-    action: int
-    kind: str
-    reason: str  # a code of guardband.reasons
-    mean: float
-    width: float
-    floor: float
-    propensity: float
-    margin: float
-    promise: str
-    certificate: str
-    certified: NDArray[np.bool_]
-    awaited: Awaited
-    charge: float  # to the allowance
-    budget_left: float | None  # of the allowance, after the charge; None: there is none
-    table: Floats | None = None  # (3, K), see `Decision`
-    value: Floats | None = None  # (K,)
-
-    def named(self, name: str, reason: str | None = None, label: Any = None) -> Decision:
-        """Return the decision that the user sees, with its id and its reason as a sentence."""
-        return Decision(
-            name,
-            self.action,
-            self.kind,
-            sentence(self.reason) if reason is None else reason,
-            self.mean,
-            self.mean - self.width,
-            self.mean + self.width,
-            self.floor,
-            self.propensity,
-            self.margin,
-            promise_shown(self.promise, self.certificate),
-            self.certificate,
-            self.budget_left,
-            self.certified,
-            label,
-            self.table,
-            self.value,
-        )
 
 
 def chosen_words(reason: str, *, itself: bool, known: bool) -> tuple[str, str]:
@@ -248,16 +164,25 @@ class Engine:
                 "covariance=..., see gb.difference_covariance."
             )
 
-    def decide(self, m: int, request: Request, epoch: int, turn: int, coin: float) -> Verdict:
-        """Decide for agent m in its `turn`-th round."""
-        menu, baseline, reward, contexts, weights, covariance, _, value = request
+    def decide(
+        self,
+        m: int,
+        request: Request,
+        epoch: int,
+        turn: int,
+        coin: float,
+        cost: Floats = NO_VALUE,
+        limits: tuple[float, float] = NO_LIMITS,
+    ) -> Verdict:
+        """Decide for agent m in its `turn`-th round, with what actions cost where that counts."""
+        menu, baseline, reward, contexts, weights, covariance, _, value, _ = request
         (dim, actions), n = menu.shape, weights.size
         if self._scratch.shape[1] < max(actions, n):
             self._scratch = new_scratch(actions, n)
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
         given = (settings, self.coords[m], menu, contexts, np.arange(n) if n else NO_IDS, weights)
         x, allowed, table = np.empty(dim), np.empty(actions, np.bool_), np.empty((3, actions))
-        serve = self._serve_valued if value.size else self._serve
+        serve = self._serve_valued if value.size or cost.size else self._serve
         action, conservative, reason, mean, width, floor, *rest = serve(
             self.numbers,
             self.without,
@@ -265,14 +190,15 @@ class Engine:
             covariance,
             (m, baseline, told, epoch, turn, coin),
             value,
-            NO_VALUE,
-            NO_LIMITS,
+            cost,
+            limits,
             self._scratch,
             allowed,
             table,
             x,
         )
-        propensity, margin, code, certified, alarm, weight, guess, data, charge, left = rest
+        propensity, margin, code, certified, alarm, weight, guess, data, *rest = rest
+        charge, left, radius, worth = rest
         certificate = CERTIFICATES[code]
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
@@ -302,7 +228,21 @@ class Engine:
             None if math.isnan(left) else left,
             table,
             value if value.size else None,
+            radius,
+            worth,
         )
+
+    def instead(self, m: int, recall: Recall, k: int, awaited: Awaited) -> Awaited:
+        """Return what is awaited where action k was played instead, by what was known then."""
+        if self.terms.tolerate:
+            raise InvalidValueError(
+                "agents with tolerate=1 take no overrides: discard the decision."
+            )
+        request, x = recall.request, np.empty(recall.theta.size)
+        ids = np.arange(request.weights.size)
+        given = (request.menu, request.contexts, ids, request.weights, request.covariance)
+        weight, guess = weigh_instead(self.known[m], self.coords[m], *given, recall[1:], k, x)
+        return Awaited(x, guess, weight, awaited.conservative)
 
     def learn(
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from guardband.agent.agent import Agent
 from guardband.agent.agent_file import read_agent_file
+from guardband.agent.budget import Budget
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.storage import load_group, save_group
 from guardband.agent.view import about_group
@@ -39,8 +40,8 @@ class Fleet(Mapping[str, Agent]):
         or a mapping from the tasks' names.
     algorithm, mode, on_refuted, noise, reward_ceiling, context_noise, theta_bound
         As for `gb.Agent`.
-    trial_budget, max_loss
-        As for `gb.Agent`; every task has its own.
+    trial_budget, max_loss, budget
+        As for `gb.Agent`; every task has its own, of this size.
     tolerate
         1: whatever any one other task learns or sends, no play of a task is below its floor; see
         `gb.GuardUCB`. Learning is slower.
@@ -71,6 +72,7 @@ class Fleet(Mapping[str, Agent]):
         trial_budget: float | None = None,
         max_loss: float | None = None,
         tolerate: int | None = None,
+        budget: Budget | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -99,6 +101,7 @@ class Fleet(Mapping[str, Agent]):
             features,
             algorithm,
             seed,
+            budget=budget,
             alpha=alpha,
             mode=mode,
             on_refuted=on_refuted,

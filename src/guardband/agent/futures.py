@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guardband.agent.engine import Engine, Request, Verdict
+from guardband.agent.engine import Engine
+from guardband.agent.records import Request, Verdict
 from guardband.kernels.ridge import refresh
 from guardband.kernels.types import Floats
 

@@ -10,22 +10,30 @@ from typing import Any
 
 import numpy as np
 
+from guardband.agent.budget import Budget, Purse
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Absorbed, Awaited, Engine, Request
+from guardband.agent.engine import Engine
 from guardband.agent.futures import Past
 from guardband.agent.looked_at import LookedAt
 from guardband.agent.others import adopt_others, hand_in_to_others
 from guardband.agent.outlook import StuckWarning, Watch
+from guardband.agent.recall import Recalls
+from guardband.agent.records import NO_LIMITS, NO_VALUE, Absorbed, Awaited, Recall, Request
 from guardband.agent.row_ids import RowIds
 from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
-from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
+from guardband.checks import (
+    as_index_set,
+    check_not_negative,
+    check_positive,
+    check_whole,
+)
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownDecisionError
 from guardband.facts import Facts
 from guardband.features import Features
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
-from guardband.kernels.types import Floats, Statistic
+from guardband.kernels.types import Floats, Rule, Statistic
 from guardband.seeds import stream
 
 __all__ = ["AgentGroup", "make_group", "remembered"]
@@ -60,6 +68,7 @@ class AgentGroup:
         seed: int,
         size: int | None = None,
         features: Features | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.dim = check_whole("dim", dim)
         if not tasks:
@@ -79,6 +88,9 @@ class AgentGroup:
         self.reward_floor = reward_floor
         self.seed = check_whole("seed", seed, 0)
         self.features = features
+        self.budget = budget
+        if budget is not None and not isinstance(budget, Budget):
+            raise InvalidTypeError(f"budget must be a gb.Budget(total, horizon), not {budget!r}.")
 
         agents = len(self.names)
         facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, size=size)
@@ -95,6 +107,14 @@ class AgentGroup:
         self.coins = [stream(self.seed, "coin", name) for name in self.names]
         self.next_coin = [float(coins.random()) for coins in self.coins]
         self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
+        self.recalls = [Recalls() for _ in self.names]
+        self.purses = [None if budget is None else Purse(budget) for _ in self.names]
+        if budget is not None and self.engine.terms.tolerate:
+            raise InvalidValueError("a budget is for tolerate=0: leave one of them out.")
+        if budget is not None and self.engine.terms.rule != Rule.GUARD:
+            raise InvalidValueError(
+                f"a budget is for Guard-UCB, not for {algorithm.name}: use algorithm='guard-ucb'."
+            )
         self.row_ids = RowIds()
         self.looked_at: LookedAt | None = None  # rows of logs that may not be learned
         self.seen: list[deque[Request]] = [deque(maxlen=0) for _ in self.names]  # lately
@@ -122,6 +142,13 @@ class AgentGroup:
             f"{decision_id!r} is no decision of task {name!r}; give the id of one of its own."
         )
 
+    def check(self, requests: Sequence[Request], agent: int) -> None:
+        """Refuse what cannot be paid, and look ahead, before decisions change anything."""
+        purse = self.purses[agent]
+        if purse is not None:
+            purse.check(requests)
+        self.look_ahead(agent)
+
     def look_ahead(self, agent: int) -> None:
         """Warn if the agent is stuck, if it is time to look; before decisions change anything."""
         watch, rounds = self.watches[agent], self.rounds[agent]
@@ -137,15 +164,28 @@ class AgentGroup:
         if turn <= MENUS or turn % APART == 0:
             self._remember(agent, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
-        verdict = self.engine.decide(agent, request, self.poolings + 1, number, coin)
+        purse, cost, base, limits = self.purses[agent], NO_VALUE, 0.0, NO_LIMITS
+        if purse is not None:
+            cost, base = purse.costs(request)
+            limits = purse.limits(base)
+        given = (self.poolings + 1, number, coin, cost, limits)
+        verdict = self.engine.decide(agent, request, *given)
         self.states[agent].spent[0] += verdict.charge
         self.next_coin[agent] = self.coins[agent].random()
         self.rounds[agent] = turn
         name = f"{self.names[agent]}-{turn}"
         self.pending[agent][name] = verdict.awaited
+        known = self.states[agent].estimate
+        recall = Recall(request, known.inverse.copy(), known.theta.copy(), verdict.radius)
+        self.recalls[agent].add(name, recall)
+        if purse is not None:
+            purse.pay(name, float(cost[verdict.action]), base, *verdict.worth)
         label = request.label(verdict.action)
         reason = watch.reason_of(verdict) if watch.turn else None
-        return verdict.named(name, reason, label=label)
+        decision = verdict.named(name, reason, label=label)
+        if purse is not None:
+            decision = decision._replace(cost=purse.charged[name], cost_left=purse.left)
+        return decision
 
     def _remember(self, agent: int, request: Request) -> None:
         """Keep a request among those seen lately: MENUS of them, fewer if they are large."""
@@ -161,6 +201,42 @@ class AgentGroup:
         names = () if self.features is None else self.features.names
         rounds = self.passed(agent)
         return Past(self.engine.copy({}), agent, self.poolings + 1, rounds, seen, names)
+
+    def forget(self, agent: int, name: str, less: float = 0.0) -> None:
+        """Wait for a decision no more; `less` is what it cost less than was reserved."""
+        del self.pending[agent][name]
+        self.recalls[agent].drop(name)
+        purse = self.purses[agent]
+        if purse is not None:
+            purse.release(name, less)
+
+    def fill_purses(self, saved: Sequence[Any]) -> None:
+        """Take over what was spent, and what each open decision was charged with, from a file."""
+        for purse, each in zip(self.purses, saved, strict=False):
+            if purse is not None:
+                purse.numbers[:], purse.charged = each
+
+    def refund(self, agent: int, name: str, cost: float | None) -> float:
+        """Return what a decision cost less than was reserved, or refuse what does not fit."""
+        purse = self.purses[agent]
+        if purse is not None:
+            return purse.settled(name, cost)
+        if cost is not None:
+            raise InvalidValueError(
+                "cost=... is paid from a budget: make the agent with budget=gb.Budget(...)."
+            )
+        return 0.0
+
+    def override(self, agent: int, name: str, action: int) -> None:
+        """Let a decision stand for another action of its menu, as it stood when it was made."""
+        awaited, recall = self.awaited(agent, name), self.recalls[agent].get(name)
+        k, actions = check_whole("action", action, 0), recall.request.menu.shape[1]
+        if k >= actions:
+            raise InvalidValueError(f"action {k} is not one of the {actions} actions.")
+        purse = self.purses[agent]
+        if purse is not None:
+            purse.exchange(name, recall.request, k)
+        self.pending[agent][name] = self.engine.instead(agent, recall, k, awaited)
 
     def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
         """Learn a reward; note it if that makes a pooling due."""
@@ -249,6 +325,7 @@ def make_group(
     features: Features | None,
     algorithm: Algorithm | str | None,
     seed: int,
+    budget: Budget | None = None,
     **settings: Any,
 ) -> AgentGroup:
     """Return agents that run an algorithm with these settings; see `settle_algorithm`.
@@ -269,6 +346,7 @@ def make_group(
         reward_floor=settings["reward_floor"],
         seed=seed,
         features=features,
+        budget=budget,
     )
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent.engine import Request, Verdict
 from guardband.agent.futures import FAR, Future, Past, possible_parameters, run_ahead
+from guardband.agent.records import Request, Verdict
 from guardband.kernels.ridge import refresh
 from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats, Rule, Terms

@@ -45,6 +45,7 @@ class BanditAgent(Protocol):
         covariance: Any = None,
         labels: Sequence[Any] | None = None,
         value: Any = None,
+        cost: Any = None,
     ) -> Decision:
         """Choose one of this round's actions."""
 
@@ -57,6 +58,7 @@ class BanditAgent(Protocol):
         baseline_reward: float | None = None,
         *,
         value: Any = None,
+        cost: Any = None,
     ) -> Decision:
         """Choose one of this round's actions, from a distribution of the hidden context."""
 
@@ -71,14 +73,26 @@ class BanditAgent(Protocol):
         covariances: Any = None,
         labels: Any = None,
         values: Any = None,
+        costs: Any = None,
     ) -> list[Decision]:
         """Decide for a batch of requests; an error changes nothing."""
 
-    def observe(self, decision: str | Decision, reward: float) -> None:
-        """Learn the reward of a decision."""
+    def observe(
+        self, decision: str | Decision, reward: float, *, cost: float | None = None
+    ) -> None:
+        """Learn the reward of a decision, and what it cost."""
 
-    def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
+    def observe_many(
+        self,
+        decisions: Sequence[str | Decision],
+        rewards: Sequence[float],
+        *,
+        costs: Sequence[float | None] | None = None,
+    ) -> None:
         """Learn the rewards of a batch of decisions; an error changes nothing."""
+
+    def override(self, decision: str | Decision, *, action: int) -> None:
+        """Say that somebody played another action than the one that was decided."""
 
     def learn(
         self,

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.agent.engine import (
+from guardband.agent.group import AgentGroup
+from guardband.agent.inputs import SLACK, as_number
+from guardband.agent.named_rows import as_labels, as_table, labelled_row, named_map
+from guardband.agent.records import (
     NO_CONTEXTS,
     NO_COVARIANCE,
     NO_VALUE,
     NO_WEIGHTS,
     Request,
 )
-from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import SLACK, as_number
-from guardband.agent.named_rows import as_labels, as_table, labelled_row, named_map
 from guardband.checks import as_array
 from guardband.contexts import (
     Discrete,
@@ -59,6 +59,7 @@ class RequestReader:
         self._reward_limit = theta_bound * group.feature_bound * SLACK
         self._check = group.engine.check
         self._needs_covariance = group.engine.terms.realised == Realised.CHANCE
+        self._budget = group.budget
         self._alpha = float(group.engine.known[number][ALPHA])
 
     def read(
@@ -71,6 +72,7 @@ class RequestReader:
         covariance: Any = None,
         labels: Any = None,
         value: Any = None,
+        cost: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide`."""
         names = None
@@ -90,7 +92,8 @@ class RequestReader:
         if covariance is not None:
             covariances = self._covariance(covariance, menu.shape[1])
         worth = NO_VALUE if value is None else as_array("value", value, (actions,))
-        request = Request(menu, row, baseline_reward, contexts, chances, covariances, names, worth)
+        given = (contexts, chances, covariances, names, worth, self._cost(cost, actions))
+        request = Request(menu, row, baseline_reward, *given)
         self._check(request)
         return request
 
@@ -102,8 +105,10 @@ class RequestReader:
         baseline: int,
         baseline_reward: float | None,
         value: Any = None,
+        cost: Any = None,
     ) -> Request:
         """Return one round's request; the parameters are those of `Agent.decide_from`."""
+        worth = {"value": value, "cost": cost}
         if self._features is not None:
             feature_map = named_map(feature_map, self._features)
         psi = expected_features(feature_map, actions, distribution)
@@ -113,12 +118,12 @@ class RequestReader:
                 row = _as_row(baseline, len(psi))
                 given = (feature_map, actions, distribution, row, self._alpha)
                 covariance = self._in_full(difference_covariance(*given))
-            return self.read(psi, baseline, baseline_reward, covariance=covariance, value=value)
+            return self.read(psi, baseline, baseline_reward, covariance=covariance, **worth)
         if isinstance(distribution, Samples):
             # Draws may miss the extremes: nothing is concluded from them about what is possible.
-            return self.read(psi, baseline, baseline_reward, value=value)
+            return self.read(psi, baseline, baseline_reward, **worth)
         phi, weights = feature_support(feature_map, actions, distribution)
-        return self.read(psi, baseline, baseline_reward, phi, weights, value=value)
+        return self.read(psi, baseline, baseline_reward, phi, weights, **worth)
 
     def read_many(
         self, features: Sequence[Any], baselines: Sequence[int], *columns_given: Any
@@ -231,6 +236,28 @@ class RequestReader:
         index = self._index if size < self._dim else np.arange(self._dim)
         full[:, index[:, None], index] = covariance
         return full
+
+    def _cost(self, cost: Any, actions: int) -> Floats:
+        """Return what each action costs; nothing where that is only known afterwards."""
+        budget = self._budget
+        if cost is None:
+            if budget is not None and budget.max_cost is None:
+                raise InvalidValueError(
+                    "this agent has a budget: give decide cost=..., what each action costs, or "
+                    "state Budget(max_cost=...) where that is only known afterwards."
+                )
+            return NO_VALUE
+        if budget is None:
+            raise InvalidValueError(
+                "cost=... is paid from a budget: make the agent with budget=gb.Budget(total, "
+                "horizon), which live agents do not have. What is only to be compared belongs in "
+                "value=..., with a minus sign."
+            )
+        costs = as_array("cost", cost, (actions,))
+        if (costs < 0.0).any():
+            k = int(np.flatnonzero(costs < 0.0)[0])
+            raise InvalidValueError(f"cost[{k}] is {costs[k]:g}: no cost may be negative.")
+        return costs
 
     def _as_baseline_reward(self, value: float) -> float:
         reward, limit = as_number("baseline_reward", value), self._reward_limit

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from guardband.agent.decision import Decision
-from guardband.agent.engine import Awaited
 from guardband.agent.inputs import as_batch, as_id, as_reward
 from guardband.agent.learned import Learned
 from guardband.agent.logs import learn_logs, read_logs
 from guardband.agent.requests import RequestReader
 from guardband.agent.view import AgentView
+from guardband.errors import InvalidValueError
 
 __all__ = ["RewardTaker"]
 
@@ -19,11 +19,12 @@ __all__ = ["RewardTaker"]
 class RewardTaker(AgentView):
     """The half of an agent that learns; `Agent` has the half that decides."""
 
-    _pending: dict[str, Awaited]
     _reader: RequestReader
     _rewards: tuple[float, float]  # the least and the largest that are taken
 
-    def observe(self, decision: str | Decision, reward: float) -> None:
+    def observe(
+        self, decision: str | Decision, reward: float, *, cost: float | None = None
+    ) -> None:
         """Learn the reward of a decision; once for each, in any order.
 
         Parameters
@@ -33,30 +34,61 @@ class RewardTaker(AgentView):
         reward
             The reward that was seen; True and False count as 1 and 0. One that is farther outside
             [0, 1] than 6 times the stated noise is refused.
+        cost
+            What the play cost, where the `budget` has a `max_cost`; None: what was charged.
         """
         value = as_reward(reward, self._rewards)
-        name = as_id(decision)
-        with self._group.lock:
-            awaited = self._group.awaited(self._number, name)
-            del self._pending[name]
-            self._group.learn(self._number, awaited, value)
+        name, group = as_id(decision), self._group
+        with group.lock:
+            awaited = group.awaited(self._number, name)
+            group.forget(self._number, name, group.refund(self._number, name, cost))
+            group.learn(self._number, awaited, value)
 
-    def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
+    def observe_many(
+        self,
+        decisions: Sequence[str | Decision],
+        rewards: Sequence[float],
+        *,
+        costs: Sequence[float | None] | None = None,
+    ) -> None:
         """Learn the rewards of a batch of decisions; an error changes nothing.
 
         Parameters
         ----------
         decisions
             Each `Decision.id`, or the decision itself; each once.
-        rewards
-            The reward of each.
+        rewards, costs
+            The reward of each, and what it cost, as for `observe`.
         """
         names, values = as_batch(decisions, rewards, self._rewards)
+        paid = [None] * len(names) if costs is None else list(costs)
+        if len(paid) != len(names):
+            raise InvalidValueError(f"{len(names)} decisions and {len(paid)} costs do not fit.")
+        m, group = self._number, self._group
+        with group.lock:
+            awaited = [group.awaited(m, name) for name in names]
+            less = [group.refund(m, name, each) for name, each in zip(names, paid, strict=True)]
+            for name, each, value, back in zip(names, awaited, values, less, strict=True):
+                group.forget(m, name, back)
+                group.learn(m, each, value)
+
+    def override(self, decision: str | Decision, *, action: int) -> None:
+        """Say that somebody played another action than the one that was decided.
+
+        Before `observe`: the reward is then learned as that of `action`, with its features, its
+        weight and its prediction as they stood at the decision. Only if whoever chose saw nothing
+        that predicts the reward beyond the features; otherwise `discard` the decision. What is
+        needed is kept of the newest decisions only.
+
+        Parameters
+        ----------
+        decision
+            `Decision.id`, or the decision itself.
+        action
+            The row of what was played.
+        """
         with self._group.lock:
-            awaited = [self._group.awaited(self._number, name) for name in names]
-            for name, each, value in zip(names, awaited, values, strict=True):
-                del self._pending[name]
-                self._group.learn(self._number, each, value)
+            self._group.override(self._number, as_id(decision), action)
 
     def learn(
         self,
@@ -100,4 +132,4 @@ class RewardTaker(AgentView):
         name = as_id(decision)
         with self._group.lock:
             self._group.awaited(self._number, name)
-            del self._pending[name]
+            self._group.forget(self._number, name)

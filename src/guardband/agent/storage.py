@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from guardband.agent.engine import Awaited
+from guardband.agent.budget import Budget
 from guardband.agent.group import AgentGroup
 from guardband.agent.looked_at import LookedAt
 from guardband.agent.outlook import STUCK_AFTER, Watch
+from guardband.agent.records import Awaited
 from guardband.agent.row_ids import RowIds
 from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
@@ -23,8 +24,9 @@ from guardband.files import write_atomically
 __all__ = ["load_group", "save_group"]
 
 FORMAT = "guardband fleet"
-# Format 1 had no count of weights by variance, format 2 none of rows that had been looked at.
-VERSION = 3
+# Format 1 had no count of weights by variance, format 2 none of rows that had been looked at,
+# format 3 no budgets.
+VERSION = 4
 KINDS: dict[str, Any] = {
     entry.kind.__name__: entry.kind for entry in ALGORITHMS.values() if "agent" in entry.kind.runs
 }
@@ -61,6 +63,11 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "next_coin": group.next_coin,
             "coins": [_plain_state(coins.bit_generator.state) for coins in group.coins],
             "pending": [list(waiting) for waiting in group.pending],
+            "budget": None if group.budget is None else asdict(group.budget),
+            "purses": [
+                None if purse is None else [purse.numbers.tolist(), purse.charged]
+                for purse in group.purses
+            ],
         }
         waiting = [entry for entries in group.pending for entry in entries.values()]
         # Copies and text are made under the lock: what is written belongs to one moment.
@@ -133,7 +140,9 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         reward_floor=about["reward_floor"],
         seed=about["seed"],
         features=Features.from_dict(about["features"]) if about.get("features") else None,
+        budget=Budget(**about["budget"]) if about.get("budget") else None,
     )
+    group.fill_purses(about.get("purses", []))  # not in older files
     for name, array in group.engine.arrays().items():
         saved = array if name in LATER and name not in arrays else arrays[name]
         new = array.shape[-1] - saved.shape[-1]

@@ -62,6 +62,7 @@ algorithms = [{algorithms}]    # see: guardband algorithms
 # rounds = 20000   # the horizon
 # history = 100000 # before round 1 agents learn so many rounds of the baseline's own rule; or of
 #                  # uniform plays: [100000, "uniform"]
+# budget = 5000    # what an agent's plays may cost in all, on a problem with costs
 trials = {trials}        # independent repetitions
 seed = {seed}           # the same seed gives the same numbers
 
@@ -93,6 +94,7 @@ class RunConfig:
     rounds: int = DEFAULT_ROUNDS
     trials: int = 20
     history: Any = None
+    budget: float | None = None
     seed: int = 0
     out: str | None = None
     settings: Mapping[str, Any] | None = None

@@ -52,6 +52,13 @@ def run(
         float | None,
         typer.Option(help="What guard-ucb-policy's exploration may cost against the baseline."),
     ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            help="What an agent's plays may cost in all, on a problem with costs; guard-ucb keeps "
+            "to it."
+        ),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
     history: Annotated[
@@ -99,6 +106,7 @@ def run(
         rounds=rounds,
         trials=trials,
         history=None if history is None else _as_history(history),
+        budget=budget,
         seed=seed,
         out=None if out is None else str(out),
     )
@@ -120,6 +128,7 @@ def run(
         rounds=chosen.rounds,
         trials=chosen.trials,
         history=chosen.history,
+        budget=chosen.budget,
         seed=chosen.seed,
         alpha=assumed["alpha"] if chosen.alpha is None else chosen.alpha,
     )
@@ -133,6 +142,7 @@ def run(
         rounds=rounds,
         trials=trials,
         history=history,
+        budget=budget,
         seed=seed,
     )
     if as_json:

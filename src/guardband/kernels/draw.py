@@ -46,6 +46,9 @@ def _write_fresh(env, c, last, noise):
     if env.values.size > 0:
         for k in range(actions):
             env.values[last, k] = env.values[c, k]
+    if env.costs.size > 0:
+        for k in range(actions):
+            env.costs[last, k] = env.costs[c, k]
     for m in range(env.group.size):
         env.baseline[last, m] = env.baseline[c, m]
         env.baseline_reward[last, m] = env.baseline_reward[c, m]

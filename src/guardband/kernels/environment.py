@@ -51,6 +51,7 @@ class Metric(IntEnum):
     VIOLATIONS_TRIAL = 17  # by expectation, in trials
     VALUE = 18  # of the actions played, where actions have values; NaN: they have none
     BASELINE_VALUE = 19
+    COST = 21  # of the actions played, where they have costs; NaN: they have none
     VALUE_REGRET = 20  # the largest value of an action at or above the floor, less the one played
 
 
@@ -120,6 +121,7 @@ class EnvironmentArrays(NamedTuple):
     sight: int = 0  # what these agents see
     binary: bool = False  # rewards are 0 or 1
     values: Floats = np.zeros((0, 0))  # (slots, K) what actions are worth to the caller, or none
+    costs: Floats = np.zeros((0, 0))  # (slots, K) what actions cost, or none
 
 
 class RoundTables(NamedTuple):
@@ -181,6 +183,7 @@ class PoolingClock(NamedTuple):
     ints: Ints  # (5,) rounds played, number of the round of the last pooling, poolings, checkpoints
     # passed, and rounds of history, which count before the first where rounds are numbered
     logdet: Floats  # (1,) log det(V / ridge) at the last pooling
+    purses: Floats  # (M, PURSE) what agents have spent of their budgets, see `purse`; or none
 
 
 class Metrics(NamedTuple):
@@ -218,4 +221,4 @@ class Played(NamedTuple):
 
 def new_clock() -> PoolingClock:
     """Return the clock of a fleet before its first round."""
-    return PoolingClock(np.zeros(5, np.int64), np.zeros(1))
+    return PoolingClock(np.zeros(5, np.int64), np.zeros(1), np.zeros((0, 0)))

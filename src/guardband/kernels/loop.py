@@ -40,8 +40,9 @@ from guardband.kernels.state import (
     terms_of,
 )
 from guardband.kernels.sync import due, pool
-from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule, Terms, Wish
+from guardband.kernels.types import Floats, Mix, Reason, RoundInput, Rule, Terms
 from guardband.kernels.value import choose as choose_by_value
+from guardband.kernels.worth import TOLERANCE, count_worth, pay_round, wish_of
 
 __all__ = [
     "TOLERANCE",
@@ -72,10 +73,6 @@ REFUTED = int(Metric.REFUTED)
 OUTSIDE, OPTIMUM_PRUNED = int(Metric.OUTSIDE), int(Metric.OPTIMUM_PRUNED)
 TRIALS, CHARGED, SHORTFALL = int(Metric.TRIALS), int(Metric.CHARGED), int(Metric.SHORTFALL)
 VIOLATIONS_TRIAL = int(Metric.VIOLATIONS_TRIAL)
-VALUE, BASELINE_VALUE = int(Metric.VALUE), int(Metric.BASELINE_VALUE)
-VALUE_REGRET = int(Metric.VALUE_REGRET)
-
-TOLERANCE = 1e-12  # a reward this close below the floor is not a violation
 
 
 def simulate(
@@ -97,7 +94,7 @@ def simulate(
     terms = Terms(*settings[0, :TERMS])
     rounds = WEIGHTED if terms.weighted else UNGUARDED
     if terms.rule == GUARD:
-        rounds = VALUED if env.values.size > 0 else GUARDED
+        rounds = VALUED if env.values.size > 0 or clock.purses.size > 0 else GUARDED
         rounds = TOLERANT if terms.tolerate else rounds
     rounds(numbers, without, settings, tasks, env, draws, clock, metrics, trace)
 
@@ -132,8 +129,9 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                 state = state_of(group, m)
                 given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
                 if valued:
-                    wish = Wish(env.values[slot], env.values[slot, :0], 0.0, math.inf)
+                    wish = wish_of(env, clock, slot, m, given.baseline)
                     outcome = choose_by_value(state, shared, terms, given, scores, wish)
+                    pay_round(clock, wish, scores, m, given.baseline, outcome.action)
                 elif tolerant:
                     outcome = choose_tolerant(state, shared, left, m, terms, given, scores)
                 else:
@@ -319,24 +317,11 @@ def count_round(env, tasks, metrics, trace, slot, t, m, played):
     totals[CONSERVATIVE] += played.conservative
     totals[REWARD] += played.reward
     totals[BASELINE_REWARD] += realised[b]
-    if env.values.size > 0:
-        _count_value(totals, env.values[slot], expected, keep, b, played.action)
+    count_worth(env, totals, slot, expected, keep, b, played.action)
     if trace.actions.size > 0:
         trace.actions[t - 1, m] = played.action
         trace.conservative[t - 1, m] = played.conservative
         trace.rewards[t - 1, m] = played.reward
-
-
-@kernel
-def _count_value(totals, values, expected, keep, b, k):
-    """Count the value of action k, of the baseline, and of the best action that is safe."""
-    best = values[b]
-    for j in range(values.size):
-        if expected[j] >= keep * expected[b] - TOLERANCE:
-            best = max(best, values[j])
-    totals[VALUE] += values[k]
-    totals[BASELINE_VALUE] += values[b]
-    totals[VALUE_REGRET] += best - values[k]
 
 
 @kernel

@@ -16,6 +16,7 @@ from guardband.kernels.leave_out import absorb_for_all, least_reward, weigh_for_
 from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.leave_out import describe as describe_tolerant
 from guardband.kernels.observe import copy_features, note_report
+from guardband.kernels.purse import worth_of_cost
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
 from guardband.kernels.state import ALPHA, RHO, group_of, left_out_of, scores_of, state_of, terms_of
@@ -110,7 +111,7 @@ def _compiled(guard, valued=False, tolerant=False):
         the half width of the interval; floor, propensity, margin, certificate, and whether the
         action itself is certified; the anchors' alarm; the weight and the prediction of the reward
         to come; how many data the decision rests on; what it is charged with, and what is then left
-        of the allowance.
+        of the allowance; the radius of the agent's own set; and what `worth_of_cost` says.
         """
         m, baseline, reward, epoch, number, coin = turn
         group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
@@ -136,10 +137,12 @@ def _compiled(guard, valued=False, tolerant=False):
         choose = choose_guard if guard else choose_disc
         describe = describe_guard if guard else describe_disc
         left = left_out_of(without, group.work.shape[0] - 1, menu.shape[0])
+        worth = 0.0, 0.0
         if valued:
             wish = Wish(value, cost, limits[0], limits[1])
             outcome = choose_by_value(state, shared, terms, given, scores, wish)
             said = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
+            worth = worth_of_cost(wish, scores, baseline)
         elif tolerant:
             outcome = choose_tolerant(state, shared, left, m, terms, given, scores)
             said = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
@@ -189,6 +192,8 @@ def _compiled(guard, valued=False, tolerant=False):
             data,
             outcome.charge,
             terms.allowance - state.spent[0] - outcome.charge,
+            outcome.plain,
+            worth,
         )
 
     @kernel

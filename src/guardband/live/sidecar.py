@@ -78,6 +78,10 @@ class DecideBody(Message):
     covariance: Annotated[
         list[list[Row]] | None, Field(description="of the features' difference, by action")
     ] = None
+    value: Annotated[
+        list[float] | None,
+        Field(max_length=100_000, description="what each action is worth to the caller"),
+    ] = None
     round: Annotated[
         Count | None,
         Field(description="where tasks share contexts: the number of the round"),
@@ -150,6 +154,7 @@ def decide(body: DecideBody, request: Request) -> DecisionReply:
         weights=body.weights,
         covariance=body.covariance,
         labels=body.labels,
+        value=body.value,
         round=body.round,
     )
     return _reply(decision)

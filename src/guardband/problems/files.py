@@ -17,7 +17,7 @@ from guardband.problems.tabular import Tabular
 
 __all__ = ["from_file"]
 
-ARRAYS = ("phi", "psi", "theta", "tasks", "baseline", "values")
+ARRAYS = ("phi", "psi", "theta", "tasks", "baseline", "values", "costs")
 
 
 def from_file(
@@ -31,8 +31,8 @@ def from_file(
     """Load a problem from a file; what is given here comes before what the file holds.
 
     An npz file holds arrays `phi` and `psi` (C, K, d) and `theta` (d,), and may hold `tasks`, an
-    (M, d) table of zeros and ones, `baseline`, (M, C) actions or a rank, and `values`, (K,) or (C,
-    K), what actions are worth.
+    (M, d) table of zeros and ones, `baseline`, (M, C) actions or a rank, and `values` and
+    `costs`, (K,) or (C, K), what actions are worth and what they cost.
 
     A CSV file has one row per context and action, with the columns context, action, phi_1 ...
     phi_d, psi_1 ... psi_d; contexts and actions are numbered from 0, rows may come in any order.

@@ -78,4 +78,6 @@ class Routing(NamedProblem):
         tasks = (tuple(range(theta.size)),) * self.agents
         chosen = rank_baseline(phi, theta, tasks, self.rank)
         values = np.tile(-np.array(PRICES), (self.prompts, 1))
-        return World(phi, phi, theta, tasks, chosen, self.reward_noise, values=values)
+        return World(
+            phi, phi, theta, tasks, chosen, self.reward_noise, values=values, costs=-values
+        )

@@ -41,6 +41,8 @@ class Tabular:
     values
         (K,), or (C, K): what each action is worth to the caller, known beforehand; Guard-UCB then
         plays for the value, and the reward only guards. None: the reward is what counts.
+    costs
+        (K,), or (C, K): what each action costs, for a budget; None: nothing.
     name
         The name in tables.
 
@@ -66,6 +68,7 @@ class Tabular:
         told: str = "realised",
         reward_std: float | RewardNoise = 0.0,
         values: Any = None,
+        costs: Any = None,
         name: str = "tabular",
     ) -> None:
         true = as_array("phi", phi, (None, None, None))
@@ -87,6 +90,7 @@ class Tabular:
             reward_noise=as_noise(reward_std),
             told=check_choice("told", told, TOLD),
             values=values,
+            costs=costs,
         )
 
     def build(self, seed: int) -> World:

@@ -143,6 +143,8 @@ class World(AnyWorld):
         (C, K): what each action is worth to the user, known beforehand, such as its price with a
         minus sign; or (1, K) in all contexts alike, as with a forecast. Rewards are then what is
         guarded. None: the reward is what counts.
+    costs
+        The same of what actions cost, for budgets; None: they cost nothing.
     """
 
     phi: Floats
@@ -154,17 +156,21 @@ class World(AnyWorld):
     nature: Fresh | Forecast | None = None
     told: str = "realised"
     values: Floats | None = None
+    costs: Floats | None = None
 
     def __post_init__(self) -> None:
-        if self.values is not None:
-            object.__setattr__(self, "values", self._checked(self.values))
+        for name in ("values", "costs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, self._checked(name, getattr(self, name)))
+        if self.costs is not None and self.costs.min() < 0.0:
+            raise InvalidValueError(f"costs has {self.costs.min():g}: no cost may be negative.")
 
-    def _checked(self, values: Floats) -> Floats:
+    def _checked(self, name: str, values: Floats) -> Floats:
         contexts, actions, _ = self.shape
-        array = as_array("values", np.atleast_2d(values), (None, actions))
+        array = as_array(name, np.atleast_2d(values), (None, actions))
         if len(array) not in ((1,) if isinstance(self.nature, Forecast) else (1, contexts)):
             raise InvalidValueError(
-                f"values has {len(array)} rows for {contexts} contexts: give (K,) for all of them, "
+                f"{name} has {len(array)} rows for {contexts} contexts: give (K,) for all of them, "
                 "or one row each where contexts are known to agents."
             )
         return array

@@ -59,6 +59,8 @@ def environment_of(world: AnyWorld, plan: Plan) -> EnvironmentArrays:
     }
     if world.values is not None:
         tables["values"] = np.repeat(world.values, shape[1] // len(world.values), axis=0)
+    if world.costs is not None:
+        tables["costs"] = np.repeat(world.costs, shape[1] // len(world.costs), axis=0)
     if nature is not None:
         tables = {name: np.concatenate([table, table[:1]]) for name, table in tables.items()}
     # Joining transposed tables leaves them transposed: a slower layout, and kernels of its own.

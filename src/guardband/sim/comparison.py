@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from guardband.algorithms import ALGORITHMS
-from guardband.checks import as_alpha, check_choice, check_whole
+from guardband.checks import as_alpha, check_choice, check_not_negative, check_whole
 from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.errors import InvalidTypeError, InvalidValueError
-from guardband.problems import AnyWorld, Problem
+from guardband.problems import AnyWorld, Problem, World
 from guardband.problems import problem as named_problem
 from guardband.progress import ProgressBar
 from guardband.seeds import trial_seed
@@ -43,6 +43,7 @@ def simulate(
     alpha: Any = None,
     replay: Replay | None = None,
     history: Any = None,
+    budget: float | None = None,
     trace: bool = False,
     workers: int | None = None,
     engine: str | ComputeEngine = "local",
@@ -73,6 +74,9 @@ def simulate(
     history
         What every agent learns from before round 1, the same for all algorithms: n rounds of the
         baseline's own rule, or (n, "uniform"), in which each action on offer is equally probable.
+    budget
+        What the plays of each agent may cost in all, for a problem with costs. Guard-UCB never
+        exceeds it; other algorithms do not know it, and their costs are counted.
     trace
         Keeps every round of one trial of one algorithm in `results.trace`.
     workers
@@ -115,6 +119,8 @@ def simulate(
         raise InvalidValueError("the cache keeps neither traces nor replays: leave cache out.")
     first = problem.build(trial_seed(seed, 0))
     check_history(past, made, first, rounds)
+    if budget is not None:
+        budget = _check_budget(budget, first, rounds)
     judged = _judge(made, alpha, len(first.tasks))
     outside = _outside_bounds(first, made, rounds)
     _warn_of_bounds(outside)
@@ -130,6 +136,7 @@ def simulate(
             alpha=judged,
             replay=replay,
             history=past,
+            budget=budget,
             trace=trace,
             by_content=cache is not False,
             first=first,
@@ -149,6 +156,7 @@ def simulate(
             "alpha": judged,
             "replayed": replay is not None,
             "history": None if past is None else tuple(past),
+            "budget": budget,
             "seconds": time.perf_counter() - started,
             "versions": versions(),
             "commit": commit(),
@@ -180,6 +188,24 @@ def _algorithms(
                 "with a name and the methods choose and update."
             )
     return asked
+
+
+def _check_budget(budget: float, world: AnyWorld, rounds: int) -> float:
+    """Return a budget from which the baseline can be paid in all rounds."""
+    total, costs = check_not_negative("budget", budget), getattr(world, "costs", None)
+    if costs is None:
+        raise InvalidValueError(
+            "a budget needs a problem whose actions have costs, such as gb.Tabular(..., costs=...)."
+        )
+    assert isinstance(world, World)
+    contexts = np.arange(len(world.phi)) % len(costs)
+    dearest = float(costs[contexts, world.baseline].max())
+    if dearest * rounds > total:
+        raise InvalidValueError(
+            f"a budget of {total:g} is below what the baseline may cost: up to {dearest:g} in each "
+            f"of {rounds:,} rounds. Give {dearest * rounds:g} or more, or a cheaper baseline."
+        )
+    return total
 
 
 def _rounds(rounds: float | None, replay: Replay | None) -> int:

@@ -207,6 +207,8 @@ class Results:
                 "reward_mean": float(s.totals["reward"].mean()) / rounds,
                 "baseline_reward_mean": float(s.totals["baseline_reward"].mean()) / rounds,
             }
+            if not np.isnan(s.totals["cost"]).any():
+                row["cost_mean"] = float(s.totals["cost"].mean()) / rounds
             if not np.isnan(s.totals["value"]).any():
                 row |= {
                     "value_mean": float(s.totals["value"].mean()) / rounds,

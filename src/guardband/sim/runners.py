@@ -22,6 +22,7 @@ from guardband.kernels.environment import (
 )
 from guardband.kernels.loop import simulate
 from guardband.kernels.phased import simulate_phase
+from guardband.kernels.purse import HORIZON, PURSE, TOTAL
 from guardband.kernels.rivals import Solo, UploadRule
 from guardband.kernels.solo import new_budget, simulate_solo
 from guardband.kernels.state import new_group, new_left_out
@@ -114,6 +115,8 @@ class CommonRunner:
         )
         if not self.env.values.size:
             self.metrics.totals[:, VALUES] = np.nan
+        if not self.env.costs.size:
+            self.metrics.totals[:, Metric.COST] = np.nan
         self.trace = Trace(
             actions=np.zeros((traced, agents), np.int64),
             conservative=np.zeros((traced, agents), np.bool_),
@@ -121,6 +124,12 @@ class CommonRunner:
             synced=np.zeros(traced, np.bool_),
             explored=np.zeros((traced, agents), np.bool_),
         )
+
+    def allow(self, total: float, rounds: int) -> None:
+        """Give every agent a budget of its own for so many rounds; for rules that pay."""
+        purses = np.zeros((len(self.tasks.size), PURSE))
+        purses[:, TOTAL], purses[:, HORIZON] = total, rounds
+        self.clock = self.clock._replace(purses=purses)
 
     @property
     def inputs(self) -> tuple[Floats, TaskTable, EnvironmentArrays]:

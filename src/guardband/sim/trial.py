@@ -25,7 +25,7 @@ from guardband.sim.draws import Replay, TrialDraws
 from guardband.sim.history import History, learn_history
 from guardband.sim.keys import content, origin, text_of
 from guardband.sim.python_policy import Competitor, PythonRunner, is_python_policy
-from guardband.sim.runners import Trace, TrialResult, make_runner
+from guardband.sim.runners import CommonRunner, Trace, TrialResult, make_runner
 
 __all__ = ["Trace", "Trial", "TrialResult", "build_world", "checkpoint_rounds", "forget_worlds"]
 __all__ += ["from_cache", "make_trials", "run_trial", "to_cache"]
@@ -48,6 +48,8 @@ class Trial:
         Takes every random draw from arrays.
     history
         What agents learn before the first round.
+    budget
+        What the plays of each agent may cost in all; None: there is no budget.
     trace
         Whether every round is kept.
     agent_curves
@@ -68,6 +70,7 @@ class Trial:
     alpha: Any
     replay: Replay | None
     history: History | None
+    budget: float | None
     trace: bool
     agent_curves: bool
     key: str
@@ -86,6 +89,7 @@ def make_trials(
     alpha: Any = None,
     replay: Replay | None = None,
     history: History | None = None,
+    budget: float | None = None,
     trace: bool = False,
     agent_curves: bool = True,
     by_content: bool = True,
@@ -110,6 +114,8 @@ def make_trials(
         what["agent_curves"] = agent_curves
         if history is not None:
             what["history"] = list(history)
+        if budget is not None:
+            what["budget"] = budget
     size = size_of(problem) if first is None else size_of_world(first)
     played = rounds + (0 if history is None else history.rounds)
     cost = sum(seconds_of(problem, algorithm, played, size) for algorithm in algorithms)
@@ -123,6 +129,7 @@ def make_trials(
             alpha=alpha,
             replay=replay,
             history=history,
+            budget=budget,
             trace=trace,
             agent_curves=agent_curves,
             key=text_of(**where, **what, seed=own),
@@ -155,6 +162,9 @@ def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
         _runner(algorithm, trial.problem, world, facts, np.array(judged), checkpoints, kept)
         for algorithm in trial.algorithms
     ]
+    for runner in runners:
+        if trial.budget is not None and isinstance(runner, CommonRunner):
+            runner.allow(trial.budget, trial.rounds)
     needed = frozenset().union(*(runner.needs for runner in runners))
     draws = TrialDraws(
         world,

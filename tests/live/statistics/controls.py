@@ -17,7 +17,7 @@ from live.look import row_of
 from live.memory_store import MemoryStore
 from live.statistics.crowd import DIM, HALF, NOISE, THETA, distance, nothing, space_for
 
-from guardband.agent.engine import Request
+from guardband.agent.records import Request
 from guardband.kernels.types import Floats
 from guardband.live.client.learner import Learner
 from guardband.live.coordinator.coordinator import Coordinator

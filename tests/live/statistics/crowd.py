@@ -15,7 +15,7 @@ import numpy as np
 from live.look import row_of
 from live.memory_store import MemoryStore
 
-from guardband.agent.engine import Awaited, Request
+from guardband.agent.records import Awaited, Request
 from guardband.kernels.types import Floats
 from guardband.live.client.learner import Learner
 from guardband.live.client.stream_rows import handed_in

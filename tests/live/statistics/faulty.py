@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from live.statistics.crowd import DIM, Agent, Crowd
 
-from guardband.agent.engine import Awaited
+from guardband.agent.records import Awaited
 from guardband.live.client.learner import Learner
 from guardband.live.client.stream_state import StreamState, Transition
 from guardband.live.protocol.messages import News

@@ -118,14 +118,18 @@ class LiveAgent(LiveAgentView):
         weights: Any = None,
         covariance: Any = None,
         labels: Sequence[Any] | None = None,
+        value: Any = None,
+        cost: Any = None,
         round: int | None = None,
     ) -> Decision:
         """Choose one of this round's actions, and write it down.
 
         Parameters
         ----------
-        features, baseline, baseline_reward, support, weights, covariance, labels
+        features, baseline, baseline_reward, support, weights, covariance, labels, value
             As for `gb.Agent`.
+        cost
+            Refused: live agents have no budgets.
         round
             Where tasks share contexts: the number of the round, the same for all of them.
 
@@ -136,7 +140,7 @@ class LiveAgent(LiveAgentView):
         """
         state = self._opened().state
         request = state.learner.reader.read(
-            features, baseline, baseline_reward, support, weights, covariance, labels
+            features, baseline, baseline_reward, support, weights, covariance, labels, value, cost
         )
         return self._decisions.decide([request], round)[0]
 
@@ -148,20 +152,22 @@ class LiveAgent(LiveAgentView):
         baseline: int,
         baseline_reward: float | None = None,
         *,
+        value: Any = None,
+        cost: Any = None,
         round: int | None = None,
     ) -> Decision:
         """Choose one of this round's actions, from a distribution of the hidden context.
 
         Parameters
         ----------
-        feature_map, actions, distribution, baseline, baseline_reward
+        feature_map, actions, distribution, baseline, baseline_reward, value
             As for `gb.Agent`.
         round
             As for `decide`.
         """
         state = self._opened().state
         request = state.learner.reader.read_from(
-            feature_map, actions, distribution, baseline, baseline_reward
+            feature_map, actions, distribution, baseline, baseline_reward, value
         )
         return self._decisions.decide([request], round)[0]
 
@@ -175,21 +181,21 @@ class LiveAgent(LiveAgentView):
         weights: Any = None,
         covariances: Any = None,
         labels: Any = None,
+        values: Any = None,
         round: int | None = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now; all or none.
 
         Parameters
         ----------
-        features, baselines, baseline_rewards, supports, weights, covariances, labels
+        features, baselines, baseline_rewards, supports, weights, covariances, labels, values
             As for `gb.Agent`.
         round
             Where tasks share contexts, every request is a round: the number of the first.
         """
         state = self._opened().state
-        requests = state.learner.reader.read_many(
-            features, baselines, baseline_rewards, supports, weights, covariances, labels
-        )
+        given = (supports, weights, covariances, labels, values)
+        requests = state.learner.reader.read_many(features, baselines, baseline_rewards, *given)
         return self._decisions.decide(requests, round)
 
     def observe(self, decision: str | Decision, reward: float) -> None:
@@ -268,6 +274,13 @@ class LiveAgent(LiveAgentView):
         learned = self._logs.learn(blocks, menus, reuse=reuse, rest=rest)
         self._wake_if_due()
         return learned
+
+    def override(self, decision: str | Decision, *, action: int) -> None:
+        """Refuse: live agents do not learn from what somebody else played."""
+        raise InvalidValueError(
+            f"live agents take no overrides (decision {as_id(decision)!r}, action {action!r}): "
+            "discard the decision, which learns nothing from it, if its reward played no part."
+        )
 
     def discard(self, decision: str | Decision) -> None:
         """Leave a decision out; only for causes that do not depend on its reward."""

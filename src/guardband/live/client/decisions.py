@@ -160,11 +160,11 @@ def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) ->
 
 
 def pack_extras(request: Request) -> bytes | None:
-    """Return support, weights and covariance as bytes, where they were given."""
-    if not (request.weights.size or request.covariance.size):
+    """Return support, weights, covariance and values as bytes, where they were given."""
+    if not (request.weights.size or request.covariance.size or request.value.size):
         return None
     head = np.array([len(request.weights), len(request.covariance)], np.float64)
-    arrays = (head, request.contexts, request.weights, request.covariance)
+    arrays = (head, request.contexts, request.weights, request.covariance, request.value)
     return b"".join(array.tobytes() for array in arrays)
 
 
@@ -172,13 +172,15 @@ def request_of(row: Mapping[str, Any], dim: int) -> Request:
     """Return the request of a decision, from its row in the journal."""
     menu = np.frombuffer(row["features"]).reshape(dim, -1).copy()
     contexts, weights, covariance = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
+    value = np.zeros(0)
     if row["extras"] is not None:
         numbers = np.frombuffer(row["extras"]).copy()
         n, matrices = (int(each) for each in numbers[:2])
-        start, size = 2, n * menu.size
+        ends = np.cumsum([2, n * menu.size, n, matrices * dim * dim])
+        points, weights, matrix, value = (each.copy() for each in np.split(numbers, ends)[1:])
         if n:
-            contexts = numbers[start : start + size].reshape(n, *menu.shape).copy()
-            weights = numbers[start + size : start + size + n].copy()
+            contexts = points.reshape(n, *menu.shape)
         if matrices:
-            covariance = numbers[start + size + n :].reshape(matrices, dim, dim).copy()
-    return Request(menu, row["baseline"], row["baseline_reward"], contexts, weights, covariance)
+            covariance = matrix.reshape(matrices, dim, dim)
+    given = (contexts, weights, covariance, None, value)
+    return Request(menu, row["baseline"], row["baseline_reward"], *given)

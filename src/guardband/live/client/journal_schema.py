@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 7
+FORMAT = 8
 COLUMNS = 30  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -96,4 +96,7 @@ MIGRATIONS = (
     "ALTER TABLE logged ADD COLUMN reused INTEGER NOT NULL DEFAULT 0;",
     # The sums without each other task, where one of them may lie.
     "ALTER TABLE epoch ADD COLUMN others BLOB;",
+    # The values of actions, where decisions were made for them, come last in `extras`: no table
+    # changes, but versions that do not know them must not read on.
+    "",
 )

@@ -91,6 +91,11 @@ def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
             for one, radius in sets
         ]
         width = np.max(reach, axis=0)
+    if rebuilt.request.value.size:
+        alpha = rebuilt.space.alpha_of(rebuilt.learner.group.names[0])
+        share = psi - (1.0 - alpha) * psi[rebuilt.request.baseline]
+        hope = share @ theta + beta * _norms(share, inverse) >= 0.0  # it may clear the floor
+        score = np.where(hope | (slack >= 0.0), rebuilt.request.value, -math.inf)
     cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
     lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
     return Weights(mean, width, slack, score, lesson)
@@ -242,7 +247,7 @@ class _Words:
         if not self.strict:
             return f"certified, but not what is mixed with the most promising, action {self.target}"
         words = f"certified, but less promising than action {self.best}"
-        if self.row["reason"] == "stuck":
+        if self.row["reason"].startswith("stuck"):
             return words
         return f"{words}, and it teaches less about action {self.target} than action {self.teacher}"
 

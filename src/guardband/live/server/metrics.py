@@ -140,11 +140,20 @@ def _lately(each: TaskSnapshot) -> bool:
     return each.streams > 0 or (each.heard_s is not None and each.heard_s < RECENT_S)
 
 
+def _by_first(counts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the counts of codes by what comes first in them: "careful+value" is careful."""
+    found: dict[str, Any] = {}
+    for key, count in counts.items():
+        first = key.partition("+")[0]
+        found[first] = found.get(first, 0) + count
+    return found
+
+
 def _counters(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:
     def of(name: str, words: str, label: str, keys: Sequence[str], part: str) -> Metric:
         family = CounterMetricFamily(name, words, labels=(*TASK, label))
         for snapshot, each in tasks:
-            values: Mapping[str, Any] = getattr(each, part)
+            values: Mapping[str, Any] = _by_first(getattr(each, part))
             for key in keys:
                 family.add_metric([snapshot.row.name, each.task, key], values.get(key, 0))
             if part == "reasons":

@@ -1,0 +1,141 @@
+"""What plays may cost in all: a budget, and what an agent has spent of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from guardband.agent.records import Request
+from guardband.checks import check_not_negative, check_positive, check_whole
+from guardband.errors import BudgetSpentError, InvalidValueError
+from guardband.kernels.purse import HORIZON, PURSE, ROUNDS, SPENT, TOTAL, limits_of, pay
+from guardband.kernels.types import Floats
+
+__all__ = ["Budget", "Purse"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the plays of a task may cost in all.
+
+    The total is never exceeded: every play is paid for, or reserved, before it is made. What the
+    baseline costs stays affordable for the rest of the horizon, as long as no baseline costs more
+    than those before it; so the total must be at least what the baseline costs in all rounds.
+
+    Parameters
+    ----------
+    total
+        In the units of the costs.
+    horizon
+        For how many rounds it must last.
+    max_cost
+        No play costs more. For costs that are only known afterwards: so much is reserved until
+        `observe(decision, reward, cost=...)` says less.
+    """
+
+    total: float
+    horizon: int
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", check_not_negative("total", self.total))
+        object.__setattr__(self, "horizon", check_whole("horizon", self.horizon))
+        if self.max_cost is not None:
+            object.__setattr__(self, "max_cost", check_positive("max_cost", self.max_cost))
+
+
+class Purse:
+    """What one task has spent of its budget.
+
+    Attributes
+    ----------
+    numbers
+        As the kernels read it, see `kernels.purse`.
+    charged
+        Decision -> what it was charged with, until its reward comes.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.numbers = np.zeros(PURSE)
+        self.numbers[TOTAL], self.numbers[HORIZON] = budget.total, budget.horizon
+        self.charged: dict[str, float] = {}
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget."""
+        return float(self.numbers[TOTAL] - self.numbers[SPENT])
+
+    def costs(self, request: Request) -> tuple[Floats, float]:
+        """Return what each action costs at most, and the baseline's share of what must stay.
+
+        Nothing is set aside for a baseline whose cost is only known afterwards.
+        """
+        if request.cost.size:
+            return request.cost, float(request.cost[request.baseline])
+        return np.full(request.menu.shape[1], self.budget.max_cost), 0.0
+
+    def check(self, requests: Sequence[Request]) -> None:
+        """Refuse requests whose baselines cannot be paid; before anything is changed."""
+        left, rounds = self.left, int(self.numbers[ROUNDS])
+        for i, request in enumerate(requests):
+            costs, base = self.costs(request)
+            own = float(costs[request.baseline])
+            if rounds == 0 and i == 0 and base * self.budget.horizon > left:
+                raise InvalidValueError(
+                    f"a budget of {self.budget.total:g} is below what the baseline must cost: "
+                    f"{base:g} in each of {self.budget.horizon:,} rounds. Give total="
+                    f"{base * self.budget.horizon:g} or more, or a cheaper baseline."
+                )
+            if own > left:
+                raise BudgetSpentError(
+                    f"the budget is used up: {left:g} of {self.budget.total:g} is left, and the "
+                    f"baseline costs {own:g}. Nothing was decided; a baseline that is free can "
+                    "still be played."
+                )
+            left -= own
+
+    def limits(self, base: float) -> tuple[float, float]:
+        """Return the price of cost, and what an action may cost now."""
+        price, room = limits_of(self.numbers, base)
+        return price, room
+
+    def pay(self, name: str, cost: float, base: float, ratio: float, dearest: float) -> None:
+        """Pay for a decision, or reserve what it may cost."""
+        pay(self.numbers, cost, base, ratio, dearest)
+        self.charged[name] = cost
+
+    def exchange(self, name: str, request: Request, k: int) -> None:
+        """Charge a decision with the cost of action k, which was played instead."""
+        cost = float(self.costs(request)[0][k])
+        more = cost - self.charged[name]
+        if more > self.left:
+            raise BudgetSpentError(
+                f"action {k} costs {cost:g}, {more:g} more than decision {name!r} was charged "
+                f"with, and {self.left:g} is left of the budget."
+            )
+        self.numbers[SPENT] += more
+        self.charged[name] = cost
+
+    def settled(self, name: str, cost: float | None) -> float:
+        """Return what a decision costs less than was reserved; raises what does not fit."""
+        if cost is None:
+            return 0.0
+        if self.budget.max_cost is None:
+            raise InvalidValueError(
+                "cost=... of observe is for costs that are only known afterwards: state "
+                "Budget(max_cost=...), which is reserved until then."
+            )
+        paid, most = check_not_negative("cost", cost), self.charged[name]
+        if paid > most:
+            raise InvalidValueError(
+                f"decision {name!r} cost {paid:g}, more than the {most:g} that was reserved for it."
+            )
+        return most - paid
+
+    def release(self, name: str, less: float) -> None:
+        """Give back what a decision cost less than was reserved."""
+        self.charged.pop(name, None)
+        self.numbers[SPENT] -= less
