@@ -92,6 +92,11 @@ def measure(notes: Console) -> tuple[list[list[str]], float]:
                     "-",
                 ]
             )
+        for valued in (False, True):
+            work = workloads.calls(50, 9, 5000, guard=True, valued=valued)
+            work()
+            label = f"the same by guard-ucb, K=50, d=9{', with value' if valued else ''}"
+            rows.append([label, f"{best_of(work, 5000):.2f}", "-", "-", "-", "-"])
     return rows, numpy_round
 
 

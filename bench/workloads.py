@@ -72,18 +72,26 @@ def numpy_rounds(actions: int, dim: int, contexts: int, rounds: int) -> Callable
     return work
 
 
-def calls(actions: int, dim: int, count: int) -> Callable[[], None]:
-    """Return decide and observe from Python, one request at a time."""
+def calls(
+    actions: int, dim: int, count: int, *, guard: bool = False, valued: bool = False
+) -> Callable[[], None]:
+    """Return decide and observe from Python, one request at a time.
+
+    By DiSC-UCB, or by Guard-UCB, with a value of the caller's own or without.
+    """
     phi, theta = features(200, actions, dim)
     rewards = (phi @ theta).tolist()
-    agent = gb.Agent(
-        dim=dim, alpha=0.5, algorithm=gb.DiscUCB(gate="none", noise=0.1, context_noise=0.1)
-    )
+    algorithm: gb.DiscUCB | gb.GuardUCB = gb.DiscUCB(gate="none", noise=0.1, context_noise=0.1)
+    if guard:
+        algorithm = gb.GuardUCB(noise=0.1, context_noise=0.0)
+    agent = gb.Agent(dim=dim, alpha=0.5, algorithm=algorithm)
+    values = np.random.default_rng(0).random((200, actions))
+    told = [{"value": value} if valued else {} for value in values]
 
     def work() -> None:
         for i in range(count):
             c = i % 200
-            decision = agent.decide(phi[c], 0, rewards[c][0])
+            decision = agent.decide(phi[c], 0, rewards[c][0], **told[c])
             agent.observe(decision.id, rewards[c][decision.action])
 
     return work
