@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from guardband.contexts import expected_features as expected_features
     from guardband.contexts import feature_support as feature_support
     from guardband.data import DataError as DataError
+    from guardband.errors import BudgetSpentError as BudgetSpentError
     from guardband.errors import GuardbandError as GuardbandError
     from guardband.errors import InputError as InputError
     from guardband.errors import InvalidTypeError as InvalidTypeError
