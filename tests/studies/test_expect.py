@@ -135,6 +135,6 @@ def test_what_takes_too_long_is_looked_at_in_leaps(monkeypatch: pytest.MonkeyPat
 
 
 def test_rows_beyond_what_can_be_learned_in_time_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expect_module, "SECONDS", 0.0)
+    monkeypatch.setattr(expect_module, "LEARNING", 0.0)
     expected = found(logs(np.eye(2), [0.2, 0.8], uniform=True, total=20 * ROWS), rounds=20)
     assert any(f"{19 * ROWS:,}" in note for note in expected.notes)

@@ -27,10 +27,10 @@ from guardband.studies.runs import AgentRun, LogsLearned, learn_logs, look_furth
 __all__ = ["CANT_TELL", "Expectation", "Prospect", "Prospects", "expect"]
 
 CANT_TELL = "can't tell"
-DRAWS = 9  # possible worlds
+DRAWS = 25  # possible worlds
 AGREED = 5  # of them, if agents never left in these
 LEAST_DRAWS, LEAST_HORIZON = 3, 1_000  # whatever that takes
-SECONDS = 10.0  # of a core, about, for each agent, and for learning logs
+SECONDS, LEARNING = 6.0, 12.0  # of a core, about, for each agent, and for learning logs
 FIXED, ROW, ENTRY = 4e-6, 5e-7, 2.5e-9  # of a round, of a row of logs, of a number in K d^2 or d^2
 MOST, FEW = 2.0 / 3.0, 1.0 / 3.0  # of the worlds
 TRIAL_SHARE = 0.01  # of what the baseline earns in all rounds, if no budget for trials is stated
@@ -198,7 +198,7 @@ class WorkLimits(NamedTuple):
         _, actions, dim = worlds.tables.shape
         seconds = FIXED + ENTRY * actions * dim**2
         horizon = max(LEAST_HORIZON, int(SECONDS / (LEAST_DRAWS * seconds)))
-        most = max(LEAST_HORIZON, int(SECONDS / (DRAWS * (ROW + ENTRY * dim**2))))
+        most = max(LEAST_HORIZON, int(LEARNING / (DRAWS * (ROW + ENTRY * dim**2))))
         return cls(rounds, min(rounds, horizon), min(rows, most), seconds)
 
     def notes(self, worlds: PossibleWorlds, rows: int) -> Iterator[str]:

@@ -1,0 +1,226 @@
+"""Whether studies are right: what they expect, beside what agents did: docs/study-measured.md.
+
+A study sees the log of an old rule and nothing else. Agents play the world that the log is from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import tempfile
+import warnings
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import cache
+from hashlib import sha256
+from inspect import getsource
+from pathlib import Path
+from statistics import median_low
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+import guardband as gb
+from bench.study_worlds import CACHE, CASES, Case
+
+SEEDS = 10
+SHOWN = 0  # the world that the page shows; others serve to develop
+FACTOR = 2.0
+MODES = ("strict", "policy", "trial_budget")
+HEAD = (
+    "log",
+    "agent",
+    "first learns the log",
+    "left the baseline",
+    "first learned play, median (range)",
+    "the study: can leave",
+    "first learned play",
+    "as it was",
+)
+
+
+class Arm(NamedTuple):
+    """An agent that is followed: a case, a mode, whether it learns the log, and its trials."""
+
+    case: int
+    world: int
+    mode: str
+    logged: bool
+    budget: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the agent is told."""
+        if self.mode == "policy":
+            return CASES[self.case].settings | {"mode": "policy"}
+        more = {"trial_budget": self.budget} if self.mode == "trial_budget" else {}
+        return CASES[self.case].settings | more
+
+
+def follow(arm: Arm, seed: int) -> float:
+    """Return the round of an agent's first learned play; inf: none within the horizon."""
+    kept = CACHE / "study" / f"{key_of(arm, seed)}.json"
+    if kept.exists():
+        return float(json.loads(kept.read_text()))
+    warnings.simplefilter("ignore", gb.StuckWarning)
+    case = CASES[arm.case]
+    turns = case.turns(arm.world, seed)
+    turn = next(turns)
+    agent = gb.Agent(turn.features.shape[1], seed=seed, **arm.settings)
+    if arm.logged:
+        agent.learn(*left_to_learn(arm.case, arm.world))
+    first = math.inf
+    for t in range(1, case.rounds + 1):
+        decision = agent.decide(turn.features, turn.baseline)
+        if decision.kind == "learned":
+            first = t
+            break
+        agent.observe(decision, turn.reward(decision.action))
+        turn = next(turns)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(first))
+    return first
+
+
+@cache
+def left_to_learn(case: int, world: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a log that a study does not look at, and their rewards."""
+    log = CASES[case].log(world)
+    left = log[round(0.5 * len(log)) :]
+    rows = np.array([turn.features[k] for turn, k, _ in left])
+    return rows, np.array([reward for *_, reward in left])
+
+
+def key_of(arm: Arm, seed: int) -> str:
+    """Return the name of a kept result: it changes with the worlds, and what an agent is told."""
+    case = CASES[arm.case]
+    source = getsource(case.world) + getsource(Case.log)
+    told = sorted(arm.settings.items())
+    told += [("rows", case.rows), ("rounds", case.rounds)]
+    text = f"{source}|{case.name}|{arm.world}|{arm.logged}|{told}|{seed}"
+    return sha256(text.encode()).hexdigest()[:24]
+
+
+def studied(case: Case, world: int) -> dict[str, Any]:
+    """Return what a study says of the case's log, from the file alone, and its budget."""
+    settings = dict(case.settings) | {"reward_ceiling": 1.0, "bias_bound": 0.0}
+    alpha = settings.pop("alpha")
+    with tempfile.TemporaryDirectory() as folder:
+        path, columns = case.file(world, Path(folder))
+        study = gb.study(
+            str(path),
+            alpha=alpha,
+            rounds=case.rounds,
+            settings=settings,
+            progress=False,
+            **columns,
+        )
+    return study.to_dict()["expect"] | {"budget": study.expectation.budget}
+
+
+def agrees(firsts: list[float], said: dict[str, Any]) -> bool:
+    """Tell whether a study was right: most agents left or stayed, and the first play's round."""
+    middle, left = median_low(firsts), sum(first < math.inf for first in firsts)
+    if said["can_leave"] is not (2 * left > len(firsts)):
+        return False
+    first = math.inf if said["first_learned"] is None else said["first_learned"]
+    if math.inf in (middle, first):
+        return middle == first
+    return middle / FACTOR <= first <= FACTOR * middle
+
+
+def line(arm: Arm, firsts: list[float], said: dict[str, Any]) -> str:
+    """Return a line of the table."""
+    case, left = CASES[arm.case], sorted(first for first in firsts if first < math.inf)
+    when = "–"
+    if left:
+        middle = median_low(firsts)
+        shown = "never" if middle == math.inf else f"{middle:,.0f}"
+        when = f"{shown} ({left[0]:,.0f} to {left[-1]:,.0f})"
+    answer = {True: "yes", False: "no"}.get(said["can_leave"], said["can_leave"])
+    first = "never" if said["first_learned"] is None else f"{said['first_learned']:,}"
+    mode = arm.mode if arm.mode != "trial_budget" else f"`trial_budget={arm.budget:.3g}`"
+    cells = (
+        case.name,
+        mode,
+        "yes" if arm.logged else "no",
+        f"{len(left)} of {len(firsts)} in {case.rounds:,}",
+        when,
+        answer,
+        first,
+        "yes" if agrees(firsts, said) else "**no**",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--world", type=int, default=SHOWN, help="another world; writes no page")
+    parser.add_argument("--only", default="", help="cases whose name has this; writes no page")
+    parser.add_argument("--modes", default="strict", help=f"of agents, of {', '.join(MODES)}")
+    options = parser.parse_args()
+    modes, console = options.modes.split(","), Console(width=200)
+    whole = options.world == SHOWN and not options.only
+    found: list[tuple[Arm, list[Future[float]], dict[str, Any]]] = []
+    missing = []
+    os.nice(5)
+    with ProcessPoolExecutor(2) as workers:
+        for number, case in enumerate(CASES):
+            if options.only not in case.name:
+                continue
+            if not case.there():
+                missing.append(case.name)
+                continue
+            said = studied(case, options.world)
+            for mode in modes if case.every_mode else [m for m in modes if m == "strict"]:
+                for logged in (False, True):
+                    arm = Arm(number, options.world, mode, logged, said["budget"])
+                    runs = [workers.submit(follow, arm, seed) for seed in range(SEEDS)]
+                    answer = said[mode]["with_logs" if logged else "without_logs"]
+                    found.append((arm, runs, answer))
+        lines, right = [], dict.fromkeys(modes, (0, 0))
+        for arm, runs, said in found:
+            firsts = [run.result() for run in runs]
+            lines.append(line(arm, firsts, said))
+            good, count = right[arm.mode]
+            right[arm.mode] = good + agrees(firsts, said), count + 1
+            console.print(lines[-1])
+    counts = [f"{mode}: {good} of {count}" for mode, (good, count) in right.items()]
+    console.print(f"as it was: {', '.join(counts)}")
+    if whole:
+        (Path(__file__).parents[1] / "docs" / "study-measured.md").write_text(
+            "\n".join(page(lines, counts, missing))
+        )
+
+
+def page(lines: list[str], counts: list[str], missing: list[str]) -> list[str]:
+    """Return the page."""
+    absent = []
+    if missing:
+        absent = [f"Not measured here, since the data could not be had: {', '.join(missing)}.", ""]
+    return [
+        "# Whether studies are right",
+        "",
+        "A [study](study.md) sees the log of an old rule, and nothing else; it looks at the first "
+        "half of the rows and leaves the other half for the agent to learn. Beside it are "
+        f"{SEEDS} agents that played the world that the log is from, with the same settings, all "
+        "of them stated. A study is right if it says that the agent can leave the baseline where "
+        "most of them did within the horizon, that it cannot where most did not, and if its first "
+        f"learned play is within a factor of {FACTOR:g} of their median; never is beyond the "
+        "horizon. Written by `python -m bench.study`; the worlds are described in "
+        "`bench/study_worlds.py`. The worlds, logs and seeds shown served for nothing else.",
+        "",
+        f"Right, of all lines: {', '.join(counts)}.",
+        "",
+        *absent,
+        "| " + " | ".join(HEAD) + " |",
+        "|" + "---|" * len(HEAD),
+        *lines,
+        "",
+    ]
+
+
+if __name__ == "__main__":
+    main()
