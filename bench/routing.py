@@ -79,8 +79,8 @@ def main() -> None:
     page = [
         "# The cheapest that is still good enough, measured",
         "",
-        "Guard-UCB in strict mode on [`routing`](problems.md#routing), with values, after "
-        "it has learned rows of a rule that plays all four models alike: cost over the next "
+        "Guard-UCB in strict mode on [`routing`](problems.md#routing), with [values](value.md), "
+        "after it has learned rows of a rule that plays all four models alike: cost over the next "
         f"{ROUNDS:,} rounds, that of always playing the baseline = 1. Means of {SEEDS} seeds with "
         "their standard errors; others than those that it was developed with. Ideal is who knows "
         "theta. Written by `python -m bench.routing`.",
