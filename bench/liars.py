@@ -1,6 +1,6 @@
 """What one task that lies does to the others, and what tolerating it costs: docs/liars-measured.md.
 
-`python -m bench.liars` runs about ten minutes on two cores; `quick` as an argument, one.
+`python -m bench.liars` plays 10,000 rounds; with `quick` as an argument, 1,000 and fewer trials.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def cost_lines() -> list[str]:
         results = gb.simulate(
             problem, [guard(0), guard(1)], rounds=ROUNDS, trials=TRIALS, alpha=ALPHA
         )
-        for upto in (200, 1_000, ROUNDS):
+        for upto in sorted({200, 1_000, ROUNDS}):
             at = int(np.searchsorted(results.rounds, upto))
             gains = []
             for series in results.series:
@@ -176,7 +176,8 @@ def main() -> None:
         f"Guard-UCB in strict mode, alpha {ALPHA:g}, on the problem `liar`: {TASKS} tasks, "
         f"d = {D}, K = {K}, menus drawn anew, baseline the tenth best, reward "
         f"noise {NOISE:g}. The last task lies; counted are the plays of the others. Written by "
-        "`python -m bench.liars`; what it means is [on its own page](guard-ucb.md#tasks-that-lie).",
+        f"`python -m bench.liars{' quick' if QUICK else ''}`; what it means is "
+        "[on its own page](guard-ucb.md#tasks-that-lie).",
         "",
         "## Rewards of another theta",
         "",
