@@ -26,6 +26,7 @@ SETTINGS = Settings(
     requests_per_s=1e6,
 )
 TOKENS = [{"role": "agent", "space": "home", "task": "x"}, {"role": "viewer"}]
+RECORD = {"record": "cm93cw=="}  # of rows that were looked at; what is in it only agents read
 MOSTLY = st.sampled_from((True, True, True, False))
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,9 @@ class Town:
     def __init__(self, server: Served) -> None:
         self.server = server
         with server.admin() as admin:
-            self.spare = SPACE.changed(name="spare", agents=1_000)
+            kept = admin.post("/v1/looked-at", json=RECORD)
+            assert kept.status_code == 201
+            self.spare = SPACE.changed(name="spare", agents=1_000, looked_at=kept.json()["sha256"])
             assert admin.post("/v1/spaces", json=self.spare.as_json()).status_code == 201
         self.mine, self.ended, self.victim = self.stream(1), self.stream(2), self.stream(3, "tv")
         for each in (self.ended, self.mine, self.victim, self.stream(4, "old")):
@@ -89,6 +92,7 @@ class Town:
             "put {space}": lambda: {
                 "config": self.spare.changed(alpha=draw(st.floats(0.01, 1))).as_json()
             },
+            "post looked-at": lambda: RECORD,
             "post tokens": lambda: draw(st.sampled_from(TOKENS)),
             **{f"post {verb}": lambda: why for verb in ("pause", "quarantine", "retract")},
             "post restore": lambda: why,
