@@ -9,9 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
+import guardband as gb
 from guardband import data
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -71,6 +73,19 @@ def test_without_the_ratings_it_says_what_to_do(
     monkeypatch.setenv("GUARDBAND_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match="guardband data fetch movielens"):
         loaded("recommender/recommender.py").read_ratings()
+
+
+@pytest.mark.slow
+def test_from_logs_of_clicks_to_an_agent(tmp_path: Path) -> None:
+    clicks = loaded("clicks/clicks.py")
+    found = clicks.run(tmp_path, visits=12_000, rounds=300)
+    assert found["learned"] > 0.3
+    assert found["gain"] > 0.5
+    assert (tmp_path / "study.html").is_file()
+    logs = clicks.old_logs(12_000, np.random.default_rng(0))
+    agent = gb.Agent.from_file(tmp_path / "agent.toml")
+    with pytest.raises(gb.InvalidValueError, match="row 0, with id 'v0', was looked at"):
+        agent.learn(logs, logs["clicked"], ids=logs["visit"])
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*/*.ipynb")), ids=lambda file: file.stem)
