@@ -78,11 +78,11 @@ def test_without_the_ratings_it_says_what_to_do(
 @pytest.mark.slow
 def test_from_logs_of_clicks_to_an_agent(tmp_path: Path) -> None:
     clicks = loaded("clicks/clicks.py")
-    found = clicks.run(tmp_path, visits=12_000, rounds=300)
+    found = clicks.run(tmp_path, visits=20_000, rounds=1_000)
     assert found["learned"] > 0.3
     assert found["gain"] > 0.5
     assert (tmp_path / "study.html").is_file()
-    logs = clicks.old_logs(12_000, np.random.default_rng(0))
+    logs = clicks.old_logs(20_000, np.random.default_rng(0))
     agent = gb.Agent.from_file(tmp_path / "agent.toml")
     with pytest.raises(gb.InvalidValueError, match="row 0, with id 'v0', was looked at"):
         agent.learn(logs, logs["clicked"], ids=logs["visit"])
