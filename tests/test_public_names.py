@@ -36,6 +36,7 @@ PROMISED = {
     "SpaceSettings",
     "Study",
     "Tabular",
+    "Uplift",
     "connect",
     "difference_covariance",
     "expected_features",

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from guardband.sim import simulate as simulate
     from guardband.studies import Study as Study
     from guardband.studies import study as study
+    from guardband.uplift import Uplift as Uplift
 
     __version__: str
 
@@ -107,6 +108,7 @@ _HOMES = {
     "guardband.problems": ("Tabular", "problem"),
     "guardband.sim": ("BoundWarning", "PolicyError", "Replay", "Results", "simulate"),
     "guardband.studies": ("Study", "study"),
+    "guardband.uplift": ("Uplift",),
 }
 _WHERE = {_name: _home for _home, _names in _HOMES.items() for _name in _names}
 _ROOMS = ("algorithms", "envs", "problems", "theory")  # `envs` needs the extra `gym`

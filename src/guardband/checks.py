@@ -17,6 +17,7 @@ __all__ = [
     "as_alpha",
     "as_array",
     "as_index_set",
+    "beyond_unit",
     "check_choice",
     "check_fraction",
     "check_not_negative",
@@ -159,3 +160,8 @@ def _as_float(name: str, value: Any) -> float:
 
 def _because(why: str) -> str:
     return f" {why}" if why else ""
+
+
+def beyond_unit(noise: float | None) -> float:
+    """Return how far outside [0, 1] rewards may lie: 6 times the stated noise; None: not at all."""
+    return 0.0 if noise is None else 6.0 * noise

@@ -8,6 +8,7 @@ __all__ = [
     "CHOSEN",
     "CONSERVATIVE",
     "HELD_BACK",
+    "MEASURED",
     "REASONS",
     "REMEDIES",
     "promise_shown",
@@ -22,6 +23,13 @@ CHOSEN = {
     "no-data": "nothing was observed yet: this action is safe without any data",
     "free": "the most promising action; there is no constraint",
     "always": "always the baseline",
+}
+# A coin decided, whatever the agent had chosen.
+MEASURED = {
+    "holdback": (
+        "held back by a coin of its own (holdback): the baseline is played to measure what the "
+        "agent's choices earn"
+    ),
 }
 # The agent was careful, because of what is not known yet.
 CONSERVATIVE = {
@@ -67,7 +75,7 @@ ADDED = {
     "value": "actions are compared by the value that was given",
     "alarm": "the reported baseline rewards contradict the observations and are no longer used",
 }
-REASONS = CHOSEN | CONSERVATIVE | HELD_BACK | ADDED
+REASONS = CHOSEN | MEASURED | CONSERVATIVE | HELD_BACK | ADDED
 # What an operator can do about the reasons for which an agent held back.
 REMEDIES = {
     "careful": "Nothing to do: it becomes rarer as rewards come in.",

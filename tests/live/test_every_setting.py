@@ -37,6 +37,7 @@ EXAMPLES: dict[str, Any] = {
     "gap": 0.1,
     "gate": "none",
     "horizon": 5_000,
+    "holdback": 0.15,
     "max_loss": 7.0,
     "mix": "task-vector",
     "mode": "policy",

@@ -19,6 +19,7 @@ from guardband.algorithms import Algorithm
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
 from guardband.features import Features
+from guardband.uplift import LEVEL, Uplift
 
 __all__ = ["Agent"]
 
@@ -56,6 +57,8 @@ class Agent(RewardTaker):
         exploration may cost against the baseline in all (policy mode); see `gb.GuardUCB`.
     budget
         `gb.Budget`: what plays may cost in all; `decide` is then told what actions cost.
+    holdback
+        The probability with which a coin plays the baseline, so that `uplift` can be told.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].
@@ -102,6 +105,7 @@ class Agent(RewardTaker):
         trial_budget: float | None = None,
         max_loss: float | None = None,
         budget: Budget | None = None,
+        holdback: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -125,6 +129,7 @@ class Agent(RewardTaker):
             on_refuted=on_refuted,
             trial_budget=trial_budget,
             max_loss=max_loss,
+            holdback=holdback,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,
@@ -229,17 +234,10 @@ class Agent(RewardTaker):
             The actions on offer, of any kind.
         distribution
             `gb.Discrete`, `gb.Samples` or `gb.Gaussian`: what is known about the hidden context.
-        baseline
-            The position of the baseline's action among them.
-        baseline_reward
-            Its expected reward; None if it is not known.
+        baseline, baseline_reward
+            As for `decide`; the baseline, and the action decided on, are positions in `actions`.
         value, cost
             As for `decide`.
-
-        Returns
-        -------
-        Decision
-            As from `decide`; its action is a position in `actions`.
         """
         request = self._reader.read_from(
             feature_map, actions, distribution, baseline, baseline_reward, value, cost
@@ -299,6 +297,15 @@ class Agent(RewardTaker):
         with self._group.lock:
             past = self._group.past(self._number)
         return outlook_of(past)
+
+    def uplift(self, level: float = LEVEL) -> Uplift:
+        """Return what the agent's choices earn over the baseline, per round, by rewards alone.
+
+        It needs a `holdback`, no model and no `baseline_reward`. The interval holds at all times
+        together with probability `level`, if neither whether nor when a reward comes depends on
+        the reward or on what was played.
+        """
+        return self._group.uplift([self._number], level)
 
     def save(self, path: str | Path) -> Path:
         """Write everything the agent knows, pending decisions included, to one file."""

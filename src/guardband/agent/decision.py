@@ -49,7 +49,8 @@ class Decision(NamedTuple):
         (an algorithm without a constraint certifies nothing); "explored": a coin chose an action
         that is not certified; "trial": such an action in strict mode, charged to the budget for
         trials; "baseline": the baseline, to be safe, because it is itself
-        the most promising action, or because nothing was observed yet.
+        the most promising action, because nothing was observed yet, or because the holdback's
+        coin held the choice back; the reason says which.
     reason
         Why, in a sentence.
     mean, lower, upper
@@ -58,7 +59,7 @@ class Decision(NamedTuple):
         (1 - alpha) times the baseline's reward, or times its upper bound where it is not known;
         NaN where there is no constraint.
     propensity
-        The probability with which this action was chosen.
+        The probability with which this action was played, the holdback's coin counted.
     margin
         By how much the action, or the mixture it was drawn from, is certain to clear the floor;
         negative where nothing but the baseline itself stands for it.

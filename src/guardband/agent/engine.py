@@ -47,6 +47,7 @@ from guardband.kernels.types import (
     Terms,
     Trigger,
 )
+from guardband.uplift import Stake
 
 __all__ = ["Engine"]
 
@@ -54,6 +55,7 @@ CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate
 # What is promised, by certificate; by all others "play".
 PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy", "trial": "trial"}
 GRANTED = ("play", "policy", "trial")  # promises that rest on what was learned
+HOLDBACK = "holdback"
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE, ALLOWANCE = (Terms._fields.index(name) for name in ("confidence", "allowance"))
 TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
@@ -66,14 +68,8 @@ NO_IDS = np.zeros(0, np.int64)
 def chosen_words(reason: str, *, itself: bool, known: bool) -> tuple[str, str]:
     """Return the kind and the reason of an action that the algorithm preferred.
 
-    Parameters
-    ----------
-    reason
-        Why, if the action was learned.
-    itself
-        Whether the action is the baseline.
-    known
-        Whether there were data to learn from.
+    `reason` is why, if the action was learned; `itself` tells whether it is the baseline, and
+    `known` whether there were data to learn from.
     """
     if known and not itself:
         return "learned", reason
@@ -111,6 +107,7 @@ class Engine:
         self._serve_valued = kernels_of(known.terms, valued=True).serve
         self.reports: bool = getattr(algorithm, "reports", False)
         self.ridge, self.coords = known.terms.ridge, coords
+        self.holdback = float(known.terms.holdback)
         # Rows of settings, one for each agent: with the baseline's reward known, and without.
         self.known, self.unknown = list(known.settings), list(unknown.settings)
         self._scratch = new_scratch(0)
@@ -173,8 +170,12 @@ class Engine:
         coin: float,
         cost: Floats = NO_VALUE,
         limits: tuple[float, float] = NO_LIMITS,
+        hold: float = 1.0,
     ) -> Verdict:
-        """Decide for agent m in its `turn`-th round, with what actions cost where that counts."""
+        """Decide for agent m in its `turn`-th round, with what actions cost where that counts.
+
+        `hold` is the holdback's coin.
+        """
         menu, baseline, reward, contexts, weights, covariance, _, value, _ = request
         (dim, actions), n = menu.shape, weights.size
         if self._scratch.shape[1] < max(actions, n):
@@ -188,7 +189,7 @@ class Engine:
             self.without,
             *given,
             covariance,
-            (m, baseline, told, epoch, turn, coin),
+            (m, baseline, told, epoch, turn, coin, hold),
             value,
             cost,
             limits,
@@ -198,7 +199,7 @@ class Engine:
             x,
         )
         propensity, margin, code, certified, alarm, weight, guess, data, *rest = rest
-        charge, left, radius, worth = rest
+        charge, left, radius, worth, stake = rest
         certificate = CERTIFICATES[code]
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
@@ -206,7 +207,7 @@ class Engine:
         elif promise in GRANTED and self.reused(m):
             promise = "reused"
         kind, why = "baseline" if action == baseline else "explored", REASON_CODES[reason]
-        if certified and not (conservative and action == baseline):
+        if certified and why != HOLDBACK and not (conservative and action == baseline):
             learned = math.isnan(floor) or data > 0.0
             kind, why = chosen_words(why, itself=action == baseline, known=learned)
         elif certificate == "trial":
@@ -223,7 +224,7 @@ class Engine:
             promise,
             certificate,
             allowed,
-            Awaited(x, guess, weight, conservative),
+            Awaited(x, guess, weight, conservative, Stake(*stake) if self.holdback else None),
             charge,
             None if math.isnan(left) else left,
             table,
@@ -248,7 +249,7 @@ class Engine:
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int
     ) -> bool:
         """Learn from a reward; tell whether a pooling is due."""
-        x, guess, weight, conservative = awaited
+        x, guess, weight, conservative, _ = awaited
         own = (x, y, weight, guess, conservative)
         numbers = (self.numbers, self.without)
         due: bool = self._learn(*numbers, self.known[m], m, *own, logdet, since, now)

@@ -16,6 +16,7 @@ from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownTaskError
 from guardband.features import Features
 from guardband.html_tables import html_table
+from guardband.uplift import LEVEL, Uplift
 
 __all__ = ["Fleet", "fleet_of"]
 
@@ -45,7 +46,7 @@ class Fleet(Mapping[str, Agent]):
     tolerate
         1: whatever any one other task learns or sends, no play of a task is below its floor; see
         `gb.GuardUCB`. Learning is slower.
-    feature_bound, ridge, delta
+    holdback, feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
         As for `gb.Agent`. Time is counted in each agent's own rounds; without a horizon they pool
@@ -73,6 +74,7 @@ class Fleet(Mapping[str, Agent]):
         max_loss: float | None = None,
         tolerate: int | None = None,
         budget: Budget | None = None,
+        holdback: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -108,6 +110,7 @@ class Fleet(Mapping[str, Agent]):
             trial_budget=trial_budget,
             max_loss=max_loss,
             tolerate=tolerate,
+            holdback=holdback,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,
@@ -164,6 +167,13 @@ class Fleet(Mapping[str, Agent]):
     def poolings(self) -> int:
         """How often the agents have pooled what they learned."""
         return self._group.poolings
+
+    def uplift(self, level: float = LEVEL) -> Uplift:
+        """Return what the choices of all tasks together earn over their baselines, per round.
+
+        As `gb.Agent.uplift` tells it of one.
+        """
+        return self._group.uplift(range(len(self._agents)), level)
 
     def save(self, path: str | Path) -> Path:
         """Write everything the fleet knows, pending decisions included, to one file."""

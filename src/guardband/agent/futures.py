@@ -182,7 +182,7 @@ class _Copy:
                 if self.uniform:
                     k = int(self.rng.integers(seen[i].menu.shape[1]))
                     verdict = self._decide(j, seen[i].only(k)._replace(reward=None))
-                x, _, weight, _ = verdict.awaited
+                x, weight = verdict.awaited.x, verdict.awaited.weight
                 gram += (weight / count) * np.outer(x, x)
                 charges[j] += verdict.charge / count
         return learned, careful / MENUS, gram, charges

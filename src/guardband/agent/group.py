@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,12 @@ from guardband.checks import (
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownDecisionError
 from guardband.facts import Facts
 from guardband.features import Features
+from guardband.kernels.holdback import gain_of
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Floats, Rule, Statistic
 from guardband.seeds import stream
+from guardband.uplift import GainSums, Uplift, reach_of, uplift_of
 
 __all__ = ["AgentGroup", "make_group", "remembered"]
 
@@ -106,6 +109,10 @@ class AgentGroup:
         self.due_round: int | None = None
         self.coins = [stream(self.seed, "coin", name) for name in self.names]
         self.next_coin = [float(coins.random()) for coins in self.coins]
+        # The holdback has coins of its own: without one, nothing else changes.
+        self.holds = [stream(self.seed, "holdback", name) for name in self.names]
+        self.next_hold = [self.draw_hold(m) for m in range(agents)]
+        self.gains = [GainSums() for _ in self.names]
         self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
         self.recalls = [Recalls() for _ in self.names]
         self.purses = [None if budget is None else Purse(budget) for _ in self.names]
@@ -168,10 +175,12 @@ class AgentGroup:
         if purse is not None:
             cost, base = purse.costs(request)
             limits = purse.limits(base)
-        given = (self.poolings + 1, number, coin, cost, limits)
+        hold = self.next_hold[agent]
+        given = (self.poolings + 1, number, coin, cost, limits, hold)
         verdict = self.engine.decide(agent, request, *given)
         self.states[agent].spent[0] += verdict.charge
         self.next_coin[agent] = self.coins[agent].random()
+        self.next_hold[agent] = self.draw_hold(agent)
         self.rounds[agent] = turn
         name = f"{self.names[agent]}-{turn}"
         self.pending[agent][name] = verdict.awaited
@@ -186,6 +195,10 @@ class AgentGroup:
         if purse is not None:
             decision = decision._replace(cost=purse.charged[name], cost_left=purse.left)
         return decision
+
+    def draw_hold(self, agent: int) -> float:
+        """Return the next coin of an agent's holdback; one that holds nothing where it has none."""
+        return float(self.holds[agent].random()) if self.engine.holdback else 1.0
 
     def _remember(self, agent: int, request: Request) -> None:
         """Keep a request among those seen lately: MENUS of them, fewer if they are large."""
@@ -240,10 +253,23 @@ class AgentGroup:
 
     def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
         """Learn a reward; note it if that makes a pooling due."""
+        if awaited.stake is not None:
+            self.gains[agent] = self.gains[agent].plus(1.0, *gain_of(awaited.stake, reward))
         now = self.passed(agent)
         since = now - self.rounds_pooled[agent]
         if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
             self._note_due(agent)
+
+    @property
+    def reach(self) -> float:
+        """The most that a round can surprise the holdback; see `reach_of`."""
+        return reach_of(self.engine.holdback, getattr(self.algorithm, "noise", None))
+
+    def uplift(self, agents: Sequence[int], level: float) -> Uplift:
+        """Return what the choices of some agents earn over the baseline, all rounds together."""
+        with self.lock:
+            sums = reduce(lambda one, m: one.plus(*self.gains[m]), agents, GainSums())
+        return uplift_of(sums, self.reach, level)
 
     def learn_rows(self, agent: int, rows: Floats, rewards: Floats, reused: int = 0) -> Absorbed:
         """Learn rows of logs between two rounds; note it if that makes a pooling due.

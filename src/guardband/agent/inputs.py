@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.decision import Decision
+from guardband.checks import beyond_unit
 from guardband.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["as_batch", "as_id", "as_number", "as_plain_array", "as_reward", "reward_range"]
@@ -66,8 +67,7 @@ def reward_range(algorithm: Any) -> tuple[float, float]:
 
     Without a stated noise they take none outside [0, 1].
     """
-    noise = getattr(algorithm, "noise", math.inf)
-    reach = 0.0 if noise is None else 6.0 * noise * SLACK
+    reach = beyond_unit(getattr(algorithm, "noise", math.inf)) * SLACK
     return -reach, 1.0 + reach
 
 

@@ -10,6 +10,7 @@ from guardband.agent.learned import Learned
 from guardband.agent.outlook import Outlook
 from guardband.contexts import Discrete, Gaussian
 from guardband.kernels.types import Floats
+from guardband.uplift import LEVEL, Uplift
 
 __all__ = ["BanditAgent"]
 
@@ -111,3 +112,6 @@ class BanditAgent(Protocol):
 
     def outlook(self) -> Outlook:
         """Return whether the agent will leave the baseline, what is in its way and what helps."""
+
+    def uplift(self, level: float = LEVEL) -> Uplift:
+        """Return what its choices earn over the baseline, per round; it needs a holdback."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from guardband.agent.decision import Decision
 from guardband.kernels.types import Floats
 from guardband.reasons import promise_shown, sentence
+from guardband.uplift import Stake
 
 __all__ = [
     "NO_CONTEXTS",
@@ -67,6 +68,7 @@ class Awaited(NamedTuple):
     guess: float
     weight: float
     conservative: bool
+    stake: Stake | None = None  # with a holdback
 
 
 class Recall(NamedTuple):

@@ -20,6 +20,7 @@ from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features
 from guardband.files import write_atomically
+from guardband.uplift import GainSums, Stake
 
 __all__ = ["load_group", "save_group"]
 
@@ -62,6 +63,9 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "due_round": group.due_round,
             "next_coin": group.next_coin,
             "coins": [_plain_state(coins.bit_generator.state) for coins in group.coins],
+            "next_hold": group.next_hold,
+            "holds": [_plain_state(coins.bit_generator.state) for coins in group.holds],
+            "gains": group.gains,
             "pending": [list(waiting) for waiting in group.pending],
             "budget": None if group.budget is None else asdict(group.budget),
             "purses": [
@@ -76,7 +80,8 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             name: array.copy() for name, array in group.engine.arrays().items()
         } | {
             "pending_x": np.array([each.x for each in waiting]).reshape(-1, group.dim),
-            "pending_rest": np.array([each[1:] for each in waiting], float).reshape(-1, 3),
+            "pending_rest": np.array([each[1:4] for each in waiting], float).reshape(-1, 3),
+            "pending_stake": np.array([_stake(each) for each in waiting]).reshape(-1, 3),
             "row_ids": group.row_ids.digests,
         }
         if group.looked_at is not None:
@@ -168,11 +173,9 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     _restore_rows(group, arrays)
     for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
-    waiting = zip(arrays["pending_x"], arrays["pending_rest"].tolist(), strict=True)
-    for entries, names in zip(group.pending, about["pending"], strict=True):
-        for name in names:
-            x, (guess, weight, conservative) = next(waiting)
-            entries[name] = Awaited(x.copy(), guess, weight, bool(conservative))
+    if "holds" in about:  # not in older files
+        _restore_holdback(group, about)
+    _restore_pending(group, about["pending"], arrays)
     return group
 
 
@@ -184,9 +187,33 @@ def _restore_rows(group: AgentGroup, arrays: dict[str, Any]) -> None:
         group.looked_at = LookedAt.from_bytes(arrays["looked_at"].tobytes())
 
 
+def _restore_holdback(group: AgentGroup, about: dict[str, Any]) -> None:
+    group.next_hold, group.gains = about["next_hold"], [GainSums(*g) for g in about["gains"]]
+    numbers = np.array([group.next_hold, *zip(*group.gains, strict=True)])
+    if numbers.shape != (4, len(group.names)) or not np.isfinite(numbers).all():
+        raise InvalidValueError("the numbers of the holdback do not fit")
+    for coins, state in zip(group.holds, about["holds"], strict=True):
+        coins.bit_generator.state = _numpy_state(state)
+
+
+def _restore_pending(group: AgentGroup, pending: Any, arrays: dict[str, Any]) -> None:
+    rest = arrays["pending_rest"]
+    stakes = arrays.get("pending_stake", np.full_like(rest, np.nan))  # not in older files
+    waiting = zip(arrays["pending_x"], rest.tolist(), stakes.tolist(), strict=True)
+    for entries, names in zip(group.pending, pending, strict=True):
+        for name in names:
+            x, (guess, weight, conservative), stake = next(waiting)
+            staked = None if np.isnan(stake).any() else Stake(*stake)
+            entries[name] = Awaited(x.copy(), guess, weight, bool(conservative), staked)
+
+
 def _plain(algorithm: Any) -> dict[str, Any]:
     settings = asdict(algorithm)
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in settings.items()}
+
+
+def _stake(awaited: Awaited) -> tuple[float, ...]:
+    return (np.nan,) * 3 if awaited.stake is None else awaited.stake
 
 
 def _plain_state(state: Any) -> dict[str, Any]:

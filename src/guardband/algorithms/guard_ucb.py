@@ -37,6 +37,7 @@ __all__ = ["GuardUCB"]
 # Without the pooled set every pooling costs confidence.
 EAGER, RELUCTANT = 0.3, {"strict": 0.7, "policy": math.inf}
 RADII = {kind.name.lower(): kind for kind in Radius}
+MOST_HELD_BACK = 0.5
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
 ALLOWANCES = {"strict": "trial_budget", "policy": "max_loss"}
 LARGEST = 10_000_000  # numbers that agents in one process may keep beside their own
@@ -136,6 +137,9 @@ class GuardUCB(Policy):
         1: whatever any one other task sends, no play of this task is below its floor. An action
         is certified only if it is certified without the data of each other task. 0: all tasks are
         trusted. With two tasks each certifies by its own data; one task alone has no others.
+    holdback
+        h in [0, 0.5]: with this probability a coin of its own plays the baseline, whatever was
+        chosen, so that what the choices earn can be measured without a model (`agent.uplift()`).
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -159,6 +163,7 @@ class GuardUCB(Policy):
     trial_budget: float | None = field(default=None, kw_only=True)
     max_loss: float | None = field(default=None, kw_only=True)
     tolerate: int = field(default=0, kw_only=True)
+    holdback: float = field(default=0.0, kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -194,6 +199,7 @@ class GuardUCB(Policy):
         for name in ("baseline_tolerance", "context_noise", "optimism", *ALLOWANCES.values()):
             if getattr(self, name) is not None:
                 set_(self, name, check_not_negative(name, getattr(self, name)))
+        set_(self, "holdback", _as_holdback(self.holdback))
         if self.ridge is not None:
             set_(self, "ridge", check_positive("ridge", self.ridge))
         if self.anchors and self.baseline_tolerance is None:
@@ -334,6 +340,7 @@ class GuardUCB(Policy):
             bias=self.bias_bound,
             use_range=self.on_refuted == "baseline",
             allowance=math.nan if self.allowance is None else self.allowance,
+            holdback=self.holdback,
             theta_bound=self.theta_bound,
             confidence=2.0 * math.log(2.0 / self.delta if paper else 1.0 / share),
             pooled_confidence=2.0 * math.log(radii * sets / delta) if pooled else math.nan,
@@ -367,6 +374,16 @@ def _as_ceiling(value: Any) -> float:
             f"reward_ceiling must be at most 1, not {ceiling:g}: expected rewards lie in [0, 1]."
         )
     return ceiling
+
+
+def _as_holdback(value: Any) -> float:
+    holdback = check_not_negative("holdback", value)
+    if holdback > MOST_HELD_BACK:
+        raise InvalidValueError(
+            f"holdback must be at most {MOST_HELD_BACK:g}, not {holdback:g}: it is the share of "
+            "rounds that play the baseline to measure what the others earn, such as 0.05."
+        )
+    return holdback
 
 
 def _as_realised(value: Any) -> Any:

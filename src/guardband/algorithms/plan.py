@@ -50,6 +50,8 @@ class Plan(NamedTuple):
             needed.add("normal")
         if isinstance(self.method, UploadRule):
             needed.add("order")
+        if self.terms.holdback > 0.0:
+            needed.add("hold")
         return frozenset(needed)
 
 

@@ -74,6 +74,7 @@ out = "{out}"   # where the report goes
 # context_noise = 0.1    # the same for what the hidden context adds to a reward
 # delta = 1e-3
 # trial_budget = 100    # what guard-ucb's trials may fall short of the floor by, in all
+# holdback = 0.05    # how often guard-ucb plays the baseline to measure what its choices earn
 # [problem_settings]
 # psi_noise = 0.01
 # reward_std = {{model = "student", std = 0.1, df = 3}}    # the rewards' own noise; or a number

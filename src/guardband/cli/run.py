@@ -59,6 +59,13 @@ def run(
             "to it."
         ),
     ] = None,
+    holdback: Annotated[
+        float | None,
+        typer.Option(
+            help="Guard-UCB plays the baseline with this probability, by a coin of its own, to "
+            "measure what its choices earn: 0.05, say."
+        ),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
     history: Annotated[
@@ -92,6 +99,7 @@ def run(
         "context_noise": context_noise,
         "trial_budget": trial_budget,
         "max_loss": max_loss,
+        "holdback": holdback,
     }
     if init is not None:
         _write_template(init)
@@ -170,6 +178,9 @@ def as_object(results: gb.Results) -> dict[str, Any]:
             "conservative_share",
             "sync_rounds",
             "numbers_sent",
+            "uplift",
+            "uplift_low",
+            "uplift_high",
         )
         row["regret_ci"] = [_plain(row["regret_low"]), _plain(row["regret_high"])]
         rows.append({name: _plain(row[name]) for name in keep})

@@ -34,9 +34,17 @@ def progress(summary: dict[str, Any], seconds: float, before: dict[str, Any] | N
     return (
         f"{seconds:.0f} s · "
         + ("PAUSED · " if summary["paused"] is not None else "")
-        + f"rating {reward:.2f}, floor {floor:.2f} · {decisions:,.0f} decisions{learned} · "
-        f"pooled {summary['epoch']} times"
+        + f"rating {reward:.2f}, floor {floor:.2f}{_earned(summary)} · "
+        f"{decisions:,.0f} decisions{learned} · pooled {summary['epoch']} times"
     )
+
+
+def _earned(summary: dict[str, Any]) -> str:
+    """Return what the holdback has measured, once there is something."""
+    uplift = summary.get("uplift")
+    if uplift is None:
+        return ""
+    return f", earns {uplift['low']:+.2f} to {uplift['high']:+.2f} over the baseline"
 
 
 def _sum(agents: list[dict[str, Any]], group: str, name: str) -> float:

@@ -13,6 +13,7 @@ __all__ = ["CLIENTS", "FilmRequest", "Users", "film_space"]
 
 CLIENTS = ("home", "search", "mail")  # the parts of the site that recommend films: a task each
 SPACE = "films"
+HOLDBACK = 0.1  # of the users get the baseline's film, to measure what the others' is worth
 ALPHA = 0.1  # each client keeps at least 90 % of what its baseline earns
 NOISE = 0.3  # the standard deviation of a rating, on a scale where the best film is worth 1
 THINKING_S = (0.2, 0.8)
@@ -47,6 +48,7 @@ def film_space(name: str = SPACE) -> SpaceSettings:
         agents=len(CLIENTS),
         contexts="per-request",
         alpha=ALPHA,
+        holdback=HOLDBACK,
         noise=stated["noise"],
         theta_bound=stated["theta_bound"],
         feature_bound=stated["feature_bound"],

@@ -53,6 +53,10 @@ class Metric(IntEnum):
     BASELINE_VALUE = 19
     COST = 21  # of the actions played, where they have costs; NaN: they have none
     VALUE_REGRET = 20  # the largest value of an action at or above the floor, less the one played
+    HELD_BACK = 21  # rounds in which the holdback's coin played the baseline
+    GAIN = 22  # with a holdback: what rewards say about the choices' lead over the baseline
+    GAIN_SQUARES = 23  # squares of what surprises in it, for the interval of the uplift
+    LEAD = 24  # the true lead of the choices, before the coin, by expectation
 
 
 class TaskTable(NamedTuple):
@@ -174,6 +178,7 @@ class Draws(NamedTuple):
     weights: Floats  # FORECAST: (n, S) their probabilities; else (1, 0)
     normal: Floats = np.zeros((0, 0, 0))  # (n, M, d) standard normal, for sampled parameters
     order: Ints = np.zeros((0, 0), np.int64)  # (n, M) in which order agents act
+    hold: Floats = np.zeros((0, 0))  # (n, M) uniform: the holdback's coins
     tables: RoundTables = NO_TABLES
 
 

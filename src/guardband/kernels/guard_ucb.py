@@ -31,6 +31,7 @@ NONE = int(Realised.NONE)
 CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
 REFUTED, TRIAL, SPENT = int(Reason.REFUTED), int(Reason.TRIAL), int(Reason.SPENT)
+HOLDBACK = int(Reason.HOLDBACK)
 BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
 BY_DIFFERENCE, BY_REWARD = int(Certificate.DIFFERENCE), int(Certificate.REWARD)
 BY_POOLED, BY_TRIAL = int(Certificate.POOLED), int(Certificate.TRIAL)
@@ -267,7 +268,7 @@ def learn_or_earn(beta, plain, terms, given, scores, target, best, teacher, gain
     form, slack = scores.form, scores.slack
     stuck = gain < form[target] / (terms.agents * given.number + 1.0)
     action = best if stuck or not given.coin < 0.5 else teacher
-    propensity = 1.0 if stuck or best == teacher else 0.5
+    tossed = not stuck and best != teacher
     reason = STUCK if stuck else CAREFUL
     if spent:
         reason = SPENT
@@ -278,10 +279,10 @@ def learn_or_earn(beta, plain, terms, given, scores, target, best, teacher, gain
         beta,
         plain,
         True,
-        target,
+        teacher if tossed else target,
         best,
-        0.0,
-        propensity,
+        -0.5 if tossed else 0.0,
+        0.5 if tossed else 1.0,
         slack[action],
         0.0,
         False,
@@ -314,7 +315,7 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         allowed[j] = j == b if refuted else scores.slack[j] >= 0.0
     certificate = certificate_of(used, beta, terms, given, scores, image, k)
     certified = allowed[k]
-    mixed = outcome.conservative and not terms.strict and outcome.reason != SPENT
+    mixed = outcome.conservative and not terms.strict and outcome.reason not in (SPENT, HOLDBACK)
     if outcome.reason == TRIAL:
         certificate = BY_TRIAL
     elif mixed and (outcome.propensity < 1.0 or k == b):

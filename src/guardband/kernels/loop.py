@@ -21,6 +21,7 @@ from guardband.kernels.environment import (
     Trace,
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
+from guardband.kernels.holdback import count_gain, hold_back
 from guardband.kernels.leave_out import absorb_for_all, pool_without, weigh_for_all
 from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.lies import make_up
@@ -123,8 +124,7 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
             t = clock.ints[0] + 1
             clock.ints[0] = t
             call = False
-            # Not range(agents): LLVM would keep pointers that step from agent to agent, one for
-            # every array and every loop below, and set them all up in every round.
+            # Not range(agents): LLVM would set up a pointer per array and loop in every round.
             for m in tasks.agents:
                 state = state_of(group, m)
                 given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
@@ -136,6 +136,9 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                     outcome = choose_tolerant(state, shared, left, m, terms, given, scores)
                 else:
                     outcome = choose(state, shared, terms, given, scores)
+                stake = (0.0, 0.0, 0.0)
+                if guard and terms.holdback > 0.0:
+                    outcome, stake = hold_back(terms, given, scores, outcome, draws.hold[s, m])
                 learns = terms.rule != BASELINE
                 if learns:
                     totals = metrics.totals[m]
@@ -166,6 +169,7 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                         weight, guess = weigh(state.estimate, plain, terms, given, k, guess)
                         absorb_tidily(state, shared.own, terms, x, y, weight, guess)
                         note_report(state, terms, given)
+                        count_gain(env, metrics, terms, slot, m, outcome, stake, y)
                     elif weighted:
                         weight = weigh_played(state.estimate, terms, given, outcome, guess)
                         absorb_tidily(state, shared.own, terms, x, y, weight, guess)

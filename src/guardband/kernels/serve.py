@@ -12,6 +12,7 @@ from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.disc_ucb import describe as describe_disc
 from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.guard_ucb import describe as describe_guard
+from guardband.kernels.holdback import hold_back
 from guardband.kernels.leave_out import absorb_for_all, least_reward, weigh_for_all
 from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.leave_out import describe as describe_tolerant
@@ -21,13 +22,13 @@ from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
 from guardband.kernels.state import ALPHA, RHO, group_of, left_out_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import due
-from guardband.kernels.types import RoundInput, Rule, Terms, Wish
+from guardband.kernels.types import Reason, RoundInput, Rule, Terms, Wish
 from guardband.kernels.value import choose as choose_by_value
 from guardband.kernels.value import describe as describe_by_value
 
 __all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "kernels_of", "load_menu"]
 
-GUARD = int(Rule.GUARD)
+GUARD, HOLDBACK = int(Rule.GUARD), int(Reason.HOLDBACK)
 FINE, NOT_FINITE, TOO_LONG = 0, 1, 2
 
 
@@ -101,19 +102,20 @@ def _compiled(guard, valued=False, tolerant=False):
 
         `numbers` is a group's array, `without` that of data without each task, see `state`,
         `settings` (TERMS + 2,) a row of what `pack` returns; `turn` is the agent, the baseline, its
-        reward (NaN: not known), epoch, round and coin; `value`, `cost` and the two `limits` are a
-        `Wish`; `scratch` is from `new_scratch`; for the others see `RoundInput`. Writes which
-        actions are certified to `allowed` (K,), the estimated reward, its lower bound and the
-        certified lead over the floor of every action to `table` (3, K), and the vector that is
-        played to `x` (d,).
+        reward (NaN: not known), epoch, round, coin and the holdback's coin; `value`, `cost` and the
+        two `limits` are a `Wish`; `scratch` is from `new_scratch`; for the others see `RoundInput`.
+        Writes which actions are certified to `allowed` (K,), the estimated reward, its lower bound
+        and the certified lead over the floor of every action to `table` (3, K), and the vector that
+        is played to `x` (d,).
 
         Returns the action, whether it is conservative, and the reason; the mean of its reward and
         the half width of the interval; floor, propensity, margin, certificate, and whether the
         action itself is certified; the anchors' alarm; the weight and the prediction of the reward
         to come; how many data the decision rests on; what it is charged with, and what is then left
-        of the allowance; the radius of the agent's own set; and what `worth_of_cost` says.
+        of the allowance; the radius of the agent's own set; what `worth_of_cost` says; and the
+        stake of the holdback, see `gain_of`.
         """
-        m, baseline, reward, epoch, number, coin = turn
+        m, baseline, reward, epoch, number, coin, hold = turn
         group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
         state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
         scores = scores_of(scratch, menu.shape[1])
@@ -141,15 +143,23 @@ def _compiled(guard, valued=False, tolerant=False):
         if valued:
             wish = Wish(value, cost, limits[0], limits[1])
             outcome = choose_by_value(state, shared, terms, given, scores, wish)
-            said = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
             worth = worth_of_cost(wish, scores, baseline)
         elif tolerant:
             outcome = choose_tolerant(state, shared, left, m, terms, given, scores)
-            said = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
         else:
             outcome = choose(state, shared, terms, given, scores)
+        stake = (0.0, 0.0, 0.0)
+        if guard and terms.holdback > 0.0:
+            outcome, stake = hold_back(terms, given, scores, outcome, hold)
+        if valued:
+            said = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
+        elif tolerant:
+            said = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
+        else:
             said = describe(state, shared, terms, given, scores, outcome, allowed)
         width, floor, propensity, margin, certificate, certified = said
+        if guard and outcome.reason == HOLDBACK:
+            margin = scores.slack[baseline]
         k, weight = outcome.action, 1.0
         for j in range(menu.shape[1]):
             mean = scores.mean[j]
@@ -194,6 +204,7 @@ def _compiled(guard, valued=False, tolerant=False):
             terms.allowance - state.spent[0] - outcome.charge,
             outcome.plain,
             worth,
+            stake,
         )
 
     @kernel

@@ -103,6 +103,7 @@ class Reason(IntEnum):
     REFUTED = 11  # Guard-UCB: no parameter fits both the observations and the range of rewards
     TRIAL = 12  # Guard-UCB: stuck, and the budget for trials covers the target
     SPENT = 13  # Guard-UCB: what exploration may cost is spent: only certified actions are played
+    HOLDBACK = 14  # Guard-UCB: a coin of its own held back the choice, to measure what it earns
 
 
 class Radius(IntEnum):
@@ -223,6 +224,7 @@ class Terms(NamedTuple):
     # against the baseline, in all; NaN: strict mode has no trials, policy mode explores for ever.
     allowance: float = np.nan
     tolerate: float = 0.0  # how many other tasks may send anything: certify without each of them
+    holdback: float = 0.0  # h: the baseline is played with this probability, whatever was chosen
 
 
 class RoundInput(NamedTuple):
@@ -291,9 +293,9 @@ class Outcome(NamedTuple):
     beta: float  # the radius of the confidence set that was used
     plain: float  # the radius without anchors
     scanned: bool  # the scores hold this round's means and bounds
-    target: int  # a coin plays the target with probability `chance`, else the partner
+    target: int  # a coin plays the target with probability |chance|, else the partner
     partner: int
-    chance: float
+    chance: float  # below zero: both are certified, and the coin tells which one is to teach
     propensity: float  # Guard-UCB: the probability with which the action was played
     margin: float  # Guard-UCB: by how much what was played, or its mixture, clears the floor
     charge: float  # Guard-UCB: what the play costs of the allowance, at most what it can miss

@@ -30,7 +30,7 @@ __all__ = ["choose", "describe"]
 TRIES = 24  # actions for which the range of rewards is tried, from the most valuable on
 CERTIFIED, CAREFUL, FREE = int(Reason.CERTIFIED), int(Reason.CAREFUL), int(Reason.FREE)
 STUCK, REFUTED = int(Reason.STUCK), int(Reason.REFUTED)
-TRIAL, SPENT = int(Reason.TRIAL), int(Reason.SPENT)
+TRIAL, SPENT, HOLDBACK = int(Reason.TRIAL), int(Reason.SPENT), int(Reason.HOLDBACK)
 BY_DEFINITION, NO_CERTIFICATE = int(Certificate.BASELINE), int(Certificate.NONE)
 BY_MIXTURE, BY_TRIAL = int(Certificate.MIXTURE), int(Certificate.TRIAL)
 BY_BOUNDS, BY_POOLED = int(Certificate.BOUNDED), int(Certificate.POOLED)
@@ -284,6 +284,7 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
     for j in range(allowed.size):
         allowed[j] = j == b or (scores.slack[j] >= 0.0 and not only)
     mixed = outcome.conservative and outcome.chance > 0.0 and outcome.partner != outcome.target
+    mixed = mixed and outcome.reason != HOLDBACK
     certificate = NO_CERTIFICATE
     if outcome.reason == TRIAL:
         certificate = BY_TRIAL

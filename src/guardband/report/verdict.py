@@ -20,6 +20,7 @@ from guardband.report.promises import (
 )
 from guardband.report.words import floor, listed, number, percent
 from guardband.sim import Results, Series, interval_half_width
+from guardband.uplift import LEVEL
 
 __all__ = ["verdict"]
 
@@ -52,7 +53,7 @@ def verdict(results: Results) -> list[str]:
     found += [*_stuck(results), *_idle(results)]
     if results.settings["alpha"] is not None:
         found += [*_kept(results), *_fell(results)]
-    found.append(_regret(results))
+    found += [*_earned(results), _regret(results)]
     # What the floor is stands where it is first spoken of.
     first = next((i for i, sentence in enumerate(found) if FLOOR in sentence), None)
     if first is not None:
@@ -210,6 +211,27 @@ def _trials(series: Series) -> str:
         f"its trials ({number(float(trials))} per agent run) fell short of it by at most "
         f"{number(float(worst))} in a run, of a budget of {number(budget)}"
     )
+
+
+def _earned(results: Results) -> Iterator[str]:
+    """Say what holdbacks measured, and whether their intervals hold what was really earned."""
+    rounds, trials = results.settings["rounds"], results.settings["trials"]
+    for series in results.series:
+        if not series.settings.get("holdback"):
+            continue
+        told = series.uplift(rounds)
+        truth = series.totals["lead"].mean(axis=1) / rounds
+        held = sum(each.low <= lead <= each.high for each, lead in zip(told, truth, strict=True))
+        low, high = (np.mean([getattr(each, name) for each in told]) for name in ("low", "high"))
+        mean = number(float(np.mean([each.mean for each in told])))
+        where = f", and does in {held:,} of {trials:,} trials" if trials > 1 else ""
+        yield (
+            f"{series.label} measured by its holdback of {percent(series.settings['holdback'])} "
+            f"that its choices earn {mean} per round over the baseline (between "
+            f"{number(float(low))} and {number(float(high))}); the truth is "
+            f"{number(float(truth.mean()))}, which the interval holds with probability "
+            f"{percent(LEVEL)}{where}"
+        )
 
 
 def _rounds(counts: np.ndarray) -> str:

@@ -38,7 +38,7 @@ LEAST_RHO = 1e-10  # of those that are drawn
 
 NO_RHO, NO_NOISE = np.zeros(0), np.zeros((0, 0, 0))
 NO_SUPPORT, NO_WEIGHTS = np.zeros((1, 0), np.int64), np.zeros((1, 0))
-NO_ORDER = np.zeros((0, 0), np.int64)
+NO_ORDER, NO_COINS = np.zeros((0, 0), np.int64), np.zeros((0, 0))
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Replay:
         (T, M, d): standard normal numbers for sampled parameters; an agent reads its own task's.
     order
         (T, M): the order in which asynchronous agents act; None: as they are numbered.
+    hold
+        (T, M): uniform numbers for the holdback; it plays the baseline where one is below it.
     """
 
     contexts: Any
@@ -71,6 +73,7 @@ class Replay:
     coin: Any = None
     normal: Any = None
     order: Any = None
+    hold: Any = None
 
 
 class TrialDraws:
@@ -88,7 +91,7 @@ class TrialDraws:
         How many rounds to draw.
     seed
         The trial's seed.
-    directions, coins, normals, orders
+    directions, coins, normals, orders, holds
         Whether any algorithm needs them.
     replay
         Arrays to take the draws from instead.
@@ -104,13 +107,16 @@ class TrialDraws:
         coins: bool = True,
         normals: bool = False,
         orders: bool = False,
+        holds: bool = False,
         replay: Replay | None = None,
     ) -> None:
         self.world, self.rounds, self.seed = world, rounds, seed
         self.directions, self.coins, self.normals, self.orders = directions, coins, normals, orders
+        self.holds = holds
         self._given = None
         if replay is not None:
-            self._given = _checked(replay, world, rounds, coins=coins, normals=normals)
+            needs = {"coins": coins, "normals": normals, "holds": holds}
+            self._given = _checked(replay, world, rounds, **needs)
 
     def chunks(self) -> Iterator[Draws]:
         """Yield the draws of successive rounds."""
@@ -118,8 +124,8 @@ class TrialDraws:
         if self._given is not None:
             yield from self._replayed(self._given)
             return
-        names = ("noise", "zeta", "coin", "normal", "order", "rho")
-        noise, zeta, coin, normal, order, weight = (stream(self.seed, name) for name in names)
+        names = ("noise", "zeta", "coin", "normal", "order", "rho", "holdback")
+        noise, zeta, coin, normal, order, weight, hold = (stream(self.seed, n) for n in names)
         most_rho: float | None = getattr(self.world, "most_rho", None)
         for nature in self._nature():
             n = nature.contexts.size
@@ -137,6 +143,7 @@ class TrialDraws:
                 rho=rho,
                 normal=normal.standard_normal((n, agents, dim)) if self.normals else NO_NOISE,
                 order=np.argsort(order.random((n, agents)), axis=1) if self.orders else NO_ORDER,
+                hold=hold.random((n, agents)) if self.holds else NO_COINS,
             )
 
     def _nature(self) -> Iterator[Draws]:
@@ -217,7 +224,7 @@ class TrialDraws:
             piece = given._replace(
                 **{
                     name: getattr(given, name)[part]
-                    for name in ("noise", "zeta", "coin", "rho", "normal", "order")
+                    for name in ("noise", "zeta", "coin", "rho", "normal", "order", "hold")
                 }
             )
             yield self._formal(piece, world, rounds, hidden)
@@ -241,7 +248,9 @@ def _pick(support: Ints, weights: Floats, uniform: Floats) -> Ints:
     return np.take_along_axis(support, column[:, None], axis=1)[:, 0]
 
 
-def _checked(replay: Replay, world: AnyWorld, rounds: int, *, coins: bool, normals: bool) -> Draws:
+def _checked(
+    replay: Replay, world: AnyWorld, rounds: int, *, coins: bool, normals: bool, holds: bool
+) -> Draws:
     agents, dim = len(world.tasks), world.dim
     nature = world if isinstance(world, ChangingWorld) else getattr(world, "nature", None)
     if nature is not None:
@@ -257,7 +266,14 @@ def _checked(replay: Replay, world: AnyWorld, rounds: int, *, coins: bool, norma
         raise InvalidValueError(
             "Thompson sampling needs normal draws: give Replay(normal=(T, M, d) array)."
         )
+    if holds and replay.hold is None:
+        raise InvalidValueError(
+            "holdback=... tosses a coin in each round: give Replay(hold=(T, M) array)."
+        )
     coin = np.zeros((rounds, agents)) if replay.coin is None else replay.coin
+    hold = NO_COINS
+    if replay.hold is not None:
+        hold = as_array("replay.hold", _head(replay.hold, rounds), (rounds, agents))
     normal = NO_NOISE
     if replay.normal is not None:
         shape = (rounds, agents, dim)
@@ -273,6 +289,7 @@ def _checked(replay: Replay, world: AnyWorld, rounds: int, *, coins: bool, norma
         weights=NO_WEIGHTS,
         normal=normal,
         order=_as_order(replay.order, rounds, agents),
+        hold=hold,
     )
 
 

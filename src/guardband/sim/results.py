@@ -19,12 +19,14 @@ from guardband.problems import Problem
 from guardband.sim.runners import Trace, TrialResult
 from guardband.sim.stats import mean_interval
 from guardband.sim.trial import checkpoint_rounds
+from guardband.uplift import LEVEL, GainSums, Uplift, reach_of, uplift_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Results", "Series", "stack"]
 
+NOT_MEASURED = Uplift(np.nan, np.nan, np.nan, 0)
 COUNTED = ("violations_expected", "violations_realised")
 
 
@@ -95,6 +97,17 @@ class Series:
     def conservative(self) -> Floats:
         """(trials, M): rounds in which the agent did not play an action of its own choice."""
         return self.totals["conservative"]
+
+    def uplift(self, rounds: int, level: float = LEVEL) -> list[Uplift]:
+        """Return what its choices earned over the baseline in each trial, all agents together.
+
+        It is what agents would tell after so many rounds: from a holdback's coin and the rewards.
+        """
+        reach = reach_of(self.settings.get("holdback", 0.0), self.settings.get("noise"))
+        return [
+            uplift_of(GainSums(gain.size * rounds, float(gain.sum()), float(s.sum())), reach, level)
+            for gain, s in zip(self.totals["gain"], self.totals["gain_squares"], strict=True)
+        ]
 
 
 class Results:
@@ -200,6 +213,7 @@ class Results:
                 "trials": float(s.totals["trials"].mean()),
                 "charged": float(s.totals["charged"].mean()),
                 "shortfall": float(s.totals["shortfall"].mean()),
+                **_uplift(s, rounds),
                 "sync_rounds": float(s.sync_rounds.mean()),
                 "messages_sent": float(s.messages_sent.mean()),
                 "numbers_sent": float(s.numbers_sent.mean()),
@@ -292,6 +306,13 @@ def stack(algorithm: Any, label: str, results: Sequence[TrialResult], *, judged:
         messages_sent=syncs[:, -1] * results[0].traffic.messages,
         numbers_sent=syncs[:, -1] * results[0].traffic.numbers,
     )
+
+
+def _uplift(series: Series, rounds: int) -> dict[str, float]:
+    """Return the uplift and its bounds, means over the trials; NaN without a holdback."""
+    found = series.uplift(rounds) if series.settings.get("holdback") else [NOT_MEASURED]
+    mean, low, high, _ = np.mean(found, axis=0).tolist()
+    return {"uplift": mean, "uplift_low": low, "uplift_high": high}
 
 
 def _labels(algorithms: Sequence[Any]) -> list[str]:

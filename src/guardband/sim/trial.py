@@ -174,6 +174,7 @@ def run_trial(trial: Trial, advance: Advance) -> tuple[TrialResult, ...]:
         coins="coin" in needed,
         normals="normal" in needed,
         orders="order" in needed,
+        holds="hold" in needed,
         replay=trial.replay,
     )
     left = 1.0

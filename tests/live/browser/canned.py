@@ -78,6 +78,7 @@ def agent(task: str, index: int, **changes: Any) -> dict[str, Any]:
         "halfwidth": [0.08 + 0.01 * index] * 9,
         "lead_mean": 0.26,
         "lead_halfwidth": 0.02,
+        "uplift": None,
         "heterogeneity": 0.3,
     }
     return row | changes
@@ -98,6 +99,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "delta_spent": 0.00072,
         "lead_mean": 0.26,
         "lead_halfwidth": 0.02,
+        "uplift": None,
         "alerts": [],
         "agents": [agent("home", 1), agent("similar", 2), agent("mail", 3)],
         "reasons": {code: reply.model_dump() for code, reply in REASON_REPLIES.items()},

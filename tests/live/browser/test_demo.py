@@ -119,6 +119,10 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
             live.wait(lambda: live.counted("learned") > live.counted("baseline"))
             live.wait(lambda: all((a["lead_mean"] or 0) > 0 for a in live.summary()["agents"]))
             page.locator(".answer.good", has_text="Does it learn?").wait_for()
+
+            # By its holdback it is sure of that within a minute or so, without the floor.
+            live.wait(lambda: (live.summary()["uplift"] or {"low": -1})["low"] > 0)
+            page.locator(".answer.good", has_text="over the baseline").wait_for()
             page.locator(".answer.good", has_text="Is it safe?").wait_for()
             assert live.summary()["alerts"] == []
 

@@ -145,6 +145,23 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     assert ask(tmp_path, list(cases)) == list(cases.values())
 
 
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(0.1, 0.3, "Yes"), (-0.1, 0.3, "Not sure yet"), (-0.3, -0.1, "No")]
+)
+def test_what_a_holdback_measured_answers_whether_it_earns(
+    tmp_path: Path, low: float, high: float, word: str
+) -> None:
+    uplift = {"mean": (low + high) / 2, "low": low, "high": high, "rounds": 5400}
+    about = {"alerts": [], "paused": None, "agents": [], "config": {"holdback": 0.1}, "epoch": 1}
+    said = json.dumps({**about, "uplift": uplift})
+    (found,) = ask(tmp_path, [f"w.answers({said}, null)[1]"])
+    assert isinstance(found, dict)
+    assert (found["question"], found["word"]) == ("Does it earn?", word)
+    assert "5,400 rewards" in found["text"]
+    assert "One decision in 10 plays the baseline" in found["text"]
+
+
 def colours(scheme: str) -> dict[str, str]:
     """The named colours of style.css."""
     text = (STATIC / "style.css").read_text()

@@ -27,6 +27,7 @@ from guardband.live.client.windows import Clock
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused, Report
 from guardband.live.protocol.space import SpaceSettings
+from guardband.uplift import LEVEL, Uplift, uplift_of
 
 __all__ = ["LiveAgent"]
 
@@ -132,11 +133,6 @@ class LiveAgent(LiveAgentView):
             Refused: live agents have no budgets.
         round
             Where tasks share contexts: the number of the round, the same for all of them.
-
-        Returns
-        -------
-        Decision
-            The action to play, what is promised about it, and the id for `observe`.
         """
         state = self._opened().state
         request = state.learner.reader.read(
@@ -206,10 +202,8 @@ class LiveAgent(LiveAgentView):
 
         Parameters
         ----------
-        decision
-            `Decision.id`, or the decision itself.
-        reward
-            The reward that was seen, within the space's bounds.
+        decision, reward
+            `Decision.id`, or the decision itself; and its reward, within the space's bounds.
         """
         value = self._opened().state.as_reward(reward)
         self._outcomes.close(as_id(decision), value)
@@ -220,10 +214,8 @@ class LiveAgent(LiveAgentView):
 
         Parameters
         ----------
-        decisions
-            Each `Decision.id`, or the decision itself; each once.
-        rewards
-            The reward of each.
+        decisions, rewards
+            Each `Decision.id`, or the decision itself, each once; and the reward of each.
         """
         state = self._opened().state
         seen = [state.as_reward(reward) for reward in rewards]
@@ -313,6 +305,14 @@ class LiveAgent(LiveAgentView):
         It is rough, computed from the newest decisions in the journal in a fraction of a second.
         """
         return make_outlook(self._opened())
+
+    def uplift(self, level: float = LEVEL) -> Uplift:
+        """Return what its choices earn over the baseline, per round; it needs a holdback.
+
+        As `gb.Agent.uplift`, of this agent's stream since the holdback was last changed.
+        """
+        with self._opened() as state:
+            return uplift_of(state.gains, state.learner.group.reach, level)
 
     def report(self) -> Report:
         """Return the report of the agent that the dashboard shows."""

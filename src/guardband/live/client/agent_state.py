@@ -16,11 +16,13 @@ from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, Account
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import sums_of
+from guardband.uplift import GainSums
 
-__all__ = ["ENDS", "SUMS", "AgentSetup", "AgentState", "empty_tally", "read_tally"]
+__all__ = ["ENDS", "GAINS", "SUMS", "AgentSetup", "AgentState", "empty_tally", "read_tally"]
 
 ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
-SUMS = ("reward", "floor", "lead", "lead_squares", "margin")
+GAINS = tuple(f"uplift_{name}" for name in GainSums._fields)  # of the holdback
+SUMS = ("reward", "floor", "lead", "lead_squares", "margin", *GAINS)
 
 
 def empty_tally() -> array[float]:
@@ -31,6 +33,8 @@ def empty_tally() -> array[float]:
 def read_tally(stored: bytes) -> array[float]:
     """Return a stored tally; older ones had fewer kinds of decisions, and sums right after them."""
     tally, size = array("d", stored), len(empty_tally())
+    if len(tally) < size:  # nor were the gains among the sums
+        tally.extend([0.0] * len(GAINS))
     at = len(tally) - len(SUMS)
     tally[at:at] = array("d", bytes(8 * (size - len(tally))))
     return tally
@@ -94,6 +98,15 @@ class AgentState:
     def newest_epoch(self) -> int:
         """The newest epoch that was heard of, adopted or not."""
         return self.waiting[-1].epoch if self.waiting else self.stream.seen
+
+    @property
+    def gains(self) -> GainSums:
+        """What the rounds of the holdback add up to."""
+        return GainSums(*self.tally[-len(GAINS) :])
+
+    @gains.setter
+    def gains(self, sums: GainSums) -> None:
+        self.tally[-len(GAINS) :] = array("d", sums)
 
     def as_reward(self, given: Any) -> float:
         """Return a reward that the space's rules and the stated noise allow."""

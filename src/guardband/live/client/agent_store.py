@@ -26,6 +26,7 @@ from guardband.live.client.stream_state import StreamState
 from guardband.live.client.windows import Clock, End
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import sums_of
+from guardband.uplift import GainSums
 
 __all__ = ["AgentStore"]
 
@@ -136,6 +137,8 @@ class AgentStore:
         )
         self.journal.query("UPDATE control SET config = ?", (version,))
         own = self.state.learner.own()
+        if space.holdback != self.state.space.holdback:  # one interval is for one chance
+            self.state.gains = GainSums()
         self._use(space, version)
         self.load_learner(own)
 

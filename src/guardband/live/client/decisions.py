@@ -81,14 +81,15 @@ class Decisions:
 
     def _decide(self, state: AgentState, request: Request, round: int) -> Decision:
         seq, learner, now = state.last + 1, state.learner, self._store.clock.now()
-        coin = learner.coin
+        coin, hold = learner.coin, learner.hold
         code, shadow_action, why = None if state.free else state.held_back(now), None, None
         if code is None:
-            v = learner.decide(request, seq, coin)
+            v = learner.decide(request, seq, coin, hold)
         else:
             more = state.paused if code == "paused" else None
             v, shadow_action, why = learner.play_baseline(request, seq, coin, code, more)
         x, careful = v.awaited.x.tobytes(), int(v.awaited.conservative)
+        stake = v.awaited.stake
         self._store.journal.add(
             (
                 seq,
@@ -121,9 +122,10 @@ class Decisions:
                 learner.allowance,
                 state.spent,
                 v.charge,
+                *((None,) * 4 if stake is None else (hold, *stake)),
             )
         )
-        learner.draw_coin()
+        learner.draw_coins()
         state.last, state.last_round = seq, round
         if v.charge > 0.0:
             state.spent += v.charge
@@ -139,6 +141,7 @@ def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) ->
     """Keep the newest decision as the journal has it: its reward may come soon."""
     if len(state.fresh) >= FRESH:
         state.fresh.clear()
+    lead, share, predicted = v.awaited.stake or (None, None, None)
     stored = StoredDecision(
         state.last,
         state.stream_id,
@@ -152,6 +155,9 @@ def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) ->
         v.awaited.guess,
         v.awaited.weight,
         int(v.awaited.conservative),
+        lead,
+        share,
+        predicted,
         None,
         None,
         None,

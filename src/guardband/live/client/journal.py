@@ -19,6 +19,7 @@ from guardband.errors import GuardbandError
 from guardband.live.client.journal_schema import COLUMNS, FORMAT, MIGRATIONS
 from guardband.live.protocol.sums import DamagedSumsError
 from guardband.live.sqlite import apsw, connect
+from guardband.uplift import Stake, stake_of
 
 __all__ = ["Head", "Journal", "JournalError", "StoredDecision"]
 
@@ -30,7 +31,7 @@ ADD = f"INSERT INTO decision VALUES ({', '.join('?' * COLUMNS)})"
 # "WHERE d.seq = ?" would be planned anew for every value, which takes longer than the search.
 FIND = """
     SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.floor, d.margin, d.x, d.guess,
-           d.weight, d.careful, o.ended, o.reward, o.late
+           d.weight, d.careful, d.lead, d.share, d.predicted, o.ended, o.reward, o.late
     FROM (SELECT ?1 AS wanted) JOIN decision d ON d.seq = wanted
     LEFT JOIN outcome o ON o.seq = wanted
 """
@@ -101,9 +102,17 @@ class StoredDecision(NamedTuple):
     guess: float
     weight: float
     careful: int
+    lead: float | None  # of a `Stake`: with a holdback, and where it could choose
+    share: float | None
+    predicted: float | None
     ended: int | None
     reward: float | None
     late: float | None
+
+    @property
+    def stake(self) -> Stake | None:
+        """What its reward is compared with by the holdback; None: by nothing."""
+        return stake_of(self.lead, self.share, self.predicted)
 
 
 class Journal:

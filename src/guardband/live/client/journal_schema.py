@@ -10,8 +10,8 @@ from __future__ import annotations
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
 
-FORMAT = 8
-COLUMNS = 30  # of a decision
+FORMAT = 9
+COLUMNS = 34  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
 MIGRATIONS = (
@@ -99,4 +99,12 @@ MIGRATIONS = (
     # The values of actions, where decisions were made for them, come last in `extras`: no table
     # changes, but versions that do not know them must not read on.
     "",
+    # With a holdback: its coin, the predicted lead of the choice over the baseline, the weight of
+    # what was played and its predicted reward, by which the reward says what the choice earns.
+    """
+    ALTER TABLE decision ADD COLUMN hold REAL;
+    ALTER TABLE decision ADD COLUMN lead REAL;
+    ALTER TABLE decision ADD COLUMN share REAL;
+    ALTER TABLE decision ADD COLUMN predicted REAL;
+    """,
 )

@@ -135,6 +135,7 @@ class Learner:
         self.level = math.nan  # 2 log(1 / delta) as the kernels use it; not set yet
         self.allowance = math.nan  # what trials, or explored plays, may be charged with in all
         self._base = float(self.group.engine.terms.confidence)
+        self.holdback = self.group.engine.holdback
         self.group.engine.set_trigger(*trigger_of(space), space.agents)
 
     def load(
@@ -162,9 +163,15 @@ class Learner:
         """The coin of the next decision."""
         return self.group.next_coin[0]
 
-    def draw_coin(self) -> None:
-        """Go on to the next coin."""
+    @property
+    def hold(self) -> float:
+        """The holdback's coin of the next decision."""
+        return self.group.next_hold[0]
+
+    def draw_coins(self) -> None:
+        """Go on to the next coins."""
         self.group.next_coin[0] = self.group.coins[0].random()
+        self.group.next_hold[0] = self.group.draw_hold(0)
 
     def hand_in(self) -> None:
         """Count what was learned since the last checkpoint among what was handed in."""
@@ -174,9 +181,9 @@ class Learner:
         """Return what was learned since the last checkpoint, for the journal."""
         return bytes_of(self.state.own)
 
-    def decide(self, request: Request, turn: int, coin: float) -> Verdict:
-        """Return what the algorithm plays."""
-        return self.group.engine.decide(0, request, 1, turn, coin)
+    def decide(self, request: Request, turn: int, coin: float, hold: float = 1.0) -> Verdict:
+        """Return what the algorithm plays, or the baseline where the holdback's coin says so."""
+        return self.group.engine.decide(0, request, 1, turn, coin, hold=hold)
 
     def play_baseline(
         self, request: Request, turn: int, coin: float, key: str, more: str | None = None
@@ -202,6 +209,7 @@ class Learner:
             promise="baseline",
             certificate="baseline",
             certified=certified,
+            awaited=plain.awaited._replace(stake=None),
         )
         return Selection(played, None if shadow is None else shadow.action, why)
 

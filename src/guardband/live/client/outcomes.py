@@ -11,6 +11,7 @@ import numpy as np
 
 from guardband.agent import Awaited
 from guardband.errors import InvalidValueError, UnknownDecisionError
+from guardband.kernels.holdback import gain_of
 from guardband.live.client.agent_state import ENDS, AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decision_id import parse_id, stamp
@@ -20,6 +21,7 @@ from guardband.live.protocol.messages import KINDS
 
 __all__ = ["OtherRewardError", "Outcomes"]
 
+SLACK = 1.0 + 1e-9
 BATCH = 64  # decisions that end while the lock is held once
 SUMS_AT = len(KINDS) * len(ENDS)
 PLACES = {
@@ -228,3 +230,7 @@ def _add_up(state: AgentState, made: StoredDecision, reward: float) -> None:
         tally[SUMS_AT + 3] += lead * lead
     if made.margin is not None:
         tally[SUMS_AT + 4] += made.margin
+    stake = made.stake
+    # A decision that was made with a smaller chance of being held back would weigh too much.
+    if stake is not None and abs(stake.share) * state.learner.holdback <= SLACK:
+        state.gains = state.gains.plus(1.0, *gain_of(stake, reward))

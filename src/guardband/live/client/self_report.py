@@ -146,6 +146,7 @@ def _gauges(store: AgentStore, now: float) -> dict[str, float]:
         "foreign_n": float((pooled.n if pooled else 0) - (entry.n if entry else 0)),
         "lease_s": max(0.0, state.lease_left(now)),
         "budget_left": state.learner.allowance - state.spent,
+        "holdback": state.learner.holdback or math.nan,
     }
 
 

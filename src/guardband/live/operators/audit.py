@@ -36,6 +36,7 @@ EXACT = ("action", "kind", "promise", "certificate")
 # Rows of the first version say "learned" of a baseline that is most promising, or without data.
 FIRST_REASONS = ("certified", "learned", "free", "careful")
 CLOSE = ("propensity", "margin", "floor", "mean", "width", "charge")
+STAKED = {"lead": "lead", "share": "share", "predicted": "guess"}  # columns of a stake
 BY_LEVEL = ("margin", "floor", "width", "charge")  # what depends on the confidence
 BLOBS = ("x", "features", "extras")
 
@@ -281,6 +282,9 @@ def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]
     ):
         del exact["kind"], exact["reason"]
     close = {name: getattr(verdict, name) for name in CLOSE} | {"guess": awaited.guess}
+    stake = awaited.stake
+    if stake is not None or row["lead"] is not None:
+        close |= {name: getattr(stake, field, math.nan) for name, field in STAKED.items()}
     if rebuilt.rule is not None:
         close["weight"] = awaited.weight
     else:  # it was not registered: nothing was promised

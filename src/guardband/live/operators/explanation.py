@@ -15,9 +15,11 @@ from guardband.agent import Request, Verdict
 from guardband.kernels.types import OPTIMISM, REGRET_WIDTHS, Estimate, Floats, Rule
 from guardband.live.operators.range_check import slack_by_range
 from guardband.live.operators.replay import Rebuilt
-from guardband.reasons import CHOSEN, HELD_BACK
+from guardband.reasons import CHOSEN, HELD_BACK, MEASURED
 
 __all__ = ["Choice", "weigh"]
+
+ROUNDING = 1e-12
 
 
 class Choice(NamedTuple):
@@ -197,6 +199,16 @@ def _pair(rebuilt: Rebuilt, weights: Weights) -> tuple[int, int]:
     return partner, partner
 
 
+def _own_chance(rebuilt: Rebuilt) -> float:
+    """Return the probability of the action played by the agent's own coin, without a holdback."""
+    row, h = rebuilt.row, rebuilt.learner.holdback
+    if row["hold"] is None or row["propensity"] == 1.0:
+        return float(row["propensity"])
+    held = h if row["action"] == row["baseline"] else 0.0
+    chance = (row["propensity"] - held) / (1.0 - h)
+    return 1.0 if chance > 1.0 - ROUNDING else float(chance)
+
+
 class _Words:
     """The sentences, one per action."""
 
@@ -204,6 +216,7 @@ class _Words:
         self.row: dict[str, Any] = rebuilt.row
         self.request: Request = rebuilt.request
         self.verdict, self.weights = verdict, weights
+        self.chance = _own_chance(rebuilt)
         self.guard = rebuilt.learner.policy.differences
         terms: Any = rebuilt.learner.group.engine.terms
         self.free = not self.guard and terms.rule in (int(Rule.FREE), int(Rule.BASELINE))
@@ -216,7 +229,7 @@ class _Words:
         row, played = self.row, self.verdict.action
         if k == played:
             return "played"
-        if row["reason"] in HELD_BACK:
+        if row["reason"] in HELD_BACK | MEASURED:
             shadow = ": it is what would have been played" if row["shadow_action"] == k else ""
             return f"only the baseline was allowed ({row['reason']}){shadow}"
         name = "the baseline: " if k == self.request.baseline else ""
@@ -224,13 +237,13 @@ class _Words:
             return name + self._guarded(k)
         if row["reason"] in CHOSEN:
             return name + self._less(k)
-        if row["propensity"] < 1.0 and k in (self.target, self.request.baseline):
+        if self.chance < 1.0 and k in (self.target, self.request.baseline):
             return name + self._coin()
         return f"{name}a conservative round ({row['reason']}): {self._lacking(k)}"
 
     def _guarded(self, k: int) -> str:
         """Return the words for Guard-UCB."""
-        drawn = self.row["propensity"] < 1.0
+        drawn = self.chance < 1.0
         if not drawn and self.verdict.action == self.target:
             return self._less(k)
         if k == self.target:
@@ -279,5 +292,5 @@ class _Words:
 
     def _coin(self) -> str:
         """Return the words for the other of two actions."""
-        chance = 1.0 - self.row["propensity"]
+        chance = 1.0 - self.chance
         return f"the coin ({self.row['coin']:.4f}) fell the other way; its chance was {chance:.4f}"

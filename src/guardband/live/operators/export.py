@@ -15,11 +15,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from guardband.files import write_atomically
+from guardband.kernels.holdback import gain_of
 from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.space import SpaceSettings
 from guardband.reasons import promise_shown
+from guardband.uplift import stake_of
 
 __all__ = ["COLUMNS", "VALID_USE", "Column", "export_csv", "export_parquet", "journals_under"]
 
@@ -31,7 +33,10 @@ What these rows can tell about a policy that did not run:
 - propensity is the probability of the action played, given everything known just before. Where it
   is below 1 (random = true) a coin chose between two actions: the one played and one other. Inverse
   propensity and doubly robust estimates are unbiased there for policies that choose between those
-  two; every other action had probability 0.
+  two; every other action had probability 0. With a holdback (`hold` is its coin) every row of an
+  agent that was free to choose has the baseline among them, with probability h or more.
+- `uplift` compares the agent's choice of a row with the baseline, by its reward and propensity: the
+  mean over counted rows with one holdback estimates what choices earn over the baseline per round.
 - Where propensity is 1 the choice was deterministic: there is no overlap, and no weighting of rows
   can say what another action would have earned. Only a model can, and then its assumptions carry
   the result: the linear one is what the agent itself uses.
@@ -80,6 +85,8 @@ COLUMNS = (
     Column("coin", "double", "the uniform number by which a random choice was made"),
     Column("propensity", "double", "the probability of the action, given all that was known"),
     Column("random", "bool", "propensity < 1: a coin chose, and there is overlap"),
+    Column("hold", "double", "the holdback's coin; null: there was none"),
+    Column("uplift", "double", "what the reward says of the choice's lead over the baseline"),
     Column("mean", "double", "the estimate of the action's expected reward"),
     Column("lower", "double", "its lower confidence bound"),
     Column("upper", "double", "its upper confidence bound"),
@@ -115,7 +122,7 @@ AS_IT_IS = (
         "coin",
         "mean",
     ),
-    *("baseline_reward", "propensity", "floor", "margin", "certificate", "charge"),
+    *("baseline_reward", "propensity", "hold", "floor", "margin", "certificate", "charge"),
 )
 ROWS = """
     SELECT d.*, s.name AS stream_name, o.ended, o.reward, o.k, o.at AS ended_at, o.late
@@ -241,6 +248,7 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
         "upper": mean + width if known else None,
         "outcome": "pending" if row["ended"] is None else End(row["ended"]).name.lower(),
         "reward": row["reward"],
+        "uplift": _uplift(row),
         "counted_as": row["k"],
         "ended_at": None if row["ended_at"] is None else _time(row["ended_at"]),
         "late_reward": row["late"],
@@ -251,6 +259,14 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
         "x": np.frombuffer(row["x"]).tolist(),
         "features": menu.tolist(),
     }
+
+
+def _uplift(row: dict[str, Any]) -> float | None:
+    """Return what a row's reward says of the lead of the agent's choice; None: nothing."""
+    stake = stake_of(row["lead"], row["share"], row["predicted"])
+    if stake is None or row["k"] is None or row["reward"] is None:
+        return None
+    return float(gain_of(stake, row["reward"])[0])
 
 
 def _time(seconds: float) -> datetime:

@@ -41,7 +41,9 @@ class Rebuilt(NamedTuple):
         row = self.row
         if row["reason"] in HELD_BACK:
             return self.learner.play_baseline(self.request, row["seq"], row["coin"], row["reason"])
-        return Selection(self.learner.decide(self.request, row["seq"], row["coin"]), None, None)
+        hold = 1.0 if row["hold"] is None else row["hold"]
+        verdict = self.learner.decide(self.request, row["seq"], row["coin"], hold)
+        return Selection(verdict, None, None)
 
 
 def rebuild(journal: Journal, seq: int) -> Rebuilt:

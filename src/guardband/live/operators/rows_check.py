@@ -11,16 +11,18 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.live.client.agent_state import ENDS, SUMS, read_tally
+from guardband.kernels.holdback import gain_of
+from guardband.live.client.agent_state import ENDS, GAINS, SUMS, read_tally
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS
 from guardband.live.protocol.space import RewardSettings, SpaceSettings
+from guardband.uplift import stake_of
 
 __all__ = ["changed_rows"]
 
@@ -30,7 +32,7 @@ TOLERANCE = 1e-9
 COUNTED = (End.OBSERVED, End.DEFAULTED)
 ROWS = """
     SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.reason, d.floor, d.margin,
-           o.ended, o.reward, o.at, o.stream, o.k, o.late
+           d.lead, d.share, d.predicted, o.ended, o.reward, o.at, o.stream, o.k, o.late
     FROM decision d LEFT JOIN outcome o USING(seq) ORDER BY d.seq
 """
 
@@ -55,6 +57,9 @@ class _Row(NamedTuple):
     reason: str
     floor: float | None
     margin: float | None
+    lead: float | None
+    share: float | None
+    predicted: float | None
     ended: int | None
     reward: float | None
     ended_at: float
@@ -106,7 +111,7 @@ def changed_rows(journal: Journal) -> list[str]:
         *found,
         *(
             f"{words}: the journal was changed."
-            for words in _miscounted(journal, head, rows, logged)
+            for words in _miscounted(journal, head, rows, logged, _sums_kept(spaces))
         ),
     ]
 
@@ -193,7 +198,7 @@ def _out_of_order(rows: list[_Row], logged: _LoggedRuns, shared: bool) -> Iterat
 
 
 def _miscounted(
-    journal: Journal, head: Head, rows: list[_Row], logged: _LoggedRuns
+    journal: Journal, head: Head, rows: list[_Row], logged: _LoggedRuns, kept_sums: frozenset[str]
 ) -> Iterator[str]:
     """Yield where the agent's own counts are not those of its rows, as far as all are kept."""
     first, last = (rows[0].seq, rows[-1].seq) if rows else (1, 0)
@@ -223,14 +228,22 @@ def _miscounted(
     if late > noted or (first == 1 and late != noted):
         yield f"{noted} rewards came late, but {late} are written down"
     whole = first == 1 or (rows[0].counted_in or head.stream) < head.stream
-    if whole and not _as_tallied(head, rows if head.stream == 1 and first == 1 else mine):
+    judged = rows if head.stream == 1 and first == 1 else mine
+    if whole and not _as_tallied(head, judged, kept_sums):
         yield "how decisions ended is not what the agent counted"
     for stream in {row.stream for row in rows}:
         if not _as_reported(journal.counts(stream), rows, first):
             yield f"the kinds and reasons of stream {stream} are not what the agent counted"
 
 
-def _as_tallied(head: Head, rows: list[_Row]) -> bool:
+def _sums_kept(spaces: dict[int, SpaceSettings]) -> frozenset[str]:
+    """Return which sums are over all rows: gains begin anew where the holdback changes."""
+    chances = [spaces[version].holdback for version in sorted(spaces)]
+    measured = sum(1 for chance, _ in groupby(chances) if chance)
+    return frozenset(SUMS) - (frozenset(GAINS) if measured > 1 else frozenset())
+
+
+def _as_tallied(head: Head, rows: list[_Row], kept_sums: frozenset[str]) -> bool:
     """Tell whether decisions ended as the head has counted; discarded ones in stream 1 only."""
     size = len(KINDS) * len(ENDS)
     numbers = np.array(read_tally(head.tally))
@@ -251,9 +264,14 @@ def _as_tallied(head: Head, rows: list[_Row]) -> bool:
             sums["lead_squares"].append((row.reward - row.floor) ** 2)
         if row.margin is not None:
             sums["margin"].append(row.margin)
+        stake = stake_of(row.lead, row.share, row.predicted)
+        if stake is not None:
+            for name, value in zip(GAINS, (1.0, *gain_of(stake, row.reward)), strict=True):
+                sums[name].append(value)
     return all(
         abs(math.fsum(sums[name]) - told) <= TOLERANCE * max(1.0, math.fsum(map(abs, sums[name])))
         for name, told in zip(SUMS, numbers[size:].tolist(), strict=True)
+        if name in kept_sums
     )
 
 

@@ -103,6 +103,8 @@ class SpaceSettings(SettingsModel):
     tolerate
         The same: 1 lets any one task send anything. Then agents are told the sums without each
         other task, from which every task's own follow.
+    holdback
+        The same; where it changes, agents begin to measure anew.
     gate, constant, context
         The same of `gb.DiscUCB` and `gb.DiscUCBUnknown`; the last two of `gb.DisLinUCB` as well.
     shares
@@ -154,6 +156,7 @@ class SpaceSettings(SettingsModel):
     trial_budget: NotNegative | None = None
     max_loss: NotNegative | None = None
     tolerate: Annotated[int, Field(ge=0, le=1), WHOLE] | None = None
+    holdback: NotNegative | None = None
     gate: Literal["printed", "none"] | None = None
     constant: Literal["source", "paper"] | None = None
     context: Literal["hidden", "observed"] | None = None

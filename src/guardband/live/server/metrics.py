@@ -41,6 +41,13 @@ REPORTED = {
 }
 
 
+UPLIFTS = {
+    "mean": "What the task's choices earn over the baseline per round, by its holdback.",
+    "low": "The lower end of its 95 % interval, which holds at all times together.",
+    "high": "The upper end of that interval.",
+}
+
+
 class ServerMetrics:
     """What this process counts itself."""
 
@@ -200,6 +207,10 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:
     for name in ("reward", "floor"):
         words = f"Sum of the {name}s of counted decisions."
         yield of(f"guardband_{name}_sum", words, (each.sums.get(name) for _, each in tasks))
+    for part, words in UPLIFTS.items():
+        found = (snapshot.uplift([each]) for snapshot, each in tasks)
+        values = (None if one is None else getattr(one, part) for one in found)
+        yield of(f"guardband_uplift{'' if part == 'mean' else f'_{part}'}", words, values)
     yield of(
         "guardband_heterogeneity_ratio",
         "How far a task's theta is from the others'; above 1: it differs.",

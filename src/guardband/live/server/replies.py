@@ -74,6 +74,15 @@ class AlertReply(Reply):
     since: float
 
 
+class UpliftReply(Reply):
+    """What choices earn over the baseline per round, with an interval that holds at all times."""
+
+    mean: float
+    low: float
+    high: float
+    rounds: int
+
+
 class AgentReply(Reply):
     """How a task is doing: counters and sums over its streams, gauges of one open stream."""
 
@@ -101,6 +110,7 @@ class AgentReply(Reply):
     halfwidth: list[float]
     lead_mean: float | None
     lead_halfwidth: float | None
+    uplift: UpliftReply | None
     heterogeneity: float | None
 
 
@@ -159,6 +169,10 @@ class SummaryReply(Reply):
         description="reward minus floor over all agents that report their baseline's reward"
     )
     lead_halfwidth: float | None
+    uplift: UpliftReply | None = Field(
+        description="what the choices of all agents earn over the baseline, where a holdback "
+        "measures it"
+    )
     alerts: list[AlertReply]
     agents: list[AgentReply]
     reasons: dict[str, ReasonReply]  # why agents hold back, by the codes in `agents`

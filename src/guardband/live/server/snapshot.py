@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 from guardband.live.protocol.space import SpaceSettings
@@ -22,6 +22,7 @@ from guardband.live.store import (
     StreamRow,
     TaskRow,
 )
+from guardband.uplift import GainSums, Uplift, reach_of, uplift_of
 
 __all__ = ["Snapshot", "TaskSnapshot", "counted", "delta_spent", "take"]
 
@@ -50,6 +51,7 @@ class TaskSnapshot(NamedTuple):
     state: dict[str, Any]
     conflicts: int
     invalid: int
+    gains: GainSums  # what its holdback measured
 
     @property
     def task(self) -> str:
@@ -85,6 +87,14 @@ class Snapshot:
     def heterogeneity(self) -> dict[str, float]:
         """How far each task's theta is from the others'; above 1: they differ."""
         return heterogeneity(self.space, self.totals)
+
+    def uplift(self, tasks: Sequence[TaskSnapshot]) -> Uplift | None:
+        """Return what choices of some tasks earn over the baseline; None: it is not measured."""
+        sums = reduce(lambda one, each: one.plus(*each.gains), tasks, GainSums())
+        if not (self.space.holdback and sums.rounds):
+            return None
+        found = uplift_of(sums, reach_of(self.space.holdback, self.space.noise))
+        return found if math.isfinite(found.mean) else None
 
     def conclude(self) -> None:
         """Compute what takes a while, once."""
@@ -227,6 +237,7 @@ def _task(
         # An agent that is merely ahead of a restored store meets a refusal, too, and goes on.
         conflicts=counters.get("conflicts", 0) if "revision conflict" in troubles else 0,
         invalid=troubles.count("invalid increment"),
+        gains=_gains(reports, space.holdback),
     )
 
 
@@ -242,6 +253,16 @@ def counted(report: dict[str, Any]) -> int:
     n = counters.get("observed", 0) + counters.get("defaulted", 0)
     logged = report["sums"].get("logged", 0.0)
     return int(min(n, report.get("gauges", {}).get("own_n", n + logged) - logged))
+
+
+def _gains(reports: Sequence[dict[str, Any]], holdback: float | None) -> GainSums:
+    """Return what streams measured with the holdback of now; sums of another have another reach."""
+    total = GainSums()
+    for report in reports:
+        sums, gauges = report.get("sums", {}), report.get("gauges", {})
+        if holdback and gauges.get("holdback") == holdback and "uplift_gain" in sums:
+            total = total.plus(*(sums[f"uplift_{name}"] for name in GainSums._fields))
+    return total
 
 
 def _sum(reports: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from guardband.live.server.replies import (
     SummaryReply,
     TaskHistory,
     ThetaReply,
+    UpliftReply,
 )
 from guardband.live.server.snapshot import Snapshot, TaskSnapshot, counted, delta_spent
 from guardband.live.store import SampleRow
@@ -50,6 +51,7 @@ def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Sum
         delta_spent=delta_spent(space, len(tasks), row.epoch),
         lead_mean=None if lead is None else lead[0],
         lead_halfwidth=None if lead is None else lead[1],
+        uplift=_uplift(snapshot, judged),
         alerts=[
             AlertReply(**alert._asdict(), runbook=runbook_of(alert), since=since)
             for alert, since in alerts
@@ -151,6 +153,11 @@ def _between(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str,
     }
 
 
+def _uplift(snapshot: Snapshot, tasks: Sequence[TaskSnapshot]) -> UpliftReply | None:
+    found = snapshot.uplift(tasks)
+    return None if found is None else UpliftReply(**found._asdict())
+
+
 def _open(snapshot: Snapshot) -> OpenEpoch | None:
     if snapshot.open is None:
         return None
@@ -190,5 +197,6 @@ def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
         halfwidth=each.state.get("halfwidth", []),
         lead_mean=None if lead is None else lead[0],
         lead_halfwidth=None if lead is None else lead[1],
+        uplift=_uplift(snapshot, [each]),
         heterogeneity=snapshot.heterogeneity.get(each.task),
     )

@@ -4,7 +4,7 @@ import { agentClass, byId, fill, h } from "./dom.js";
 import { epochsChart, epochsTable, sparkline, thetaChart } from "./drawings.js";
 import {
   answers, chance, count, counted, margin, named, notJudged, percent, sentence, signed, span, STATES,
-  stillNeeded, symbol, violations,
+  stillNeeded, symbol, upliftText, violations,
 } from "./words.js";
 
 const mark = (level, word) =>
@@ -85,6 +85,8 @@ function earned(agent, history, config) {
   });
   const spark = line ? sparkline(line, "lead") : null;
   const unknown = notJudged(agent, config);
+  const measured = upliftText(agent.uplift);
+  if (unknown && measured) return h("span", { title: measured }, `${signed(agent.uplift.mean, 2)} over the baseline`);
   if (unknown) return h("span", { class: "hint" }, unknown);
   return [spark, h("span", {}, `${signed(agent.lead_mean, 2)} ± ${agent.lead_halfwidth.toFixed(2)}`)];
 }

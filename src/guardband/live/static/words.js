@@ -145,8 +145,24 @@ function safe(summary, agents) {
     `${count(learned)} learned decisions, each sure beforehand to clear its floor.${closest}${drawn}${tried} ${promise}`);
 }
 
+/** What the holdback measured, in words; null: there is none, or no reward yet. */
+export function upliftText(uplift) {
+  if (!known(uplift?.mean)) return null;
+  return `${signed(uplift.low)} to ${signed(uplift.high)} per decision over the baseline, measured by ` +
+    `${count(uplift.rounds)} rewards and the holdback's coin alone (95 %, at all looks together).`;
+}
+
 function earns(summary, agents) {
   const ask = (...rest) => answer("Does it earn?", ...rest);
+  const measured = upliftText(summary.uplift);
+  if (measured !== null) {
+    const { mean, low, high } = summary.uplift;
+    const figure = `${signed(mean)} over the baseline`;
+    const share = `One decision in ${count(Math.round(1 / summary.config.holdback))} plays the baseline to compare with.`;
+    const text = `Choices earn ${measured} ${share}`;
+    if (low > 0) return ask("good", "Yes", figure, text);
+    return high < 0 ? ask("bad", "No", figure, text) : ask("wait", "Not sure yet", figure, text);
+  }
   const of = (name) => sum(agents, (a) => a.sums[name]);
   const n = sum(agents, (a) => (known(a.sums.reward) ? a.sums.counted ?? counted(a) : 0));
   if (!known(summary.lead_mean)) {

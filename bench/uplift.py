@@ -1,0 +1,148 @@
+"""How often the holdback's interval holds, and how wide it is: docs/uplift-measured.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import guardband as gb
+from guardband.sim import Series
+from guardband.uplift import LEVEL, GainSums, Uplift, reach_of, uplift_of
+
+SEED, SHARE, RUNS, ROUNDS = 77, 0.1, 1_000, 400  # of coverage
+SHARES, RUNS_OF_WIDTHS = (0.02, 0.05, 0.1, 0.2), 5
+WIDTHS = (500, 1_000, 2_000, 4_000)  # rounds after which the width is told
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "forecast": {"agents": 1},
+    "clicks": {"agents": 1, "rate": 0.4},
+    "drift-abrupt": {},
+    "misfit": {},
+}
+PAGE = """\
+# What a holdback tells
+
+`agent.uplift()` of one agent ([what it is](guard-ucb.md#did-it-earn)): the interval of level
+{level} % for what its choices earn over the baseline per round, from the coin and the rewards
+alone. Rewards of `forecast`, `drift-abrupt` and `misfit` have a noise of 0.1, which is stated;
+those of `clicks` (`rate=0.4`) are 0 or 1, and nothing is stated. In the last two the linear model
+is wrong. Written by `python -m bench.uplift`.
+
+## Coverage
+
+{runs:,} runs of {rounds:,} rounds, `holdback={share}`. A run fails if the true mean lead leaves the
+interval at any of 200 rounds, evenly spaced: no more than {rate} % of the runs should. *At the end*
+counts the last round alone.
+
+| problem | mode | runs that fail | at the end | earned per round, true | told, mean of runs |
+|---|---|---:|---:|---:|---:|
+{coverage}
+
+## Width
+
+Half the length of the interval after so many rounds, mean of {few} runs, and what the choices
+really earn over the baseline per round.
+
+| problem, strict | `holdback` | {heads} | earned, true |
+|---|---:|{rules}---:|
+{widths}
+"""
+
+
+class Case(NamedTuple):
+    """Guard-UCB with a holdback on a problem."""
+
+    problem: str
+    mode: str
+    holdback: float
+    runs: int
+    rounds: int
+
+    def run(self) -> gb.Results:
+        """Simulate it; every run is a trial."""
+        problem = gb.problem(self.problem, **PROBLEMS[self.problem])
+        told = problem.assumptions()
+        guard = gb.GuardUCB(
+            told["alpha"],
+            noise=None if self.problem == "clicks" else told["noise"],
+            theta_bound=told["theta_bound"],
+            context_noise=problem.context_noise,
+            mode=self.mode,
+            holdback=self.holdback,
+        )
+        return gb.simulate(problem, guard, rounds=self.rounds, trials=self.runs, seed=SEED)
+
+
+def intervals(series: Series, rounds: np.ndarray) -> Iterator[list[Uplift]]:
+    """Yield, run by run, the interval at every checkpoint."""
+    reach = reach_of(series.settings["holdback"], series.settings["noise"])
+    gains, squares = series.curves["gain"][..., 0], series.curves["gain_squares"][..., 0]
+    for gain, square in zip(gains, squares, strict=True):
+        yield [
+            uplift_of(GainSums(float(n), float(g), float(q)), reach)
+            for n, g, q in zip(rounds, gain, square, strict=True)
+        ]
+
+
+def covered(case: Case) -> str:
+    """Return the line of a case in the table of coverage."""
+    results = case.run()
+    (series,) = results.series
+    truth = series.curves["lead"][..., 0] / results.rounds
+    told = list(intervals(series, results.rounds))
+    out = np.array(
+        [
+            [not each.low <= lead <= each.high for each, lead in zip(run, leads, strict=True)]
+            for run, leads in zip(told, truth, strict=True)
+        ]
+    )
+    mean = np.mean([run[-1].mean for run in told])
+    cells = (
+        f"{out.any(axis=1).mean():.1%}",
+        f"{out[:, -1].mean():.1%}",
+        f"{truth[:, -1].mean():.4f}",
+        f"{mean:.4f}",
+    )
+    return f"| `{case.problem}` | {case.mode} | {' | '.join(cells)} |"
+
+
+def widths(case: Case) -> str:
+    """Return the line of a case in the table of widths."""
+    results = case.run()
+    (series,) = results.series
+    at = np.searchsorted(results.rounds, WIDTHS)
+    told = [[run[i] for i in at] for run in intervals(series, results.rounds)]
+    half = np.mean([[0.5 * (each.high - each.low) for each in run] for run in told], axis=0)
+    lead = series.totals["lead"].mean() / case.rounds
+    cells = " | ".join(f"{value:.3f}" for value in half)
+    return f"| `{case.problem}` | {case.holdback:g} | {cells} | {lead:.3f} |"
+
+
+def main() -> None:
+    """Write the page."""
+    cases = [Case(p, "strict", SHARE, RUNS, ROUNDS) for p in PROBLEMS]
+    cases.insert(1, Case("forecast", "policy", SHARE, RUNS, ROUNDS))
+    wide = [
+        Case(problem, "strict", share, RUNS_OF_WIDTHS, max(WIDTHS))
+        for problem in ("forecast", "clicks")
+        for share in SHARES
+    ]
+    page = PAGE.format(
+        level=round(100 * LEVEL),
+        rate=round(100 * (1 - LEVEL)),
+        runs=RUNS,
+        few=RUNS_OF_WIDTHS,
+        rounds=ROUNDS,
+        share=SHARE,
+        coverage="\n".join(covered(case) for case in cases),
+        heads=" | ".join(f"{n:,}" for n in WIDTHS),
+        rules="---:|" * len(WIDTHS),
+        widths="\n".join(widths(case) for case in wide),
+    )
+    (Path(__file__).parents[1] / "docs" / "uplift-measured.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()
