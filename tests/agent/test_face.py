@@ -18,6 +18,7 @@ SETTINGS = {
     "on_refuted": None,
     "trial_budget": None,
     "max_loss": None,
+    "budget": None,
     "holdback": None,
     "noise": None,
     "reward_ceiling": None,
