@@ -53,10 +53,10 @@ class Metric(IntEnum):
     BASELINE_VALUE = 19
     COST = 21  # of the actions played, where they have costs; NaN: they have none
     VALUE_REGRET = 20  # the largest value of an action at or above the floor, less the one played
-    HELD_BACK = 21  # rounds in which the holdback's coin played the baseline
-    GAIN = 22  # with a holdback: what rewards say about the choices' lead over the baseline
-    GAIN_SQUARES = 23  # squares of what surprises in it, for the interval of the uplift
-    LEAD = 24  # the true lead of the choices, before the coin, by expectation
+    HELD_BACK = 22  # rounds in which the holdback's coin played the baseline
+    GAIN = 23  # with a holdback: what rewards say about the choices' lead over the baseline
+    GAIN_SQUARES = 24  # squares of what surprises in it, for the interval of the uplift
+    LEAD = 25  # the true lead of the choices, before the coin, by expectation
 
 
 class TaskTable(NamedTuple):
