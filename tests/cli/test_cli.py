@@ -33,6 +33,9 @@ SERIES_FIELDS = [
     "conservative_share",
     "sync_rounds",
     "numbers_sent",
+    "uplift",
+    "uplift_low",
+    "uplift_high",
 ]
 pytestmark = pytest.mark.usefixtures("folder")
 

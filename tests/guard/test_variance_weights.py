@@ -180,7 +180,7 @@ def test_a_ceiling_makes_first_observations_count_more() -> None:
     for ceiling in (None, 0.1):
         agent = gb.Agent(dim=1, reward_ceiling=ceiling)
         d = agent.decide([[1.0], [0.5]], baseline=0)
-        weights.append(agent._pending[d.id].weight)
+        weights.append(agent._group.pending[0][d.id].weight)
     assert weights == pytest.approx([4.0, 1 / 0.09])
 
 

@@ -22,6 +22,8 @@ METRICS = (
     "reward",
     "baseline_reward",
 )
+# NaN: the actions of the lab's problems have neither values nor costs.
+OF_VALUES = ("value", "baseline_value", "value_regret", "cost")
 
 
 def result(label, *, rounds=100, name="disc-ucb", agents=1, curves=None, **totals):

@@ -38,6 +38,8 @@ def series(
         "charged": 2.0 * short,
         "shortfall": short,
         "violations_trial": expected if trials_made else 0.0,
+        "value": np.nan,  # these actions have no values and no costs
+        "cost": np.nan,
     }
     totals = {
         name: np.tile(np.broadcast_to(np.asarray(value, float), trials)[:, None], (1, 2))

@@ -142,9 +142,14 @@ class Engine:
                 row[Terms._fields.index(name)] = value
         return other
 
+    @property
+    def guards(self) -> bool:
+        """Whether actions are certified one by one, so that values and budgets can choose."""
+        return self.terms.rule == GUARD
+
     def check(self, request: Request) -> None:
         """Refuse a request that lacks what the promise needs; before anything is changed."""
-        if request.value.size and self.terms.rule != GUARD:
+        if request.value.size and not self.guards:
             raise InvalidValueError(
                 "value=... is for Guard-UCB, which certifies actions and plays the most valuable: "
                 "use algorithm='guard-ucb'."

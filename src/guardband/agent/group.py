@@ -35,7 +35,7 @@ from guardband.features import Features
 from guardband.kernels.holdback import gain_of
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
-from guardband.kernels.types import Floats, Rule, Statistic
+from guardband.kernels.types import Floats, Statistic
 from guardband.seeds import stream
 from guardband.uplift import GainSums, Uplift, reach_of, uplift_of
 
@@ -118,7 +118,7 @@ class AgentGroup:
         self.purses = [None if budget is None else Purse(budget) for _ in self.names]
         if budget is not None and self.engine.terms.tolerate:
             raise InvalidValueError("a budget is for tolerate=0: leave one of them out.")
-        if budget is not None and self.engine.terms.rule != Rule.GUARD:
+        if budget is not None and not self.engine.guards:
             raise InvalidValueError(
                 f"a budget is for Guard-UCB, not for {algorithm.name}: use algorithm='guard-ucb'."
             )
@@ -162,7 +162,7 @@ class AgentGroup:
         if 0 < watch.turn <= rounds + 1:
             text = watch.look(self.names[agent], self.past(agent), rounds)
             if text:
-                warnings.warn(text, StuckWarning, stacklevel=3)
+                warnings.warn(text, StuckWarning, stacklevel=4)  # where `decide` is called
 
     def decide(self, agent: int, request: Request) -> Decision:
         """Decide for an agent; its id has the task's name and the number of the round."""

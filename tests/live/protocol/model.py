@@ -40,7 +40,8 @@ class Model(RuleBasedStateMachine):
         self.entries: dict[str, Revision] = {}  # what each stream was last entered with
         self.closed: dict[int, str] = {}
         self.manifest: dict[str, Revision] = {}
-        self.parts: dict[int, dict[str, frozenset[Any]]] = {}  # of epochs: what each task has
+        # What each task has in an epoch, by its sum: a store that was set back numbers anew.
+        self.parts: dict[str, dict[str, frozenset[Any]]] = {}
         self.checked: dict[str, str] = {}
         self.told = 0  # the newest epoch that a client has named to the coordinator
         self.now = 1000.0
@@ -140,10 +141,10 @@ class Model(RuleBasedStateMachine):
         assert record.sha256 == exact.sha256
         often = self.book.read(total, what="I1")
         assert max(often.values(), default=0) <= 1, "I1: an epoch counts an observation twice"
-        self.parts[row.epoch] = {}
+        parted = self.parts[record.sha256] = {}
         for name, revision in found.items():
             task, held = streams[name].task, self.made[revision.version].tags
-            self.parts[row.epoch][task] = self.parts[row.epoch].get(task, frozenset()) | held
+            parted[task] = parted.get(task, frozenset()) | held
         self.entries |= found
         self.manifest, self.answers = found, {}
         self.closed[row.epoch] = record.sha256
@@ -154,7 +155,7 @@ class Model(RuleBasedStateMachine):
         if state.pooled is None or not self.space.tolerate:
             assert state.without == (), "I8: sums without a task that are not of use"
             return
-        parts = self.parts[state.epoch]
+        parts = self.parts[state.pooled.sha256]
         others = sorted(set(parts) - {player.task})
         wanted = [
             frozenset().union(*(tags for task, tags in parts.items() if task != other))

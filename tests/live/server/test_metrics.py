@@ -180,6 +180,8 @@ def test_all_reasons_that_agents_report_are_known() -> None:
         "learned",
         "free",
         "always",
+        "holdback",
+        "value",
     }
 
 

@@ -158,12 +158,12 @@ class LiveAgent(LiveAgentView):
         ----------
         feature_map, actions, distribution, baseline, baseline_reward, value
             As for `gb.Agent`.
-        round
+        cost, round
             As for `decide`.
         """
         state = self._opened().state
         request = state.learner.reader.read_from(
-            feature_map, actions, distribution, baseline, baseline_reward, value
+            feature_map, actions, distribution, baseline, baseline_reward, value, cost
         )
         return self._decisions.decide([request], round)[0]
 
@@ -178,6 +178,7 @@ class LiveAgent(LiveAgentView):
         covariances: Any = None,
         labels: Any = None,
         values: Any = None,
+        costs: Any = None,
         round: int | None = None,
     ) -> list[Decision]:
         """Decide for a batch of requests that all rely on what is known now; all or none.
@@ -186,15 +187,19 @@ class LiveAgent(LiveAgentView):
         ----------
         features, baselines, baseline_rewards, supports, weights, covariances, labels, values
             As for `gb.Agent`.
+        costs
+            Refused, as for `decide`.
         round
             Where tasks share contexts, every request is a round: the number of the first.
         """
         state = self._opened().state
-        given = (supports, weights, covariances, labels, values)
+        given = (supports, weights, covariances, labels, values, costs)
         requests = state.learner.reader.read_many(features, baselines, baseline_rewards, *given)
         return self._decisions.decide(requests, round)
 
-    def observe(self, decision: str | Decision, reward: float) -> None:
+    def observe(
+        self, decision: str | Decision, reward: float, *, cost: float | None = None
+    ) -> None:
         """Take in the reward of a decision.
 
         The same reward again changes nothing; another one is refused. What comes after the
@@ -204,19 +209,31 @@ class LiveAgent(LiveAgentView):
         ----------
         decision, reward
             `Decision.id`, or the decision itself; and its reward, within the space's bounds.
+        cost
+            Refused: live agents have no budgets.
         """
+        _refuse_costs(cost)
         value = self._opened().state.as_reward(reward)
         self._outcomes.close(as_id(decision), value)
         self._wake_if_due()
 
-    def observe_many(self, decisions: Sequence[str | Decision], rewards: Sequence[float]) -> None:
+    def observe_many(
+        self,
+        decisions: Sequence[str | Decision],
+        rewards: Sequence[float],
+        *,
+        costs: Sequence[float | None] | None = None,
+    ) -> None:
         """Take in the rewards of a batch of decisions, in their order; an error changes nothing.
 
         Parameters
         ----------
         decisions, rewards
             Each `Decision.id`, or the decision itself, each once; and the reward of each.
+        costs
+            Refused, as for `observe`.
         """
+        _refuse_costs(costs)
         state = self._opened().state
         seen = [state.as_reward(reward) for reward in rewards]
         names, values = as_batch(decisions, seen, state.learner.reward_range)
@@ -356,3 +373,11 @@ class LiveAgent(LiveAgentView):
         if self._forks.forked:
             self._forks.open_again()
         return self._store
+
+
+def _refuse_costs(cost: Any) -> None:
+    if cost is not None:
+        raise InvalidValueError(
+            f"live agents have no budgets, and take no costs (not {cost!r}): leave it out, or use "
+            "gb.Agent(budget=gb.Budget(...))."
+        )

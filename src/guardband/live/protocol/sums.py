@@ -43,6 +43,13 @@ __all__ = [
 MAGIC = b"GBS"
 FORMAT_2, FORMAT_3, FORMAT_4 = MAGIC + b"\x02", MAGIC + b"\x03", MAGIC + b"\x04"
 FORMATS = {FORMAT_2: 3, FORMAT_3: 4, FORMAT_4: 5}  # how many numbers come before the matrix
+# By whether there are numbers in `by_variance` and in `reused`.
+FORMAT_OF = {
+    (False, False): FORMAT_2,
+    (True, False): FORMAT_3,
+    (False, True): FORMAT_4,
+    (True, True): FORMAT_4,
+}
 HEAD = struct.Struct("<4sI")
 LENGTH = struct.Struct("<Q")
 
@@ -72,8 +79,8 @@ class Sums(NamedTuple):
         The numbers are n, H, the sum of weights, `by_variance` and `reused` up to the last that
         is not 0, and the matrix, as little-endian float64.
         """
-        magic = _format_of(self.by_variance, self.reused)
         rest = (self.by_variance, self.reused)
+        magic = FORMAT_OF[bool(rest[0]), bool(rest[1])]
         head = np.array([self.n, self.surprise, self.weight, *rest], "<f8")
         raw = head[: FORMATS[magic]].tobytes() + self.gram.astype("<f8").tobytes()
         return HEAD.pack(magic, zlib.crc32(raw)) + raw
@@ -147,15 +154,9 @@ def sums_of(statistic: Statistic) -> Sums:
 
 def bytes_of(statistic: Statistic) -> bytes:
     """Return `sums_of(statistic).as_bytes()`, in less time: agents write it with every reward."""
-    magic = _format_of(statistic.scalars[4], statistic.scalars[5])
+    magic = FORMAT_OF[bool(statistic.scalars[4]), bool(statistic.scalars[5])]
     raw = _numbers_of(statistic, magic).astype("<f8", copy=False).tobytes()
     return HEAD.pack(magic, zlib.crc32(raw)) + raw
-
-
-def _format_of(by_variance: float, reused: float) -> bytes:
-    if reused:
-        return FORMAT_4
-    return FORMAT_3 if by_variance else FORMAT_2
 
 
 def _numbers_of(statistic: Statistic, magic: bytes) -> Floats:
