@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 
 import guardband as gb
+from bench import budget
 from bench.clock import best_of
 from guardband.kernels.types import Floats
 
@@ -88,6 +89,17 @@ def main() -> None:
         "| " + " | ".join(HEAD) + " |",
         "|" + "---|" * len(HEAD),
         *(cost_line(rows) for rows in WANTED),
+        "",
+        f"With a [budget](value.md#a-budget), after {budget.ROWS:,} rows of the same models: "
+        f"{budget.RUNS:,} runs of {budget.ROUNDS:,} rounds. The best fixed mix knows theta, and "
+        "plays for each prompt the same mixture of safe models, such that the budget is spent in "
+        "the mean. Spending at once plays the best safe model until the rest must go to the "
+        "baseline, and knows theta as well. Wanted: no run that exceeds the budget, and at least "
+        "90 % of the mix's value.",
+        "",
+        "| " + " | ".join(budget.HEAD) + " |",
+        "|" + "---|" * len(budget.HEAD),
+        *(purpose.line(guard()) for purpose in budget.PURPOSES),
         "",
         f"`decide` and `observe` together take {with_value:.1f} µs with a value and "
         f"{without:.1f} µs without: {with_value / without:.2f} times as long, wanted at most 1.1.",
