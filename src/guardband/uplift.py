@@ -16,7 +16,8 @@ import numpy as np
 from guardband.checks import beyond_unit, check_fraction
 from guardband.errors import InvalidValueError
 
-__all__ = ["LEVEL", "GainSums", "Stake", "Uplift", "reach_of", "stake_of", "uplift_of"]
+__all__ = ["BETS", "LEVEL", "LOG_WEIGHTS", "PRICES", "GainSums", "Stake", "Uplift"]
+__all__ += ["reach_of", "stake_of", "uplift_of"]
 
 LEVEL = 0.95
 # Bets a_j / reach with weights 1 / ((j + 1)(j + 2)), which sum to 1: one of them is near the best

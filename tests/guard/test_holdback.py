@@ -255,3 +255,29 @@ def test_what_is_missing_is_said() -> None:
     replay = gb.Replay([0], [[0.0]], [0.1], [[1.0, 0.0]], [[0.5]])
     with pytest.raises(gb.InvalidValueError, match=r"Replay\(hold="):
         gb.simulate(problem, gb.GuardUCB(noise=0.1, holdback=0.1), replay=replay)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["strict", "policy"])
+def test_the_interval_holds_at_its_rate(mode: str) -> None:
+    """1,000 runs, looked at 50 times each; with bounds that are far too small it fails."""
+    guard = gb.GuardUCB(0.2, noise=0.1, mode=mode, holdback=0.2)
+    results = gb.simulate(
+        gb.problem("forecast", agents=1), guard, rounds=1_000, trials=1_000, seed=5, progress=False
+    )
+    (series,) = results.series
+    names = ("gain", "gain_squares", "lead")
+    gains, squares, leads = (series.curves[name][..., 0] for name in names)
+    reach, n = reach_of(0.2, 0.1), results.rounds.astype(float)
+    missed = {1.0: 0, 1e-3: 0}
+    for scale in missed:
+        for run in range(0, 1_000, 1 if scale == 1.0 else 20):
+            looked = zip(n[::4], gains[run, ::4], squares[run, ::4], leads[run, ::4], strict=True)
+            missed[scale] += any(
+                not told.low <= lead / rounds <= told.high
+                for rounds, gain, square, lead in looked
+                for told in [uplift_of(GainSums(rounds, gain, scale * square), scale * reach)]
+            )
+    assert missed[1.0] <= 50
+    assert missed[1e-3] > 25
+    assert abs((gains[:, -1] - leads[:, -1]).mean()) < 4.0 * gains[:, -1].std() / math.sqrt(1_000)
