@@ -42,7 +42,7 @@ def runs(rounds: int, trials: int) -> list[Run]:
 
 def equal(one: RunResults, other: RunResults) -> bool:
     return list(one) == list(other) and all(
-        np.array_equal(table[name], getattr(other[label].series, kind)[name])
+        np.array_equal(table[name], getattr(other[label].series, kind)[name], equal_nan=True)
         for label in one
         for kind in ("totals", "curves")
         for table in [getattr(one[label].series, kind)]
