@@ -264,7 +264,7 @@ class _Arm:
         if can_leave is None:
             because = f"in {len(stayed)} of {len(runs)} worlds that fit the logs, {never}"
         elif can_leave:
-            because = f"the first learned play is at about round {int(first):,}"
+            because = f"the first learned play is at about round {int(first):,}{_spread(runs)}"
         elif settled:
             because = "by what the logs say, the baseline may well be the best action"
         elif blocked:
@@ -282,6 +282,16 @@ class _Arm:
         given = (state.estimate.inverse, self.guard.penalty, keep, state.own.gram)
         features, _ = blocked_features(worlds.menus(), *given)
         return tuple(str(logs.names[i]) for i in features)
+
+
+def _spread(runs: list[AgentRun]) -> str:
+    """Return how far the first learned plays of all but the extreme tenths lie apart, in words."""
+    firsts, tenth = sorted(run.first for run in runs), len(runs) // 10
+    low, high = firsts[tenth], firsts[-1 - tenth]
+    if high == low:
+        return ""
+    latest = "never" if high == math.inf else f"round {int(high):,}"
+    return f"; over the worlds that fit the logs, from round {int(low):,} to {latest}"
 
 
 def _whole(number: float) -> int | None:
