@@ -12,7 +12,7 @@ FULL   := $(VENV)/full-$(KEY)
 
 # Slow tests that start processes of their own, and wait for them: one after the other.
 ALONE  := tests/engines tests/live/browser tests/live/chaos tests/live/postgres \
-	tests/live/server/test_fuzz.py tests/live/server/test_load.py
+	tests/live/server/test_load.py
 
 .DEFAULT_GOAL := help
 .PHONY: help install full browser run demo test test-all lint types unit bench better clean

@@ -171,9 +171,9 @@ def _mixed(honest: Any, made_up: Any, draw: Callable[..., Any]) -> Any:
     return honest
 
 
-@pytest.fixture(scope="module")
-def town(tmp_path_factory) -> Iterator[Town]:
-    with served(tmp_path_factory.mktemp("fuzz"), SETTINGS, agents=50) as server:
+@pytest.fixture  # each operation has a town of its own: what others did may close its doors
+def town(tmp_path) -> Iterator[Town]:
+    with served(tmp_path, SETTINGS, agents=50) as server:
         yield Town(server)
 
 
