@@ -6,12 +6,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from report.handmade import BASELINE, CONSTRAINED, FREE, SHUT, compare, series
 from rich.console import Console
 
 import guardband as gb
 from guardband.problems import SyntheticA
-from guardband.report import table, write_report
+from guardband.report import inline_svg, table, write_report
 from guardband.report.rerun import rerun_code
 from guardband.report.words import listed, number, percent
 
@@ -233,3 +234,17 @@ class TestWords:
         assert listed(["a", "b"]) == "a and b"
         assert listed(["a", "b", "c"]) == "a, b and c"
         assert listed(list("abcdef")) == "a, b, c and 3 others"
+
+
+def test_the_same_picture_is_the_same_text():
+    """Pages can be compared: nothing in a picture is drawn at random."""
+    figures = [drawn_figure() for _ in range(2)]
+    first, second = (inline_svg(figure, "a") for figure in figures)
+    assert first == second
+    assert 'id="a-' in first
+
+
+def drawn_figure() -> Figure:
+    figure = Figure()
+    figure.subplots().plot([0, 1], [1, 0], "o-")  # markers and clips have ids of their own
+    return figure

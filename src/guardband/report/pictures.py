@@ -26,8 +26,11 @@ def inline_svg(figure: Figure, name: str) -> str:
     name
         Unique on the page; the picture's ids start with it, so that pictures do not share them.
     """
+    import matplotlib
+
     file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True)
+    with matplotlib.rc_context({"svg.hashsalt": name}):  # ids are random otherwise
+        figure.savefig(file, format="svg", transparent=True)
     svg = FILE_ONLY.sub("", file.getvalue())
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     # The page sets its size; the viewBox keeps the proportions.
