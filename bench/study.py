@@ -23,7 +23,7 @@ import guardband as gb
 from bench.study_worlds import CASES, Case
 
 SEEDS = 10
-SHOWN = 2  # the world that the page shows; others were looked at while studies were built
+SHOWN = 8  # the world that the page shows; others were looked at while studies were built
 FACTOR = 2.0
 MODES = ("strict", "policy", "trial_budget")
 HEAD = (
@@ -213,7 +213,9 @@ def page(shown: Measured) -> list[str]:
         'horizon. A budget for trials is what the study itself proposes. An answer "can\'t tell" '
         "counts as wrong. Written by `python -m bench.study`; the worlds are described in "
         "`bench/study_worlds.py`. Other worlds were looked at while studies were built; this one "
-        "was studied after all was settled.",
+        "was studied after all was settled. On the last one before it one more line was wrong, "
+        "digits with a block per action after the log: 665 for a median of 2,478, by four possible "
+        "worlds. Since then what time there is goes to more of the first plays.",
         "",
         f"Right, of all lines: {shown.counts}.",
         "",

@@ -134,6 +134,24 @@ def test_what_takes_too_long_is_looked_at_in_leaps(monkeypatch: pytest.MonkeyPat
     assert found(stuck, rounds=100_000).strict.without_logs.can_leave is False
 
 
+def test_time_that_is_short_goes_to_first_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the time for whole runs there are as many again that end with their first play."""
+    asked: list[bool] = []
+    ordinary = expect_module.run_agent
+
+    def noted(*given: Any, whole: bool) -> Any:
+        asked.append(whole)
+        return ordinary(*given, whole=whole)
+
+    monkeypatch.setattr(expect_module, "run_agent", noted)
+    monkeypatch.setattr(expect_module, "SECONDS", 0.02)
+    found(logs([[0.4], [0.9]], [0.32, 0.72]), rounds=5_000)
+    agents = len(MODES) * 2
+    assert agents * expect_module.LEAST_DRAWS <= sum(asked) < agents * expect_module.DRAWS
+    assert sum(asked) <= asked.count(False) + agents
+    assert asked[: 2 * agents] == [True] * 2 * agents
+
+
 def test_rows_beyond_what_can_be_learned_in_time_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expect_module, "LEARNING", 0.0)
     expected = found(logs(np.eye(2), [0.2, 0.8], uniform=True, total=20 * ROWS), rounds=20)

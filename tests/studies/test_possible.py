@@ -137,5 +137,6 @@ def test_runs_are_those_of_an_agent(settings: dict, rows: int) -> None:
     assert learned.any()
     assert run.first == learned.argmax() + 1
     assert run.half == _half_learned(learned, rounds)
+    assert run_agent(drawn, guard, rounds, seed, logs, whole=False).first == run.first
     if settings:
         assert {"explored", "trial"} & set(kinds)

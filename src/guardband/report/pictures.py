@@ -26,10 +26,10 @@ def inline_svg(figure: Figure, name: str) -> str:
     name
         Unique on the page; the picture's ids start with it, so that pictures do not share them.
     """
-    import matplotlib
+    from matplotlib import rc_context  # noqa: PLC0415 - slow to import
 
     file = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": name}):  # ids are random otherwise
+    with rc_context({"svg.hashsalt": name}):  # ids are random otherwise
         figure.savefig(file, format="svg", transparent=True)
     svg = FILE_ONLY.sub("", file.getvalue())
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from operator import itemgetter
 from statistics import median_low
 from typing import Any, NamedTuple
 
@@ -30,7 +29,9 @@ CANT_TELL = "can't tell"
 DRAWS = 25  # possible worlds
 AGREED = 5  # of them, if agents never left in these
 LEAST_DRAWS, LEAST_HORIZON = 3, 1_000  # whatever that takes
-SECONDS, LEARNING = 6.0, 12.0  # of a core, about, for each agent, and for learning logs
+# Of a core, about: for each agent, as much again for more of its first plays, which are often a
+# matter of luck, and for learning logs.
+SECONDS, LEARNING = 6.0, 12.0
 FIXED, ROW, ENTRY = 4e-6, 5e-7, 2.5e-9  # of a round, of a row of logs, of a number in K d^2 or d^2
 MOST, FEW = 2.0 / 3.0, 1.0 / 3.0  # of the worlds
 TRIAL_SHARE = 0.01  # of what the baseline earns in all rounds, if no budget for trials is stated
@@ -225,6 +226,7 @@ class _Arm:
 
     def __init__(self, guard: GuardUCB, limits: WorkLimits) -> None:
         self.guard, self.limits, self.runs = guard, limits, list[AgentRun]()
+        self.whole = 0  # runs, the first ones: the others end with the first learned play
 
     def run(
         self,
@@ -234,17 +236,22 @@ class _Arm:
         learned: LogsLearned | None,
     ) -> None:
         """Let the agent play another world, from what it has `learned` from logs."""
-        run = run_agent(drawn, self.guard, self.limits.horizon, seed, learned)
+        whole = self._may_spend(SECONDS)
+        run = run_agent(drawn, self.guard, self.limits.horizon, seed, learned, whole=whole)
         rounds, past = self.limits.rounds, 0 if learned is None else learned.rows
         if run.first == math.inf and run.played < rounds:
             run = look_further(run, worlds, drawn.world, self.guard, past, rounds)
         self.runs.append(run)
+        self.whole += whole
+
+    def _may_spend(self, seconds: float) -> bool:
+        spent = sum(run.played for run in self.runs) * self.limits.seconds
+        return len(self.runs) < LEAST_DRAWS or spent < seconds
 
     @property
     def decided(self) -> bool:
         """Whether more worlds would hardly change the answer, or would take too long."""
-        done = sum(run.played for run in self.runs) * self.limits.seconds
-        if len(self.runs) >= LEAST_DRAWS and done >= SECONDS:
+        if not self._may_spend(2.0 * SECONDS):
             return True
         return len(self.runs) >= AGREED and all(run.first == math.inf for run in self.runs)
 
@@ -254,8 +261,9 @@ class _Arm:
         stayed = [run for run in runs if run.first == math.inf]
         share = 1.0 - len(stayed) / len(runs)
         can_leave = True if share > MOST else False if share < FEW else None
-        first, half = (median_low(map(itemgetter(i), runs)) for i in range(2))
-        cost = median_low(run.cost for run in runs)
+        first = median_low(run.first for run in runs)
+        half = max(first, median_low(run.half for run in runs[: self.whole]))
+        cost = median_low(run.cost for run in runs[: self.whole])
         blocked: tuple[str, ...] = ()
         settled = 2 * sum(run.settled for run in stayed) > len(stayed)
         if can_leave is not True and not settled:

@@ -71,6 +71,8 @@ def run_agent(
     rounds: int,
     seed: int,
     learned: LogsLearned | None = None,
+    *,
+    whole: bool = True,
 ) -> AgentRun:
     """Let an agent play a world until half of its plays are learned ones, or the rounds end.
 
@@ -86,6 +88,8 @@ def run_agent(
         Of the rounds.
     learned
         What it knows of logs; None: it starts anew.
+    whole
+        Whether to look beyond its first learned play.
     """
     (world, expected), judged = possible, np.array([np.nan])
     plan = algorithm.plan(_facts(world))
@@ -109,7 +113,7 @@ def run_agent(
             now = part.stop
         found[0] &= learned is not None  # without data nothing is learned
         half = _half_learned(found[:now], rounds)
-        if half < math.inf:
+        if half < math.inf or (found[:now].any() and not whole):
             break
     first = float(found.argmax() + 1) if found.any() else math.inf
     cost = max(0.0, float(np.cumsum(behind[:now]).max()))
