@@ -55,5 +55,17 @@ def test_a_value_that_is_there_only_after_a_click_is_a_suspect() -> None:
     assert found.rows["missing"] == {"basket": int((frame.clicked[:200] == 0).sum())}
 
 
+@pytest.mark.parametrize("rate", [0.2, 0.04, 0.01])
+@pytest.mark.parametrize("noise", [0.0, 1.0], ids=["zero", "noise"])
+def test_a_column_that_is_large_only_after_a_click_is_a_suspect(rate: float, noise: float) -> None:
+    """However rare clicks are: seconds that were spent on a page, 0 or small without a click."""
+    rng = np.random.default_rng(1)
+    frame = shop(8_000)
+    frame["clicked"] = (rng.random(8_000) < rate).astype(int)
+    frame["seconds"] = np.where(frame.clicked == 1, rng.uniform(5, 60, 8_000), 0.0)
+    frame["seconds"] += noise * rng.uniform(0, 4, 8_000) * (frame.clicked == 0)
+    assert list(look_at(read_study_logs(frame, CONFIG)).suspects) == ["seconds"]
+
+
 def test_what_merely_helps_is_no_suspect() -> None:
     assert look_at(read_study_logs(shop(4_000), CONFIG)).suspects == {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import offpolicy
 from scipy.stats import norm
 
-from guardband.studies.estimators import doubly_robust, effective_size, ips, snips
+from guardband.studies.estimators import difference, doubly_robust, effective_size, ips, snips
 from guardband.studies.intervals import (
     binomial_interval,
     lower_mean,
@@ -82,6 +82,32 @@ def test_the_lower_bound_is_where_bets_stop_paying(values: list[float]) -> None:
     assert not offpolicy.is_refuted(values, bound + 1e-6 * max(1.0, mean), 0.05)
 
 
+@settings(max_examples=20, deadline=None)
+@given(ROWS)
+def test_both_ends_are_where_bets_stop_paying(rows: list[offpolicy.Row]) -> None:
+    """Each end has half of delta; terms are shifted by the least that they can be."""
+    w, r, target, played = (np.array(column) for column in zip(*rows, strict=True))
+    most, half = max(50.0, float(w.max())), 0.025
+    terms = target + w * (r - played)
+    robust = doubly_robust(w, r, target, played, 2 * half, most)
+    apart = difference(terms, 2 * half, 1.0 + 2.0 * most)
+    shifted = [
+        (ips(w, r, 2 * half).low, w * r, 0.0),
+        (1.0 - ips(w, r, 2 * half).high, w * (1.0 - r), 0.0),
+        (robust.low, terms, most),
+        (1.0 - robust.high, 1.0 - terms, most),
+        (apart.low, terms, 1.0 + 2.0 * most),
+        (-apart.high, -terms, 1.0 + 2.0 * most),
+    ]
+    for end, values, shift in shifted:
+        above = (values + shift).tolist()
+        scale = 1e-6 * max(1.0, float(np.mean(above)))
+        if -1.0 < end < 1.0:  # the ends of what is possible are not where bets stop
+            assert not offpolicy.is_refuted(above, end + shift + scale, half)
+        if 0.0 < end < 1.0:
+            assert offpolicy.is_refuted(above, end + shift - scale, half)
+
+
 def test_with_weights_of_one_the_ratio_is_a_mean() -> None:
     rng = np.random.default_rng(1)
     rewards = rng.random(500)
@@ -122,8 +148,8 @@ def test_intervals_cover_at_their_rate(even: bool, binary: bool, rows: int) -> N
     for _ in range(runs):
         w, r, target, played = draw(rng, rows, even, binary)
         found = {
-            "ips": ips(w, r, level),
-            "snips": snips(w, r, level, most),
+            "ips": ips(w, r, level, alike=even),
+            "snips": snips(w, r, level, most, alike=even),
             "dr": doubly_robust(w, r, target, played, level, most),
         }
         for name, estimate in found.items():

@@ -75,6 +75,33 @@ def test_the_test_refuses_what_is_linear_at_its_level() -> None:
     assert np.std(z) == pytest.approx(1.0, abs=3 / np.sqrt(800))
 
 
+def test_the_test_keeps_its_level_where_features_are_many() -> None:
+    """A fit of 50 features to 100 rows takes half of the noise; the test must not be fooled."""
+    rng, refused = np.random.default_rng(6), 0
+    for _ in range(1_000):
+        x = rng.normal(size=(100, 50))
+        refused += score(x, x[:, 0] + rng.normal(size=100), x[:, 1] * x[:, 2])[1] < 0.01
+    assert refused <= 10 + 3 * np.sqrt(10)
+
+
+def test_a_cross_is_found_among_many_columns_and_what_is_left_out_is_said() -> None:
+    rng = np.random.default_rng(7)
+    data = {f"c{i}": rng.random(6_000) for i in range(14)}
+    features = gb.Features(numbers=dict.fromkeys(data, (0, 1)))
+    mean = 0.1 + 0.8 * (data["c12"] - 0.5) * (data["c13"] - 0.5) + 0.2 * data["c0"]
+    found = judge_linearity(logs_of(mean + rng.normal(0, 0.02, 6_000), features, data), ALPHA, 0)
+    assert found.crosses[0][0] == ("c12", "c13")
+    assert "Of 91 pairs of columns, the 60 whose" in found.notes[-1]
+
+
+def test_rewards_that_do_not_vary_need_no_model() -> None:
+    data = columns(np.random.default_rng(2), 400)
+    found = judge_linearity(logs_of(np.full(400, 0.5), FEATURES, data), ALPHA, 0)
+    assert found.good_enough is None
+    assert "nothing to explain" in found.because
+    assert found.crosses == []
+
+
 def test_linear_rewards_are_good_enough_where_there_are_rows_enough() -> None:
     rng = np.random.default_rng(2)
     data = columns(rng, 4_000)

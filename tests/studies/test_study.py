@@ -26,6 +26,8 @@ KEYS = {"rows", "rewards", "linearity", "settings", "expect", "value", "recommen
 LEAVES = Prospect(True, (), 120, 300, 1.5, "the first learned play is at about round 120")
 STAYS = Prospect(False, ("price",), None, None, 0.0, "nothing teaches about feature price")
 OPEN = Prospect(None, (), None, None, 0.0, "in 4 of 9 worlds nothing but the baseline is certified")
+BEST = Prospect(False, (), None, None, 0.0, "the baseline may well be best", settled=True)
+UNCLEAR = Prospects(OPEN, OPEN)
 GOOD = Prospects(LEAVES, LEAVES)
 BAD = Prospects(STAYS, STAYS)
 
@@ -155,7 +157,10 @@ def test_the_agent_file_makes_an_agent_that_refuses_rows_that_were_looked_at(
         ),
         (expectation(BAD, BAD, GOOD), "policy", {"mode": "policy"}, 'mode="policy", which'),
         (expectation(BAD), None, {}, "Do not expect an agent with these features to learn"),
-        (expectation(Prospects(OPEN, OPEN)), "strict", {}, "the logs cannot tell: in 4 of 9"),
+        (expectation(BAD), None, {}, "Describe actions by features that they share"),
+        (expectation(BAD, policy=UNCLEAR), None, {}, "Whether policy mode leads away from it, the"),
+        (expectation(Prospects(BEST, BEST)), None, {}, "nothing to gain"),
+        (expectation(UNCLEAR), "strict", {}, "the logs cannot tell: in 4 of 9"),
     ],
 )
 def test_the_most_cautious_mode_that_learns_is_advised(
@@ -165,7 +170,7 @@ def test_the_most_cautious_mode_that_learns_is_advised(
     settings: dict[str, Any],
     words: str,
 ) -> None:
-    given = (found.logs, found.linearity, found.settings, outlook, found.values)
+    given = (found.logs, found.contents, found.linearity, found.settings, outlook, found.values)
     advice = advise(*given)
     assert advice.mode == mode
     assert words in advice.text
@@ -173,6 +178,26 @@ def test_the_most_cautious_mode_that_learns_is_advised(
     assert {"mode", "trial_budget"} & set(advice.settings) == set(settings)
     again = replace(found, advice=advice, expectation=outlook)
     assert again.agent_file().arguments["algorithm"].mode == settings.get("mode", "strict")
+
+
+def test_advice_fits_the_logs(quick: None) -> None:
+    """Of a column that knows the reward it warns first; of nothing to learn it says so."""
+    frame = shop()
+    leaky = gb.study(frame.assign(seconds=frame.clicked * 3.5), time="when", **ROLES)
+    assert leaky.recommendation.startswith("First look at seconds")
+    alike = gb.study(frame.assign(clicked=1), time="when", **ROLES)
+    assert "nothing to learn from these rows: all rewards are alike" in alike.recommendation
+    assert "Crosses" not in alike.recommendation
+    varied = advise(
+        alike.logs,
+        leaky.contents,
+        alike.linearity,
+        alike.settings,
+        expectation(Prospects(replace(STAYS, blocked_by=()), STAYS)),
+        alike.values,
+    )
+    assert "at random" not in varied.text  # they are random already
+    assert "Collect more rows" in varied.text
 
 
 def test_the_same_seed_gives_the_same_study(found: gb.Study) -> None:

@@ -10,7 +10,7 @@ import guardband as gb
 from guardband.studies.config import StudyConfig
 from guardband.studies.linearity import judge_linearity
 from guardband.studies.read import read_study_logs
-from guardband.studies.suggestions import Suggestion, suggest_settings
+from guardband.studies.suggestions import NUMBERS, Suggestion, suggest_settings
 
 
 def suggested(data: object, config: StudyConfig, menus: object = None) -> dict[str, Suggestion]:
@@ -69,3 +69,20 @@ def test_what_was_stated_stays() -> None:
     assert found["noise"].value is None
     with pytest.raises(gb.InvalidValueError, match="alpha is a setting of the whole study"):
         StudyConfig(settings={"alpha": 0.3})
+
+
+def test_large_menus_are_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 400 labels with a column each, no more features are made than have been allowed for."""
+    rng = np.random.default_rng(0)
+    labels = [f"l{i}" for i in range(400)]
+    frame = {"action": rng.choice(labels, 2_000), "reward": rng.integers(2, size=2_000) * 1.0}
+    config = StudyConfig(features=gb.Features(categories={"action": labels}))
+    logs = read_study_logs(frame, config)
+    asked: list[int] = []
+    ordinary = logs.offers
+    monkeypatch.setattr(logs, "offers", lambda rows: asked.append(len(rows)) or ordinary(rows))
+    linear = judge_linearity(logs, 0.1, 0)
+    asked.clear()
+    suggest_settings(logs, linear, 0.1, {}, 0)
+    assert sum(asked) * 400 * logs.dim <= NUMBERS
+    assert sum(asked) > 1

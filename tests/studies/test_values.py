@@ -44,12 +44,13 @@ def test_the_learned_rule_is_judged_on_rows_that_it_has_not_seen() -> None:
     """Rewards are noise: fitted to rows, many features foretell them; other rows know better."""
     rng = np.random.default_rng(2)
     menus = rng.normal(size=(400, 5, 40)) / 20
+    menus[:, :, 0] = 0.5  # so that DM's model is right: what all actions have earns 1
     menus /= np.maximum(1.0, np.linalg.norm(menus, axis=2, keepdims=True))
     data = {"action": rng.integers(5, size=400), "reward": rng.integers(2, size=400) * 1.0}
     data |= {"chance": np.full(400, 0.2), "old": np.zeros(400, int)}
     config = StudyConfig(baseline="old", propensity="chance", look=0.99)
     found = value_policies(read_study_logs(data, config, menus))
-    for estimator in ("IPS", "SNIPS", "DR"):
+    for estimator in ("IPS", "SNIPS", "DM", "DR"):
         each = found.of("learned", estimator)
         assert each.low is not None
         assert each.high is not None
@@ -93,6 +94,70 @@ def test_a_rule_that_was_hardly_played_is_not_judged() -> None:
     frame = frame[(frame.item != "a") | (np.arange(400) % 20 == 0)].reset_index(drop=True)
     found = values_of(frame.assign(old="a"), CONFIG.updated(baseline="old"))
     assert "unweighted ones" in found.of("baseline", "IPS").because
+
+
+def test_what_was_not_seen_makes_no_interval_exact() -> None:
+    """One kind of visitor in twenty gets the baseline's action once in 2,000 times, and clicks.
+
+    The rows that have it can be missing; the interval must still hold what it earns.
+    """
+    missed = 0
+    for seed in range(20):
+        rng = np.random.default_rng([3, seed])
+        rare = rng.random(4_000) < 0.05
+        chance = np.where(rare, 0.0005, 0.5)
+        taken = rng.random(4_000) < chance
+        clicks = rng.random(4_000) < np.where(rare, 1.0, np.where(taken, 0.1, 0.3))
+        frame = pd.DataFrame(
+            {
+                "item": np.where(taken, "old", "new"),
+                "clicked": clicks * 1.0,
+                "segment": np.where(rare, "r", "u"),
+                "chance": np.where(taken, chance, 1.0 - chance),
+                "old": "old",
+            }
+        )
+        config = StudyConfig(
+            reward="clicked", action="item", propensity="chance", baseline="old", look=0.99
+        )
+        found = values_of(frame, config).of("baseline", "IPS")
+        if found.low is not None and found.high is not None:
+            assert found.interval == "betting"
+            missed += not found.low <= 0.05 + 0.95 * 0.1 <= found.high
+    assert missed <= 4  # of 20 intervals at 95 %: 5 or more have a probability of 0.3 %
+
+
+def test_what_intervals_assume_is_said_of_each() -> None:
+    frame = shop(4_000, seed=1)
+    frame.loc[0, "chance"] = 0.2
+    found = values_of(frame.assign(old="c"), CONFIG.updated(baseline="old"))
+    assert found.of("baseline", "IPS").because == ""
+    for policy, estimator in (
+        ("baseline", "SNIPS"),
+        ("learned", "DR"),
+        ("learned - baseline", "DR"),
+    ):
+        assert "smaller propensity than these rows have, 0.2" in found.of(policy, estimator).because
+    even = values_of(shop(4_000, seed=1).assign(old="c"), CONFIG.updated(baseline="old"))
+    assert "one propensity" in even.of("baseline", "IPS").because
+
+
+def test_the_direct_method_does_not_judge_a_rule_by_what_it_was_found_with() -> None:
+    """Clicks are coins: whatever is played earns 1/2, and a fitted rule overrates its choices."""
+    missed = 0
+    for seed in range(20):
+        rng = np.random.default_rng([5, seed])
+        menus = rng.normal(size=(800, 10, 20)) / 10
+        menus[:, :, 0] = 0.5
+        menus /= np.maximum(1.0, np.linalg.norm(menus, axis=2, keepdims=True))
+        data = {"action": rng.integers(10, size=800), "reward": rng.integers(2, size=800) * 1.0}
+        config = StudyConfig(baseline="old", look=0.99)
+        logs = read_study_logs(data | {"old": np.zeros(800, int)}, config, menus)
+        each = value_policies(logs).of("learned", "DM")
+        assert each.low is not None
+        assert each.high is not None
+        missed += not each.low <= 0.5 <= each.high
+    assert missed <= 4
 
 
 @pytest.mark.slow

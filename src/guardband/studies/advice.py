@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardband.report import listed
+from guardband.studies.contents import Contents
 from guardband.studies.expect import Expectation, Prospect
 from guardband.studies.linearity import Linearity
 from guardband.studies.logs import StudyLogs
@@ -14,6 +15,8 @@ from guardband.studies.suggestions import Suggestion
 from guardband.studies.values import Values
 
 __all__ = ["Advice", "advise"]
+
+SELDOM = 0.05  # a rule that plays more than so much beside the baseline varies enough to learn from
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,22 @@ class Advice:
 
 def advise(
     logs: StudyLogs,
+    contents: Contents,
     linearity: Linearity,
     suggestions: Sequence[Suggestion],
     expectation: Expectation,
     values: Values,
 ) -> Advice:
     """Return what to do, from all parts of a study."""
-    mode, sentences = _mode(expectation)
+    mode, sentences = _mode(expectation, contents)
     sentences += [_learning(logs, expectation, mode), *_model(linearity), _earned(values)]
+    if contents.suspects:
+        names = listed(list(contents.suspects))
+        sentences.insert(
+            0,
+            f"First look at {names}: nobody who chooses an action may know the reward, and "
+            "something in the rows does. Leave out what was not known beforehand, and study again.",
+        )
     settings = {each.name: each.value for each in suggestions if each.value is not None}
     stated = {each.name for each in suggestions if each.because == "it was stated"}
     if mode == "policy" and "mode" not in stated:
@@ -57,44 +68,78 @@ def advise(
     return Advice(" ".join(filter(None, sentences)), settings, mode)
 
 
-def _mode(expectation: Expectation) -> tuple[str | None, list[str]]:
+def _mode(expectation: Expectation, contents: Contents) -> tuple[str | None, list[str]]:
     """Return the most cautious mode in which an agent leaves the baseline, and why it is that."""
-    if expectation.strict.with_logs.can_leave:
+    if contents.rewards["std"] == 0.0 or contents.rows["labels"] < 2:
+        what = "all rewards are alike" if contents.rows["labels"] > 1 else "there is one action"
+        return None, [f"There is nothing to learn from these rows: {what}."]
+    strict, trial, policy = (
+        getattr(expectation, mode).with_logs for mode in ("strict", "trial_budget", "policy")
+    )
+    if strict.can_leave:
         return "strict", [
             "Switch on an agent in strict mode, the default: every play keeps the floor, and "
-            f"{_soon(expectation.strict.with_logs)}."
+            f"{_soon(strict)}."
         ]
     found = []
-    strict = expectation.strict.with_logs
     if strict.can_leave is None:
         found.append(
             f"Whether strict mode leaves the baseline, the logs cannot tell: {strict.because}."
         )
     else:
         found.append(f"Strict mode will stay at the baseline: {strict.because}.")
-    if expectation.trial_budget.with_logs.can_leave:
+    if trial.can_leave:
         return "trial_budget", [
             *found,
             f"With a budget for trials of {expectation.budget:.3g} units of reward it leaves it: "
-            f"{_soon(expectation.trial_budget.with_logs)}, at a cost of about "
-            f"{_cost(expectation.trial_budget.with_logs)}.",
+            f"{_soon(trial)}, at a cost of about {_cost(trial)}.",
         ]
-    if expectation.policy.with_logs.can_leave:
+    if policy.can_leave:
         return "policy", [
             *found,
             'mode="policy", which promises the floor for the randomised choice and not for every '
-            f"play, leaves it: {_soon(expectation.policy.with_logs)}, at a cost of about "
-            f"{_cost(expectation.policy.with_logs)}.",
+            f"play, leaves it: {_soon(policy)}, at a cost of about {_cost(policy)}.",
         ]
     if strict.can_leave is None:
         return "strict", [*found, "It is safe to try: what is not certified is not played."]
-    return None, [
-        *found,
-        "Nor do a budget for trials or policy mode lead away from it within "
-        f"{expectation.rounds:,} rounds. Do not expect an agent with these features to learn; "
-        "describe actions by features that they share with the baseline, or let the rule you have "
-        "play other actions at random now and then, and study those logs.",
-    ]
+    return None, found + _staying(expectation, contents)
+
+
+def _staying(expectation: Expectation, contents: Contents) -> list[str]:
+    """Return what to say where no agent is expected to leave the baseline."""
+    found, strict = [], expectation.strict.with_logs
+    named = {
+        "a budget for trials": expectation.trial_budget.with_logs,
+        "policy mode": expectation.policy.with_logs,
+    }
+    unclear = {name: each for name, each in named.items() if each.can_leave is None}
+    for name, each in unclear.items():
+        found.append(f"Whether {name} leads away from it, the logs cannot tell: {each.because}.")
+    if not unclear:
+        found.append(
+            "Nor do a budget for trials or policy mode lead away from it within "
+            f"{expectation.rounds:,} rounds."
+        )
+    if strict.settled:
+        return [*found, "Then there is nothing to gain; the rule that you have will do."]
+    if not unclear:
+        found.append("Do not expect an agent with these features to learn.")
+    return [*found, _remedies(strict, contents)]
+
+
+def _remedies(strict: Prospect, contents: Contents) -> str:
+    """Return what could make an agent learn that stays at the baseline."""
+    found = []
+    if strict.blocked_by:
+        found.append("describe actions by features that they share with the baseline")
+    if contents.rows["baseline_played"] > 1.0 - SELDOM:
+        found.append(
+            "let the rule you have play other actions at random now and then, and study those logs"
+        )
+    if not found:
+        found.append("collect more rows, or look further ahead with --rounds")
+    text = "; or ".join(found)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _soon(prospect: Prospect) -> str:

@@ -17,6 +17,7 @@ __all__ = ["Contents", "MeanReward", "look_at", "spans"]
 
 SPANS = 20  # parts of the time
 SUSPECT = 0.5  # the share of a reward's variance that one column should not explain
+APART, FEWEST = 0.97, 10  # the area that one column should not have, and rows of each kind for it
 ABSENT = 0.3  # the correlation of a missing value with the reward that is a suspect
 BINS = 20
 SHOWN = 12  # labels
@@ -153,9 +154,11 @@ def _suspects(logs: StudyLogs) -> dict[str, str]:
                     f"whether it is missing goes with the reward (correlation {related:.2f})"
                 )
                 continue
-        share = _explained(values, rewards)
+        share, apart = _explained(values, rewards), _told_apart(values, rewards)
         if share > SUSPECT:
             found[name] = f"it alone explains {share:.0%} of the reward's variance"
+        elif apart > APART:
+            found[name] = f"it alone tells rows with a reward from others (AUC {apart:.3g})"
     return found
 
 
@@ -163,8 +166,13 @@ def _explained(values: NDArray[Any], rewards: Floats) -> float:
     """Return the share of variance between bins of a column, corrected for their number."""
     codes, uniques = pd.factorize(values)
     if len(uniques) > BINS and values.dtype.kind in "fiu":
-        edges = np.unique(np.nanquantile(values.astype(np.float64), np.linspace(0, 1, BINS + 1)))
-        codes = np.where(codes < 0, -1, np.searchsorted(edges[1:-1], values, side="right"))
+        # The value that most rows have is a bin of its own: a column that is 0 unless somebody
+        # clicked would be one bin otherwise.
+        usual = codes == np.bincount(codes[codes >= 0]).argmax()
+        others = values[~usual].astype(np.float64)
+        edges = np.unique(np.nanquantile(others, np.linspace(0, 1, BINS + 1)))
+        places = np.searchsorted(edges[1:-1], values, side="right") + 1
+        codes = np.where(codes < 0, -1, np.where(usual, 0, places))
     codes = codes + 1  # missing values are a bin of their own
     counts = np.bincount(codes)
     bins, rows = int((counts > 0).sum()), len(rewards)
@@ -174,3 +182,22 @@ def _explained(values: NDArray[Any], rewards: Floats) -> float:
     means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
     inside = float(((rewards - means[codes]) ** 2).sum()) / (rows - bins)
     return 1.0 - inside / float(rewards.var(ddof=1))
+
+
+def _told_apart(values: NDArray[Any], rewards: Floats) -> float:
+    """Return how well a number tells rewards of 1 from those of 0: the area under the ROC curve.
+
+    For rare rewards that is the better measure: no bin of a column need be full of them. 0.5 where
+    it does not apply.
+    """
+    if values.dtype.kind not in "fiu" or not np.isin(rewards, (0.0, 1.0)).all():
+        return 0.5
+    there = ~pd.isna(values)
+    ranks = pd.Series(values[there]).rank().to_numpy()
+    won = rewards[there] == 1.0
+    wins = int(won.sum())
+    losses = won.size - wins
+    if min(wins, losses) < FEWEST:
+        return 0.5
+    area = (float(ranks[won].sum()) - wins * (wins + 1) / 2) / (wins * losses)
+    return float(max(area, 1.0 - area))

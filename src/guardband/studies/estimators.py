@@ -43,18 +43,20 @@ def effective_size(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def ips(weights: Floats, rewards: Floats, delta: float) -> RuleEstimate:
+def ips(weights: Floats, rewards: Floats, delta: float, *, alike: bool = False) -> RuleEstimate:
     """Return the estimate by inverse propensities.
 
     V = E[w r] = 1 - E[w (1 - r)], since E[w] = 1: both ends come from variables that are not
     negative, and need no bound on weights. If the mean of weights cannot be 1, the interval is
-    empty. Where all weights are alike or 0, and rewards yes or no, the sum is binomial.
+    empty. Where no weight can be other than 0 or the one that is seen (`alike`; that is not so
+    where some actions are rare and were just not seen), and rewards are yes or no, the sum is
+    binomial.
     """
     terms = weights * rewards
     value = float(terms.mean())
     spread = _asymptotic(value, float(terms.std()) / math.sqrt(len(terms)), delta)
-    top = _one_weight(weights)
-    if top is not None and _binary(rewards):
+    if alike and _binary(rewards):
+        top = float(weights.max())
         low, high = binomial_interval(int((terms > 0).sum()), len(terms), delta)
         return RuleEstimate(value, top * low, min(top * high, 1.0), *spread, "binomial")
     low = lower_mean(terms, delta / 2)
@@ -62,14 +64,16 @@ def ips(weights: Floats, rewards: Floats, delta: float) -> RuleEstimate:
     return RuleEstimate(value, *_within(low, high), *spread, "betting")
 
 
-def snips(weights: Floats, rewards: Floats, delta: float, most: float) -> RuleEstimate:
-    """Return the self-normalised estimate; no weight can be larger than `most`."""
+def snips(
+    weights: Floats, rewards: Floats, delta: float, most: float, *, alike: bool = False
+) -> RuleEstimate:
+    """Return the self-normalised estimate; no weight can be larger than `most`; see `ips`."""
     total = float(weights.sum())
     value = float(weights @ rewards) / total
     error = math.sqrt(float((weights**2) @ ((rewards - value) ** 2))) / total
     spread = _asymptotic(value, error, delta)
     used = weights > 0
-    if _one_weight(weights) is not None and _binary(rewards):
+    if alike and _binary(rewards):
         low, high = binomial_interval(int(rewards[used].sum()), int(used.sum()), delta)
         return RuleEstimate(value, low, high, *spread, "binomial")
     low = lower_ratio(weights, rewards, delta / 2, most)
@@ -117,14 +121,6 @@ def _within(low: float, high: float) -> tuple[float, float]:
 def _asymptotic(value: float, error: float, delta: float) -> tuple[float, float]:
     half = normal_quantile(delta) * error
     return value - half, value + half
-
-
-def _one_weight(weights: Floats) -> float | None:
-    """Return the weight that all rows have that have any; None: they differ."""
-    used = weights[weights > 0]
-    if not used.size or used.max() > used.min() * (1.0 + 1e-12):
-        return None
-    return float(used[0])
 
 
 def _binary(rewards: Floats) -> bool:

@@ -61,6 +61,8 @@ class Prospect:
         the plays are learned ones or the rounds end.
     because
         The answer in a sentence.
+    settled
+        Whether it stays because the baseline looks best to it.
     """
 
     can_leave: bool | None
@@ -69,6 +71,7 @@ class Prospect:
     half_learned: int | None
     cost: float
     because: str
+    settled: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return what `guardband study --json` has of it."""
@@ -265,7 +268,7 @@ class _Arm:
         half = max(first, median_low(run.half for run in runs[: self.whole]))
         cost = median_low(run.cost for run in runs[: self.whole])
         blocked: tuple[str, ...] = ()
-        settled = 2 * sum(run.settled for run in stayed) > len(stayed)
+        settled = bool(stayed) and 2 * sum(run.settled for run in stayed) > len(stayed)
         if can_leave is not True and not settled:
             blocked = self._blocked(next(run for run in stayed if not run.settled), worlds, logs)
         never = f"nothing but the baseline is certified within {self.limits.rounds:,} rounds"
@@ -282,7 +285,7 @@ class _Arm:
             )
         else:
             because = never
-        return Prospect(can_leave, blocked, _whole(first), _whole(half), cost, because)
+        return Prospect(can_leave, blocked, _whole(first), _whole(half), cost, because, settled)
 
     def _blocked(self, run: AgentRun, worlds: PossibleWorlds, logs: StudyLogs) -> tuple[str, ...]:
         keep = 1.0 - float(self.guard.alpha)  # type: ignore[arg-type]

@@ -77,12 +77,15 @@ def score(rows: Floats, rewards: Floats, guess: Floats) -> tuple[float, float]:
 
     The guess of what else is in the rewards comes from other rows. What of it is linear is taken
     out; the rest is compared with the residuals of the linear fit. z is about normal if rewards are
-    linear, whatever the noise of each row, and large if the guess is right.
+    linear, whatever the noise of each row, and large if the guess is right. A fit makes residuals
+    smaller than the noise, those of unusual rows most; so they are made larger again (HC3).
     """
     gram = np.linalg.pinv(rows.T @ rows, hermitian=True)
     rest = guess - rows @ (gram @ (rows.T @ guess))
     residuals = rewards - rows @ (gram @ (rows.T @ rewards))
-    spread = math.sqrt(float((residuals**2) @ (rest**2)))
+    taken = ((rows @ gram) * rows).sum(axis=1)
+    noise = residuals / np.maximum(1.0 - taken, CUT)
+    spread = math.sqrt(float((noise**2) @ (rest**2)))
     if spread <= 1e-12 * math.sqrt(len(rewards)):
         return 0.0, 1.0
     z = float(residuals @ rest) / spread

@@ -119,6 +119,7 @@ def judge_linearity(logs: StudyLogs, alpha: float, seed: int) -> Linearity:
     level = float(base.mean()) if base.size else float(logs.rewards.mean())
     material = 0.5 * alpha * level
     good, because = _verdict(p, misfit, material, len(b), squares["linear"], alpha)
+    crosses, left_out = _crosses(logs, x, y, tx, ty)
     return Linearity(
         good,
         because,
@@ -127,15 +128,17 @@ def judge_linearity(logs: StudyLogs, alpha: float, seed: int) -> Linearity:
         explained,
         misfit,
         material,
-        _crosses(logs, a, b, x, y, tx, ty),
+        crosses,
         _residuals(logs),
-        notes,
+        notes + left_out,
     )
 
 
 def _verdict(
     p: float, misfit: float, material: float, rows: int, noise: float, alpha: float
 ) -> tuple[bool | None, str]:
+    if noise <= 1e-18:
+        return None, "rewards do not vary: there is nothing to explain"
     if p < LEVEL and misfit > material:
         return False, (
             f"expected rewards are about {misfit:.2g} away from linear, more than the "
@@ -218,25 +221,39 @@ def _blocks(logs: StudyLogs) -> dict[str, list[int]]:
 
 
 def _crosses(
-    logs: StudyLogs, a: Ints, b: Ints, x: Floats, y: Floats, tx: Floats, ty: Floats
-) -> list[tuple[tuple[str, ...], float]]:
-    """Return the pairs of columns whose products lower errors in rows they were not fitted to."""
+    logs: StudyLogs, x: Floats, y: Floats, tx: Floats, ty: Floats
+) -> tuple[list[tuple[tuple[str, ...], float]], list[str]]:
+    """Return the pairs of columns whose products lower errors in rows they were not fitted to.
+
+    And notes of the pairs that were left out.
+    """
+    if y.std() <= 1e-9:
+        return [], []
     blocks = {k: v for k, v in _blocks(logs).items() if logs.played[:, v].std(axis=0).any()}
     known = (
         [tuple(each) for each in logs.encoder.to_dict()["crosses"]]
         if isinstance(logs.encoder, Features)
         else []
     )
-    pairs = [
-        pair
-        for pair in combinations(blocks, 2)
-        if pair not in known and len(blocks[pair[0]]) * len(blocks[pair[1]]) <= PRODUCTS
-    ][:PAIRS]
     fit = fit_linear(x, y)
     rest, errors = y - x @ fit.theta, ty - tx @ fit.theta
+    pairs = [pair for pair in combinations(blocks, 2) if pair not in known]
+    small = [(a, b) for a, b in pairs if len(blocks[a]) * len(blocks[b]) <= PRODUCTS]
+    notes = []
+    if len(small) < len(pairs):
+        notes.append(
+            f"{len(pairs) - len(small):,} of {len(pairs):,} pairs of columns have more than "
+            f"{PRODUCTS} products and were not tried as crosses."
+        )
+    if len(small) > PAIRS:
+        notes.append(
+            f"Of {len(small):,} pairs of columns, the {PAIRS} whose products go with residuals "
+            "most were tried as crosses."
+        )
+        small = _promising(small, blocks, x, rest)
     variance = float(ty.var()) or 1.0
     found = []
-    for pair in pairs:
+    for pair in small:
         left, right = (blocks[name] for name in pair)
         z, tz = (
             (table[:, left, None] * table[:, None, right]).reshape(len(table), -1)
@@ -244,9 +261,19 @@ def _crosses(
         )
         gains = errors**2 - (errors - _ridge(z, rest, tz)) ** 2
         mean, error = float(gains.mean()), float(gains.std()) / math.sqrt(len(gains))
-        if error > 0 and 0.5 * math.erfc(mean / error / math.sqrt(2)) * len(pairs) < LEVEL:
+        if error > 0 and 0.5 * math.erfc(mean / error / math.sqrt(2)) * len(small) < LEVEL:
             found.append((pair, mean / variance))
-    return sorted(found, key=lambda each: -each[1])
+    return sorted(found, key=lambda each: -each[1]), notes
+
+
+def _promising(
+    pairs: list[tuple[str, str]], blocks: dict[str, list[int]], x: Floats, rest: Floats
+) -> list[tuple[str, str]]:
+    """Return the pairs whose products have the largest mean squared covariance with residuals."""
+    scaled = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
+    shared = (scaled * rest[:, None]).T @ scaled
+    scores = [float((shared[np.ix_(blocks[a], blocks[b])] ** 2).mean()) for a, b in pairs]
+    return [pairs[i] for i in np.argsort(-np.array(scores), kind="stable")[:PAIRS]]
 
 
 def _residuals(logs: StudyLogs) -> list[Residual]:

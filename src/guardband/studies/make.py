@@ -138,5 +138,5 @@ def make_study(
         )
         values = value_policies(logs)
         bar.advance(VALUED)
-        advice = advise(logs, linearity, suggested, expectation, values)
+        advice = advise(logs, contents, linearity, suggested, expectation, values)
     return Study(config, logs, contents, linearity, suggested, expectation, values, advice)

@@ -22,7 +22,9 @@ SURE, FAIRLY, UNSURE = "sure", "fairly sure", "can't tell"
 DRAWS = 400
 MARGIN = 1.25
 CEILING = 0.5  # a larger one is not worth stating
-MENUS = 2_000  # rows whose menus are looked at
+MENUS = 2_000  # rows whose menus are looked at, fewer where these are large
+NUMBERS, WORK = 5_000_000, 20_000_000_000  # in their features, n d, and in their squares, n d^2
+LEAST = 1_000  # actions, whatever that takes
 DARK = 0.5  # what an action's reward may be off by, from which on the rows say nothing of it
 DOUBT = math.log(1e3)  # by Bernstein's inequality it is off by more once in a thousand times
 
@@ -72,9 +74,8 @@ def suggest_settings(
     inverse = np.linalg.pinv(logs.played.T @ logs.played, hermitian=True)
     plain = np.asarray(fit.variance * inverse, np.float64)
     covariance = max(fit.covariance, plain, key=np.trace)
-    rows = np.sort(rng.choice(len(logs), min(MENUS, len(logs)), replace=False))
-    table = logs.offers(rows).features
-    rests = np.einsum("nd,de,ne->n", table, inverse, table).clip(min=0.0)  # 1 / rows like it
+    table = _some_on_offer(logs, rng)
+    rests = ((table @ inverse) * table).sum(axis=1).clip(min=0.0)  # 1 / rows like it
     spread = np.sqrt(2.0 * fit.variance * DOUBT * rests) + DOUBT * rests
     outside = _outside(table, logs.played)
     dark = float(((spread > DARK) | outside).mean())
@@ -95,6 +96,19 @@ def suggest_settings(
     ]
     stated = [Suggestion(k, v, SURE, "it was stated") for k, v in known.items()]
     return [each for each in found if each.name not in known] + stated
+
+
+def _some_on_offer(logs: StudyLogs, rng: np.random.Generator) -> Floats:
+    """Return features of actions that were on offer in some rows, all of each row's if they fit."""
+    most = max(LEAST, min(NUMBERS // logs.dim, WORK // logs.dim**2))
+    rows = rng.choice(len(logs), min(MENUS, len(logs)), replace=False)
+    sizes = np.cumsum(logs.menus.sizes(len(logs))[rows])
+    rows = rows[: max(1, int(np.searchsorted(sizes, most, side="right")))]
+    table = logs.offers(np.sort(rows)).features
+    if len(table) <= most:
+        return table
+    found: Floats = table[rng.choice(len(table), most, replace=False)]
+    return found
 
 
 def _outside(table: Floats, played: Floats) -> NDArray[np.bool_]:

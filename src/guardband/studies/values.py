@@ -1,7 +1,9 @@
 """What rules would have earned, from the logs: the logged one, the baseline and a learned one.
 
 The learned rule plays what a linear model fitted to the first half of the rows thinks best. It is
-judged on the second half, which it has not seen, and so are the others, to be compared with it.
+judged on the second half, which it has not seen, and so are the others, to be compared with it. The
+model of the direct method is fitted to the second half as well: a rule is what its own model
+overrates.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from guardband.studies.estimators import (
     snips,
 )
 from guardband.studies.intervals import lower_mean, normal_quantile
-from guardband.studies.linear import CUT, LinearFit, fit_linear, greedy_choices, halves
+from guardband.studies.linear import CUT, fit_linear, greedy_choices, halves
 from guardband.studies.logs import Ints, StudyLogs
 
 __all__ = ["PolicyValue", "Values", "value_policies"]
@@ -33,6 +35,7 @@ LARGEST_MENUS = 4_000_000  # entries of menus that are looked at; of more rows s
 FEWEST = 20.0  # effective rows
 MOST_OUTSIDE = 0.05  # the share of rows of which the model knows nothing
 DOUBT = 1e-3  # how improbable a mean of weights must be before the propensities are doubted
+CONSTANT = "if every action was played with the one propensity that all rows have"
 NO_PROPENSITY = "the logs cannot tell: they have no propensities"
 
 
@@ -126,34 +129,31 @@ def value_policies(logs: StudyLogs) -> Values:
     model = fit_linear(x, y)
     features, learned, trusted = greedy_choices(logs, greedy, rows)
     rewards, played = logs.rewards[rows], logs.actions[rows]
-    own = model.values(logs.played[rows])
+    seen = logs.played[rows]
+    own, direct = model.values(seen), DirectMethod(seen, rewards)
     sources = {"baseline": (trusted, features[1]), "learned": (learned, features[0])}
-    estimates = _logged(rewards, logs.played[rows], model, x)
+    estimates = _logged(rewards, seen, direct)
     terms: dict[str, Floats] = {}
     if logs.propensities is None:
         for name, (labels, table) in sources.items():
             same = _alike(labels, played)
-            estimates += _without_propensities(name, same, table, model, x)
+            estimates += _without_propensities(name, same, table, direct)
     else:
         chances = logs.propensities[rows]
-        most = 1.0 / float(logs.propensities.min())
-        notes.append(
-            "Intervals of SNIPS and DR assume that no propensity is smaller than the smallest in "
-            f"the rows, {1.0 / most:.3g}."
-        )
+        most, alike = 1.0 / float(logs.propensities.min()), _all_alike(logs.propensities)
         for name, (labels, table) in sources.items():
             weights = np.where(labels == played, 1.0 / chances, 0.0)
             target = model.values(table)
-            found = _weighted(name, weights, rewards, target, own, most)
-            found.insert(2, _direct(name, table, model, x, int((weights > 0).sum())))
+            found = _weighted(name, weights, rewards, target, own, most, alike)
+            found.insert(2, direct.value(name, table, int((weights > 0).sum())))
             estimates += found
             terms[name] = target + weights * (rewards - own)
         estimates.append(_compare(estimates, terms, learned, trusted, most))
     better, because = _verdict(estimates, learned, trusted)
     notes.append(
-        f"Judged on {len(rows):,} rows after the {len(x):,} to which the learned rule and the "
-        "model of DM and DR were fitted. Intervals are 95 % each, if rows are alike and "
-        "independent of each other."
+        f"Judged on {len(rows):,} rows, to which the model of DM is fitted, after the {len(x):,} "
+        "to which the learned rule and the model of DR were. Intervals are 95 % each, if rows are "
+        "alike and independent of each other."
     )
     return Values(estimates, better, because, notes)
 
@@ -172,29 +172,46 @@ def _alike(labels: Ints, played: Ints) -> int:
     return int((labels == played).sum())
 
 
-def _logged(rewards: Floats, table: Floats, model: LinearFit, x: Floats) -> list[PolicyValue]:
+def _all_alike(propensities: Floats) -> bool:
+    return float(propensities.max()) <= float(propensities.min()) * (1.0 + 1e-12)
+
+
+def _logged(rewards: Floats, table: Floats, direct: DirectMethod) -> list[PolicyValue]:
     """Return what the logged rule earned: its weights are 1, and IPS, SNIPS and DR are one."""
     count, ones = len(rewards), np.ones(len(rewards))
-    found = ips(ones, rewards, LEVEL)
+    found = ips(ones, rewards, LEVEL, alike=True)
     listed = [_as_value("logged", name, found, count, count) for name in ("IPS", "SNIPS", "DR")]
-    listed.insert(2, _direct("logged", table, model, x, count))
+    listed.insert(2, direct.value("logged", table, count))
     return listed
 
 
 def _weighted(
-    name: str, weights: Floats, rewards: Floats, target: Floats, own: Floats, most: float
+    name: str,
+    weights: Floats,
+    rewards: Floats,
+    target: Floats,
+    own: Floats,
+    most: float,
+    alike: bool,
 ) -> list[PolicyValue]:
-    """Return IPS, SNIPS and DR of a rule."""
+    """Return IPS, SNIPS and DR of a rule; `alike`: all rows have the same propensity."""
     rows, size = int((weights > 0).sum()), effective_size(weights)
     if because := _cannot_tell(weights, size, most):
         return [_unknown(name, each, rows, size, because) for each in ("IPS", "SNIPS", "DR")]
+    every = ips(weights, rewards, LEVEL, alike=alike)
+    ratio = snips(weights, rewards, LEVEL, most, alike=alike)
+    robust = doubly_robust(weights, rewards, target, own, LEVEL, most)
+    bound = _assumed(most)
     return [
-        _as_value(name, "IPS", ips(weights, rewards, LEVEL), rows, size),
-        _as_value(name, "SNIPS", snips(weights, rewards, LEVEL, most), rows, size),
-        _as_value(
-            name, "DR", doubly_robust(weights, rewards, target, own, LEVEL, most), rows, size
-        ),
+        _as_value(name, "IPS", every, rows, size, CONSTANT if every.kind == "binomial" else ""),
+        _as_value(name, "SNIPS", ratio, rows, size, CONSTANT if alike else bound),
+        _as_value(name, "DR", robust, rows, size, bound),
     ]
+
+
+def _assumed(most: float) -> str:
+    """Return what intervals assume that need a bound on weights."""
+    return f"if no action had a smaller propensity than these rows have, {1.0 / most:.3g}"
 
 
 def _cannot_tell(weights: Floats, size: float, most: float) -> str:
@@ -221,50 +238,61 @@ def _cannot_tell(weights: Floats, size: float, most: float) -> str:
     return ""
 
 
-def _direct(name: str, table: Floats, model: LinearFit, x: Floats, rows: int) -> PolicyValue:
-    """Return the direct method's estimate, which stands and falls with the linear model.
+class DirectMethod:
+    """A linear model of rows (n, d) and their rewards (n,), and what rules earn by it.
 
-    The estimate is a sum of the fitted rows' rewards with fixed weights c, so Hoeffding's interval
-    holds for independent rewards in [0, 1]: sqrt(sum c^2 log(2 / delta) / 2). It is for these rows'
-    contexts. Rows with features that no fitted row has may have any reward.
+    An estimate is a sum of these rewards with weights c that do not depend on them, for a rule that
+    was found elsewhere; so Hoeffding's interval holds for independent rewards in [0, 1]:
+    sqrt(sum c^2 log(2 / delta) / 2). It stands and falls with the model.
     """
-    values = model.values(table)
-    mean = table.mean(axis=0)
-    sizes, axes = np.linalg.eigh(x.T @ x)
-    unseen = axes[:, sizes <= CUT * float(sizes[-1])]
-    outside = float((np.linalg.norm(table @ unseen, axis=1) > 1e-6).mean())
-    value = float(values.mean())
-    if outside > MOST_OUTSIDE:
-        because = (
-            f"the logs cannot tell: in {outside:.0%} of the rows it plays something with features "
-            "that none of the fitted rows has"
+
+    def __init__(self, rows: Floats, rewards: Floats) -> None:
+        self.fit, self.rows = fit_linear(rows, rewards), rows
+        gram = rows.T @ rows
+        sizes, axes = np.linalg.eigh(gram)
+        self.unseen = axes[:, sizes <= CUT * float(sizes[-1])]
+        self.inverse = np.linalg.pinv(gram, hermitian=True)
+
+    def value(self, name: str, table: Floats, rows: int) -> PolicyValue:
+        """Return what a rule earns that plays these features (n, d), for these rows' contexts.
+
+        Features that no fitted row has may have any reward.
+        """
+        outside = float((np.linalg.norm(table @ self.unseen, axis=1) > 1e-6).mean())
+        if outside > MOST_OUTSIDE:
+            because = (
+                f"the logs cannot tell: in {outside:.0%} of the rows it plays something with "
+                "features that none of the fitted rows has"
+            )
+            return _unknown(name, "DM", rows, float(rows), because)
+        mean, values = table.mean(axis=0), table @ self.fit.theta
+        value = float(values.mean())
+        weights = self.rows @ (self.inverse @ mean)
+        half = math.sqrt(float(weights @ weights) * math.log(2.0 / LEVEL) / 2.0) + outside
+        known = float(mean @ self.fit.covariance @ mean)
+        error = math.sqrt(known + float(values.var()) / len(values))
+        wide = normal_quantile(LEVEL) * error + outside
+        return PolicyValue(
+            name,
+            "DM",
+            value,
+            min(max(value - half, 0.0), 1.0),
+            min(max(value + half, 0.0), 1.0),
+            (value - wide, value + wide),
+            rows,
+            float(rows),
+            "model",
+            "if expected rewards are linear in the features",
         )
-        return _unknown(name, "DM", rows, float(rows), because)
-    weights = x @ (np.linalg.pinv(x.T @ x, hermitian=True) @ mean)
-    half = math.sqrt(float(weights @ weights) * math.log(2.0 / LEVEL) / 2.0) + outside
-    error = math.sqrt(float(mean @ model.covariance @ mean) + float(values.var()) / len(values))
-    wide = normal_quantile(LEVEL) * error + outside
-    return PolicyValue(
-        name,
-        "DM",
-        value,
-        max(value - half, 0.0),
-        min(value + half, 1.0),
-        (value - wide, value + wide),
-        rows,
-        float(rows),
-        "model",
-        "if expected rewards are linear in the features",
-    )
 
 
 def _without_propensities(
-    name: str, rows: int, table: Floats, model: LinearFit, x: Floats
+    name: str, rows: int, table: Floats, direct: DirectMethod
 ) -> list[PolicyValue]:
     found = [
         _unknown(name, each, rows, float(rows), NO_PROPENSITY) for each in ("IPS", "SNIPS", "DR")
     ]
-    found.insert(2, _direct(name, table, model, x, rows))
+    found.insert(2, direct.value(name, table, rows))
     return found
 
 
@@ -282,7 +310,7 @@ def _compare(
     if unknown is not None:
         return _unknown(name, "DR", differ, 0.0, unknown.because)
     found = difference(terms["learned"] - terms["baseline"], LEVEL, 1.0 + 2.0 * most)
-    return _as_value(name, "DR", found, differ, float(differ))
+    return _as_value(name, "DR", found, differ, float(differ), _assumed(most))
 
 
 def _verdict(estimates: list[PolicyValue], learned: Ints, trusted: Ints) -> tuple[bool | None, str]:
@@ -302,11 +330,11 @@ def _verdict(estimates: list[PolicyValue], learned: Ints, trusted: Ints) -> tupl
 
 
 def _as_value(
-    policy: str, estimator: str, found: RuleEstimate, rows: int, size: float
+    policy: str, estimator: str, found: RuleEstimate, rows: int, size: float, because: str = ""
 ) -> PolicyValue:
     if found.low > found.high:
-        because = "the logs cannot tell: propensities and what was played contradict each other"
-        return _unknown(policy, estimator, rows, size, because)
+        doubt = "the logs cannot tell: propensities and what was played contradict each other"
+        return _unknown(policy, estimator, rows, size, doubt)
     return PolicyValue(
         policy,
         estimator,
@@ -317,7 +345,7 @@ def _as_value(
         rows,
         float(size),
         found.kind,
-        "",
+        because,
     )
 
 
