@@ -26,6 +26,7 @@ from traffic import ATLAS, ELM, MODELS, SAMPLE, Model, Prompt, cheap_features, p
 import guardband as gb
 
 GROUP = "answers"  # the model that clients ask LiteLLM for
+FALLBACK = "fallback"  # and whom LiteLLM turns to where a model does not answer
 PILOT = 12_000
 
 
@@ -53,6 +54,8 @@ class GuardedStrategy(CustomRoutingStrategyBase):
         request_kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Return the deployment of the cheapest model that is good enough for these messages."""
+        if model != GROUP:  # LiteLLM turned to its fallback: nothing is left to decide
+            return next(each for each in self.router.model_list if each["model_name"] == model)
         text = " ".join(str(message["content"]) for message in messages or [])
         prompt = Prompt(text, *cheap_features(text), grades={})
         chosen, decision = self.guarded.route(prompt)
@@ -77,6 +80,15 @@ class GuardedStrategy(CustomRoutingStrategyBase):
             model, messages, input, specific_deployment, request_kwargs
         )
 
+    def answered(self, request: str, response: ModelResponse) -> None:
+        """Note who answered: where LiteLLM fell back on another model, the grade will be its own.
+
+        That a model did not answer must say nothing about the quality of answers to this prompt.
+        """
+        decision, name = self.decisions[request], str(response.model).rpartition("/")[2]
+        if self.guarded.models[decision.action].name != name:
+            self.guarded.overridden(decision, name)
+
     def join(self, model: Model) -> None:
         """Offer a model from now on, to LiteLLM and to the guarded router."""
         self.router.add_deployment(Deployment(**deployment(model)))
@@ -99,10 +111,14 @@ class RecordedAnswers(litellm.CustomLLM):
     def __init__(self, lines: Iterable[dict[str, Any]]) -> None:
         super().__init__()
         self.answers = {line["prompt"]: line["answers"] for line in lines}
+        self.broken: set[str] = set()  # models that do not answer
 
     def completion(self, model: str, messages: list[Any], *_: Any, **given: Any) -> ModelResponse:
         """Return the recorded answer."""
         response: ModelResponse = given["model_response"]
+        if model in self.broken:
+            raise litellm.CustomLLMError(503, f"{model} does not answer")
+        response.model = model
         text = self.answers[messages[-1]["content"]][model]
         response.choices[0].message.content = text  # type: ignore[union-attr]
         return response
@@ -112,12 +128,12 @@ class RecordedAnswers(litellm.CustomLLM):
         return self.completion(*args, **given)
 
 
-def deployment(model: Model) -> dict[str, Any]:
+def deployment(model: Model, group: str = GROUP) -> dict[str, Any]:
     """Return a model as LiteLLM lists it."""
     return {
-        "model_name": GROUP,
+        "model_name": group,
         "litellm_params": {"model": f"recorded/{model.name}"},
-        "model_info": {"id": model.name},
+        "model_info": {"id": model.name if group == GROUP else f"{group} {model.name}"},
     }
 
 
@@ -127,7 +143,12 @@ def serving(lines: Iterable[dict[str, Any]], models: Iterable[Model]) -> Guarded
     provider = {"provider": "recorded", "custom_handler": RecordedAnswers(lines)}
     litellm.custom_provider_map = [provider]  # type: ignore[list-item]
     litellm.utils.custom_llm_setup()
-    router = litellm.Router(model_list=[deployment(model) for model in offered])
+    router = litellm.Router(
+        model_list=[*map(deployment, offered), deployment(offered[0], FALLBACK)],
+        fallbacks=[{GROUP: [FALLBACK]}],  # where a model does not answer, the best one does
+        num_retries=0,
+        disable_cooldowns=True,
+    )
     guarded, rng = GuardedRouter(offered), np.random.default_rng(1)
     asked = prompts(seed=11, count=PILOT)
     guarded.learn((prompt, offered[rng.integers(len(offered))]) for prompt in asked)
@@ -145,6 +166,7 @@ async def serve(strategy: GuardedStrategy, lines: list[dict[str, Any]]) -> list[
             messages=[{"role": "user", "content": line["prompt"]}],
             metadata={"request": str(number)},
         )
+        strategy.answered(str(number), response)
         text = response.choices[0].message.content
         asked.append(next(m for m in MODELS if line["answers"][m.name] == text))
     for number, (line, model) in enumerate(zip(lines, asked, strict=True)):

@@ -82,6 +82,11 @@ class GuardedRouter:
         )
         return self.models[decision.action], decision
 
+    def overridden(self, decision: gb.Decision, name: str) -> None:
+        """Say that another model answered, chosen by who saw no more than the prompt's features."""
+        names = [model.name for model in self.models]
+        self.agent.override(decision, action=names.index(name))
+
     def graded(self, decision: gb.Decision, grade: float) -> None:
         """Learn the grade of an answer, whenever it comes."""
         self.agent.observe(decision, grade)

@@ -11,6 +11,7 @@ __all__ = [
     "MEASURED",
     "REASONS",
     "REMEDIES",
+    "first_code",
     "promise_shown",
     "sentence",
 ]
@@ -94,6 +95,11 @@ REMEDIES = {
     "lease": "Check that the agent can reach the coordinator.",
     "shadow": "Start the agent without shadow=True.",
 }
+
+
+def first_code(code: str) -> str:
+    """Return what comes first in a code: "careful+value" is careful."""
+    return code.partition("+")[0]
 
 
 @lru_cache(maxsize=256)

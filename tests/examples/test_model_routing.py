@@ -115,6 +115,31 @@ def test_litellm_asks_whom_the_guarded_router_chooses(example: Load) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("offline")
 @pytest.mark.filterwarnings("default")
+def test_grades_of_a_fallback_are_learned_as_its_own(
+    example: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic, serving = example(FOLDER, "traffic"), example(FOLDER, "litellm_router")
+    lines = [json.loads(line) for line in traffic.SAMPLE.read_text().splitlines()]
+    strategy = serving.serving(lines, traffic.MODELS[:4])
+    serving.litellm.custom_provider_map[0]["custom_handler"].broken = {"birch", "cedar", "dwarf"}
+    overridden: list[tuple[Any, str]] = []
+    real = strategy.guarded.overridden
+    monkeypatch.setattr(
+        strategy.guarded,
+        "overridden",
+        lambda decision, name: (overridden.append((decision, name)), real(decision, name)),
+    )
+    asked = asyncio.run(serving.serve(strategy, lines))
+    assert set(asked) == {traffic.ATLAS}
+    assert len(overridden) > 10
+    assert {name for _, name in overridden} == {"atlas"}
+    assert all(decision.action != 0 for decision, _ in overridden)
+    assert strategy.guarded.agent.pending == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("offline")
+@pytest.mark.filterwarnings("default")
 def test_a_retry_takes_the_place_of_the_decision_before(example: Load) -> None:
     traffic, serving = example(FOLDER, "traffic"), example(FOLDER, "litellm_router")
     strategy = serving.serving([], traffic.MODELS[:4])

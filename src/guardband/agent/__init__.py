@@ -2,7 +2,7 @@
 
 from guardband.agent.agent import Agent
 from guardband.agent.agent_file import AgentFile, read_agent_file, write_agent_file
-from guardband.agent.budget import Budget
+from guardband.agent.budget import Budget, Spending
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
 from guardband.agent.fleet import Fleet
@@ -23,7 +23,8 @@ from guardband.agent.outlook import (
     outlook_of,
 )
 from guardband.agent.protocol import BanditAgent
-from guardband.agent.records import Absorbed, Awaited, Request, Verdict
+from guardband.agent.recall import Recalls
+from guardband.agent.records import Absorbed, Awaited, Recall, Request, Verdict
 from guardband.agent.requests import RequestReader
 
 __all__ = [
@@ -44,9 +45,12 @@ __all__ = [
     "MenuWidths",
     "Outlook",
     "Past",
+    "Recall",
+    "Recalls",
     "Recognised",
     "Request",
     "RequestReader",
+    "Spending",
     "StuckWarning",
     "Verdict",
     "Watch",

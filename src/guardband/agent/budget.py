@@ -13,7 +13,7 @@ from guardband.errors import BudgetSpentError, InvalidValueError
 from guardband.kernels.purse import HORIZON, PURSE, ROUNDS, SPENT, TOTAL, limits_of, pay
 from guardband.kernels.types import Floats
 
-__all__ = ["Budget", "Purse"]
+__all__ = ["Budget", "Purse", "Spending"]
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,35 @@ class Budget:
             object.__setattr__(self, "max_cost", check_positive("max_cost", self.max_cost))
 
 
-class Purse:
-    """What one task has spent of its budget.
+class Spending:
+    """What was spent of a budget.
 
     Attributes
     ----------
     numbers
         As the kernels read it, see `kernels.purse`.
-    charged
-        Decision -> what it was charged with, until its reward comes.
+    most
+        What may be spent in all: the total, or what a live agent was granted of it so far.
     """
 
     def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+        self.budget, self.most = budget, budget.total
         self.numbers = np.zeros(PURSE)
         self.numbers[TOTAL], self.numbers[HORIZON] = budget.total, budget.horizon
-        self.charged: dict[str, float] = {}
+
+    @property
+    def spent(self) -> float:
+        """What was paid or is reserved."""
+        return float(self.numbers[SPENT])
 
     @property
     def left(self) -> float:
-        """What is left of the budget."""
-        return float(self.numbers[TOTAL] - self.numbers[SPENT])
+        """What is left to spend."""
+        return self.most - self.spent
+
+    def fill(self, numbers: Floats) -> None:
+        """Go on from numbers that were kept, under the budget of today."""
+        self.numbers[SPENT:] = numbers[SPENT:]
 
     def costs(self, request: Request) -> tuple[Floats, float]:
         """Return what each action costs at most, and the baseline's share of what must stay.
@@ -83,43 +91,44 @@ class Purse:
         for i, request in enumerate(requests):
             costs, base = self.costs(request)
             own = float(costs[request.baseline])
-            if rounds == 0 and i == 0 and base * self.budget.horizon > left:
+            if rounds == 0 and i == 0 and base * self.budget.horizon > self.budget.total:
                 raise InvalidValueError(
                     f"a budget of {self.budget.total:g} is below what the baseline must cost: "
                     f"{base:g} in each of {self.budget.horizon:,} rounds. Give total="
                     f"{base * self.budget.horizon:g} or more, or a cheaper baseline."
                 )
             if own > left:
+                total = f"{self.budget.total:g}"
+                if self.most != self.budget.total:
+                    total += f", of which {self.most:g} is granted so far,"
                 raise BudgetSpentError(
-                    f"the budget is used up: {left:g} of {self.budget.total:g} is left, and the "
-                    f"baseline costs {own:g}. Nothing was decided; a baseline that is free can "
-                    "still be played."
+                    f"the budget is used up: {left:g} of {total} is left, and the baseline costs "
+                    f"{own:g}. Nothing was decided; a baseline that is free can still be played."
                 )
             left -= own
 
     def limits(self, base: float) -> tuple[float, float]:
         """Return the price of cost, and what an action may cost now."""
         price, room = limits_of(self.numbers, base)
-        return price, room
+        return price, min(room, self.left)
 
-    def pay(self, name: str, cost: float, base: float, ratio: float, dearest: float) -> None:
-        """Pay for a decision, or reserve what it may cost."""
+    def pay_round(self, cost: float, base: float, ratio: float, dearest: float) -> None:
+        """Pay for a round, or reserve what it may cost, and set the price for the next."""
         pay(self.numbers, cost, base, ratio, dearest)
-        self.charged[name] = cost
 
-    def exchange(self, name: str, request: Request, k: int) -> None:
-        """Charge a decision with the cost of action k, which was played instead."""
+    def pay_instead(self, name: str, charged: float, request: Request, k: int) -> float:
+        """Pay for action k, which was played instead of what `charged` was paid for; its cost."""
         cost = float(self.costs(request)[0][k])
-        more = cost - self.charged[name]
+        more = cost - charged
         if more > self.left:
             raise BudgetSpentError(
                 f"action {k} costs {cost:g}, {more:g} more than decision {name!r} was charged "
                 f"with, and {self.left:g} is left of the budget."
             )
         self.numbers[SPENT] += more
-        self.charged[name] = cost
+        return cost
 
-    def settled(self, name: str, cost: float | None) -> float:
+    def saved(self, name: str, charged: float, cost: float | None) -> float:
         """Return what a decision costs less than was reserved; raises what does not fit."""
         if cost is None:
             return 0.0
@@ -128,14 +137,46 @@ class Purse:
                 "cost=... of observe is for costs that are only known afterwards: state "
                 "Budget(max_cost=...), which is reserved until then."
             )
-        paid, most = check_not_negative("cost", cost), self.charged[name]
-        if paid > most:
+        paid = check_not_negative("cost", cost)
+        if paid > charged:
             raise InvalidValueError(
-                f"decision {name!r} cost {paid:g}, more than the {most:g} that was reserved for it."
+                f"decision {name!r} cost {paid:g}, more than the {charged:g} that was reserved for "
+                "it."
             )
-        return most - paid
+        return charged - paid
+
+    def give_back(self, less: float) -> None:
+        """Give back what a decision cost less than was reserved."""
+        self.numbers[SPENT] -= less
+
+
+class Purse(Spending):
+    """What one task of this process has spent of its budget.
+
+    Attributes
+    ----------
+    charged
+        Decision -> what it was charged with, until its reward comes.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(budget)
+        self.charged: dict[str, float] = {}
+
+    def pay(self, name: str, cost: float, base: float, ratio: float, dearest: float) -> None:
+        """Pay for a decision, or reserve what it may cost."""
+        self.pay_round(cost, base, ratio, dearest)
+        self.charged[name] = cost
+
+    def exchange(self, name: str, request: Request, k: int) -> None:
+        """Charge a decision with the cost of action k, which was played instead."""
+        self.charged[name] = self.pay_instead(name, self.charged[name], request, k)
+
+    def settled(self, name: str, cost: float | None) -> float:
+        """Return what a decision costs less than was reserved; raises what does not fit."""
+        return self.saved(name, self.charged[name], cost)
 
     def release(self, name: str, less: float) -> None:
-        """Give back what a decision cost less than was reserved."""
+        """Give back what a decision cost less than was reserved, and forget it."""
         self.charged.pop(name, None)
-        self.numbers[SPENT] -= less
+        self.give_back(less)

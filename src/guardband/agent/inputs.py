@@ -24,16 +24,22 @@ def as_id(decision: str | Decision) -> str:
 
 
 def as_batch(
-    decisions: Sequence[str | Decision], rewards: Sequence[float], allowed: tuple[float, float]
-) -> tuple[list[str], list[float]]:
-    """Return the ids and rewards of a batch, if they fit together and no id is given twice."""
+    decisions: Sequence[str | Decision],
+    rewards: Sequence[float],
+    allowed: tuple[float, float],
+    costs: Sequence[float | None] | None,
+) -> tuple[list[str], list[float], list[float | None]]:
+    """Return ids, rewards and costs of a batch, if they fit together and no id is given twice."""
     names, values = [as_id(each) for each in decisions], [as_reward(y, allowed) for y in rewards]
     if len(names) != len(values):
         raise InvalidValueError(f"{len(names)} decisions and {len(values)} rewards do not fit.")
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InvalidValueError(f"decision {twice!r} is in the batch twice.")
-    return names, values
+    paid: list[float | None] = [None] * len(names) if costs is None else list(costs)
+    if len(paid) != len(names):
+        raise InvalidValueError(f"{len(names)} decisions and {len(paid)} costs do not fit.")
+    return names, values, paid
 
 
 def as_plain_array(features: Any) -> NDArray[Any]:

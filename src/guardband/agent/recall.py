@@ -40,9 +40,13 @@ class Recalls:
         if found is not None:
             self._size -= _size(found)
 
+    def find(self, name: str) -> Recall | None:
+        """Return a decision as it stood, if it is kept."""
+        return self._kept.get(name)
+
     def get(self, name: str) -> Recall:
         """Return a decision as it stood, or say why that is not known."""
-        found = self._kept.get(name)
+        found = self.find(name)
         if found is None:
             raise InvalidValueError(
                 f"decision {name!r} cannot be overridden any more: what was known when it was made "

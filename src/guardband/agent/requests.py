@@ -249,8 +249,8 @@ class RequestReader:
             return NO_VALUE
         if budget is None:
             raise InvalidValueError(
-                "cost=... is paid from a budget: make the agent with budget=gb.Budget(total, "
-                "horizon), which live agents do not have. What is only to be compared belongs in "
+                "cost=... is paid from a budget: make the agent, or the space of a live one, with "
+                "budget=gb.Budget(total, horizon). What is only to be compared belongs in "
                 "value=..., with a minus sign."
             )
         costs = as_array("cost", cost, (actions,))

@@ -11,7 +11,6 @@ from guardband.agent.learned import Learned
 from guardband.agent.logs import learn_logs, read_logs
 from guardband.agent.requests import RequestReader
 from guardband.agent.view import AgentView
-from guardband.errors import InvalidValueError
 
 __all__ = ["RewardTaker"]
 
@@ -60,10 +59,7 @@ class RewardTaker(AgentView):
         rewards, costs
             The reward of each, and what it cost, as for `observe`.
         """
-        names, values = as_batch(decisions, rewards, self._rewards)
-        paid = [None] * len(names) if costs is None else list(costs)
-        if len(paid) != len(names):
-            raise InvalidValueError(f"{len(names)} decisions and {len(paid)} costs do not fit.")
+        names, values, paid = as_batch(decisions, rewards, self._rewards, costs)
         m, group = self._number, self._group
         with group.lock:
             awaited = [group.awaited(m, name) for name in names]

@@ -124,6 +124,7 @@ def _print(found: Finding, with_coordinator: bool) -> None:
             f"{_number(row['mean'])} ± {_number(row['width'])}, radius {_number(found.beta)}",
         ),
         ("coin", f"{row['coin']:.6f}, propensity {row['propensity']:g}"),
+        *_worth(found),
         ("knew", _knew(found)),
         ("sum", _sum(found, with_coordinator)),
         ("rules", f"config_version {row['config']}"),
@@ -148,6 +149,21 @@ def _print(found: Finding, with_coordinator: bool) -> None:
     out.print(RESULTS[found.result], markup=False, soft_wrap=True)
     for each in (*found.differences, *([found.missing] if found.missing else [])):
         out.print(f"- {each}", markup=False, soft_wrap=True)
+
+
+def _worth(found: Finding) -> list[tuple[str, str]]:
+    """Return what is said of overrides, values and costs, where there are any."""
+    row, lines = found.decision, []
+    if row["override"] is not None:
+        words = "was played instead, by somebody else: the reward is learned as its"
+        lines.append(("override", f"action {row['override']} {words}"))
+    if row["value"] is not None:
+        words = f"{_number(row['value'])}, the baseline's {_number(row['baseline_value'])}"
+        lines.append(("value", words))
+    if row["cost"] is not None:
+        told = "" if row["paid"] is None else f", of which {_number(row['paid'])} was needed"
+        lines.append(("cost", f"{_number(row['cost'])} charged to the budget{told}"))
+    return lines
 
 
 def _knew(found: Finding) -> str:
@@ -178,7 +194,12 @@ def _outcome(found: Finding) -> str:
 
 def _table(found: Finding) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("action", "mean", "lower", "upper", "slack", "why"):
+    worth = [
+        name
+        for name in ("value", "cost")
+        if any(getattr(choice, name) is not None for choice in found.choices)
+    ]
+    for name in ("action", "mean", "lower", "upper", "slack", *worth, "why"):
         table.add_column(name, justify="left" if name == "why" else "right", overflow="fold")
     few = len(found.names) <= COLUMNS
     for name in found.names if few else ():
@@ -188,6 +209,7 @@ def _table(found: Finding) -> Table:
         table.add_row(
             str(choice.action),
             *(_number(value, 5) for value in numbers),
+            *(_number(getattr(choice, name), 5) for name in worth),
             choice.why,
             *(_number(value, 4) for value in (features if few else ())),
         )

@@ -385,7 +385,9 @@ def _put(given: dict[str, Any], setting: str) -> None:
     *parents, key = path.split(".")
     table: Any = given
     for parent in parents:
-        table = table.setdefault(parent, {})
+        if table.get(parent) is None:
+            table[parent] = {}
+        table = table[parent]
         if not isinstance(table, dict):
             raise InvalidValueError(f"a space has no setting {path!r}: {parent} has no parts.")
     table[key] = value

@@ -82,6 +82,10 @@ class DecideBody(Message):
         list[float] | None,
         Field(max_length=100_000, description="what each action is worth to the caller"),
     ] = None
+    cost: Annotated[
+        list[float] | None,
+        Field(max_length=100_000, description="what each action costs, paid from the budget"),
+    ] = None
     round: Annotated[
         Count | None,
         Field(description="where tasks share contexts: the number of the round"),
@@ -93,6 +97,9 @@ class RewardBody(Message):
 
     id: Ident
     reward: float
+    cost: Annotated[
+        float | None, Field(description="what it cost, where that is only known afterwards")
+    ] = None
 
 
 class DiscardBody(Message):
@@ -100,6 +107,22 @@ class DiscardBody(Message):
 
     id: Ident
     discard: Annotated[Text, Field(min_length=1, description="why")]
+
+
+class OverrideBody(Message):
+    """Another action than the one decided was played, by somebody who saw the features alone."""
+
+    id: Ident
+    action: Annotated[Whole, Field(description="the row of what was played")]
+
+
+class ChoiceReply(BaseModel):
+    """A certified action; see `gb.Decision.choices`."""
+
+    action: int
+    lower: float | None
+    margin: float | None
+    value: float | None
 
 
 class DecisionReply(BaseModel):
@@ -118,15 +141,18 @@ class DecisionReply(BaseModel):
     promise: str
     certificate: str
     certified: list[bool]
+    choices: Annotated[list[ChoiceReply], Field(description="the certified actions, best first")]
     label: int | str | None
     budget_left: float | None
+    cost: float | None
+    cost_left: float | None
 
 
 class Accepted(BaseModel):
-    """The reward, or the discard, is in the journal."""
+    """The reward, the discard or the override is in the journal."""
 
     id: str
-    status: Literal["kept", "discarded"]
+    status: Literal["kept", "discarded", "overridden"]
 
 
 class Health(BaseModel):
@@ -155,6 +181,7 @@ def decide(body: DecideBody, request: Request) -> DecisionReply:
         covariance=body.covariance,
         labels=body.labels,
         value=body.value,
+        cost=body.cost,
         round=body.round,
     )
     return _reply(decision)
@@ -168,8 +195,15 @@ def reward(body: RewardBody | DiscardBody, request: Request) -> Accepted:
         agent.discard(body.id)
         log("discarded", id=body.id, why=body.discard)
         return Accepted(id=body.id, status="discarded")
-    agent.observe(body.id, body.reward)
+    agent.observe(body.id, body.reward, cost=body.cost)
     return Accepted(id=body.id, status="kept")
+
+
+@router.post("/v1/override", responses=answers(*USUAL))
+def override(body: OverrideBody, request: Request) -> Accepted:
+    """Say, before the reward, that another action was played than the one decided."""
+    _agent(request).override(body.id, action=body.action)
+    return Accepted(id=body.id, status="overridden")
 
 
 @router.get("/healthz", responses=answers(403, 503))
@@ -266,8 +300,14 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 def _reply(decision: Decision) -> DecisionReply:
-    given: dict[str, Any] = decision._asdict() | {"certified": decision.certified.tolist()}
-    for name, value in given.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            given[name] = None
-    return DecisionReply(**given)
+    given = _plain(decision._asdict()) | {"certified": decision.certified.tolist()}
+    choices = [ChoiceReply(**_plain(choice._asdict())) for choice in decision.choices]
+    return DecisionReply(**given, choices=choices)
+
+
+def _plain(given: dict[str, Any]) -> dict[str, Any]:
+    """Return fields for JSON: what is not a finite number is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in given.items()
+    }

@@ -21,7 +21,7 @@ from guardband.problems.clicks import Clicks
 from guardband.problems.files import from_file
 from guardband.problems.forecast import ForecastFormal, ForecastFormal2, ForecastLarge
 from guardband.problems.formal import Formal
-from guardband.problems.formal_world import FormalRound, FormalWorld
+from guardband.problems.formal_world import MOST_ROUNDS, FormalRound, FormalWorld
 from guardband.problems.misfit import Misfit
 from guardband.problems.noise import (
     NOISES,
@@ -42,6 +42,7 @@ from guardband.problems.toy import SafeSets, Toy, toy_safe_sets
 from guardband.problems.world import AnyWorld, Forecast, Fresh, Problem, World, rank_baseline
 
 __all__ = [
+    "MOST_ROUNDS",
     "NOISES",
     "PROBLEMS",
     "AnyWorld",

@@ -15,7 +15,7 @@ from guardband.kernels.types import Floats
 from guardband.problems.base import ProblemAssumptions, Sizes
 from guardband.problems.formal_world import FormalModel, FormalWorld
 from guardband.problems.noise import RewardNoise, as_noise
-from guardband.problems.world import TOLD, as_tasks
+from guardband.problems.world import TOLD, as_tasks, check_costs
 
 __all__ = ["Formal"]
 
@@ -62,6 +62,11 @@ class Formal:
     baseline_range
         (r_l, r_h) as algorithms are told, r_l > 0. None: the smallest positive and the largest
         reward of the baseline, for which all rounds are looked at before a trial.
+    values
+        (K,): what each action is worth to the user, in all rounds and for all agents, who then have
+        K actions each; rewards are what is guarded. None: the reward is what counts.
+    costs
+        (K,): the same of what actions cost, for a budget; None: nothing.
     name
         The name in tables.
 
@@ -95,6 +100,8 @@ class Formal:
         samples: int | None = None,
         feature_bound: float = 1.0,
         baseline_range: tuple[float, float] | None = None,
+        values: Any = None,
+        costs: Any = None,
         name: str = "formal",
     ) -> None:
         if not callable(feature_map):
@@ -117,11 +124,14 @@ class Formal:
             baseline_range=None if baseline_range is None else _as_range(baseline_range),
             same_actions=not callable(actions),
         )
+        self._values = None if values is None else as_array("values", values, (None,))
+        self._costs = None if costs is None else check_costs(as_array("costs", costs, (None,)))
         self._shape = self.build(0).shape  # makes the first round, and so finds most mistakes
 
     def build(self, seed: int) -> FormalWorld:
         """Return the world of a trial; the seed matters for contexts that are drawn only."""
-        return FormalWorld(self._theta, self._tasks, self._noise, self._model, seed)
+        worth = (self._values, self._costs)
+        return FormalWorld(self._theta, self._tasks, self._noise, self._model, seed, *worth)
 
     @property
     def sizes(self) -> Sizes:

@@ -18,7 +18,7 @@ from guardband.problems.noise import RewardNoise
 from guardband.problems.world import AnyWorld, Reached
 from guardband.seeds import stream
 
-__all__ = ["FormalModel", "FormalRound", "FormalWorld"]
+__all__ = ["MOST_ROUNDS", "FormalModel", "FormalRound", "FormalWorld"]
 
 KEPT_NUMBERS = 1 << 21  # 16 MB of features, of distributions that may come again
 MOST_ROUNDS = 4096  # in one list: a round takes some kilobytes, however few its features
@@ -64,6 +64,7 @@ class Survey(NamedTuple):
     told: tuple[float, float] | None  # the baseline's smallest positive and largest reward
     best_told: float  # the largest psi_b'theta
     context_noise: float
+    dearest: float  # the most that a baseline costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,8 @@ class FormalWorld(AnyWorld):
         The functions that rounds are made of.
     seed
         For contexts that are drawn: a Gaussian's, and the draws that stand for a distribution.
+    values, costs
+        (K,): what each action is worth, and what it costs, in all rounds; None: nothing is said.
     """
 
     theta: Floats
@@ -85,6 +88,8 @@ class FormalWorld(AnyWorld):
     reward_noise: RewardNoise
     model: FormalModel
     seed: int
+    values: Floats | None = None
+    costs: Floats | None = None
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -126,6 +131,8 @@ class FormalWorld(AnyWorld):
         again = self.model.same_actions and not drawn
         make = self._kept_features if again else self._new_features
         features = tuple(self._told_where(m, t, make, law) for m in self._agents)
+        for m in self._agents:
+            self._told_where(m, t, self._check_worth, features[m].psi)
         rows = [self._told_where(m, t, self._baseline_in, features[m].psi) for m in self._agents]
         return FormalRound(t, law, features, np.array(rows, np.int64))
 
@@ -222,6 +229,16 @@ class FormalWorld(AnyWorld):
                 "round, such as 200."
             ) from None
 
+    def _check_worth(self, m: int, t: int, psi: Floats) -> None:
+        """Refuse values or costs of more or fewer actions than an agent has."""
+        for name in ("values", "costs"):
+            given = getattr(self, name)
+            if given is not None and given.size != len(psi):
+                raise InvalidValueError(
+                    f"{name} has {given.size} numbers, but there are {len(psi)} actions: give one "
+                    "for each, and as many actions in every round."
+                )
+
     def _baseline_in(self, m: int, t: int, psi: Floats) -> int:
         """Return the row of an agent's baseline."""
         rule = self.model.baseline
@@ -254,6 +271,10 @@ class FormalWorld(AnyWorld):
         known = survey.told if stated is None else stated
         return survey.best_told if known is None else known[1]
 
+    def dearest_baseline(self, rounds: int) -> float:
+        """Return the most that the baseline costs in the rounds that are looked at; else 0."""
+        return self._survey(rounds).dearest
+
     def facts(self, horizon: int) -> Facts:
         """Return what algorithms may be told; the gap is for those named oracle."""
         survey, stated = self._survey(horizon), self.model.baseline_range
@@ -278,12 +299,14 @@ class FormalWorld(AnyWorld):
         """Look at the rounds beforehand: all of them, unless the baseline's range is stated."""
         if self.model.baseline_range is not None:
             rounds = min(rounds, GLANCE)
-        most, longest, noise = 0, 0.0, 0.0
+        most, longest, noise, dearest = 0, 0.0, 0.0, 0.0
         rewards, means, drawn = _Range(), _Range(), _Range()
         for now in map(self.round, range(1, rounds + 1)):
             for own, b in zip(now.features, now.baseline, strict=True):
                 expected, possible = own.psi @ self.theta, own.phi @ self.theta
                 most = max(most, len(expected))
+                if self.costs is not None:
+                    dearest = max(dearest, float(self.costs[b]))
                 longest = max(longest, float(np.linalg.norm(own.psi, axis=1).max()))
                 means.see(expected[b])
                 if isinstance(now.law, Gaussian):
@@ -302,6 +325,7 @@ class FormalWorld(AnyWorld):
             known if np.isfinite(told.high) else None,
             means.high,
             noise,
+            dearest,
         )
 
 

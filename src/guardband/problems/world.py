@@ -18,7 +18,7 @@ from guardband.kernels.types import Floats, Ints
 from guardband.problems.noise import BernoulliRewards, RewardNoise
 
 __all__ = ["AnyWorld", "Forecast", "Fresh", "Problem", "Reached", "World", "rank_baseline"]
-__all__ += ["TOLD", "as_tasks"]
+__all__ += ["TOLD", "as_tasks", "check_costs"]
 
 TOLD = ("expected", "realised")  # the baseline's reward, as agents are told
 
@@ -162,8 +162,8 @@ class World(AnyWorld):
         for name in ("values", "costs"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, self._checked(name, getattr(self, name)))
-        if self.costs is not None and self.costs.min() < 0.0:
-            raise InvalidValueError(f"costs has {self.costs.min():g}: no cost may be negative.")
+        if self.costs is not None:
+            check_costs(self.costs)
 
     def _checked(self, name: str, values: Floats) -> Floats:
         contexts, actions, _ = self.shape
@@ -174,6 +174,13 @@ class World(AnyWorld):
                 "or one row each where contexts are known to agents."
             )
         return array
+
+    def dearest_baseline(self, rounds: int) -> float:
+        """Return the most that the baseline costs in one of so many rounds; 0 without costs."""
+        if self.costs is None:
+            return 0.0
+        contexts = np.arange(len(self.phi)) % len(self.costs)
+        return float(self.costs[contexts, self.baseline].max())
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -311,6 +318,13 @@ class Problem(Protocol):
 
     def build(self, seed: int) -> AnyWorld:
         """Return the world of a trial; the same seed gives the same world."""
+
+
+def check_costs(costs: Floats) -> Floats:
+    """Return what actions cost, if none costs less than nothing."""
+    if costs.min() < 0.0:
+        raise InvalidValueError(f"costs has {costs.min():g}: no cost may be negative.")
+    return costs
 
 
 def as_tasks(tasks: Sequence[Sequence[int]] | None, dim: int) -> tuple[tuple[int, ...], ...]:

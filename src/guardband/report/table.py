@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich import box
@@ -9,13 +10,29 @@ from rich.table import Table
 from rich.text import Text
 
 from guardband.report.promises import below_floor, is_frozen, promises, violates
-from guardband.report.words import MINUS, floor, number, percent, run_line
+from guardband.report.words import (
+    MINUS,
+    floor,
+    has_costs,
+    has_values,
+    number,
+    percent,
+    run_line,
+)
 from guardband.sim import Results, Series, interval_half_width
 
-__all__ = ["COLUMNS", "DRAWN", "SummaryRow", "note", "rows", "table"]
+__all__ = ["DRAWN", "SummaryRow", "columns", "note", "rows", "table"]
 
+# Columns of problems with values or costs, and which those are.
+WORTH = {"value": has_values, "value regret": has_values, "cost": has_costs}
 COLUMNS = ("algorithm", "regret", "below", "held back", "syncs", "reward")
+UNSHOWN = ("regret", "syncs")  # in the terminal, where values take their room
 DRAWN = "below floor as drawn"  # a column of the report; the terminal has no room for it
+
+
+def columns(results: Results) -> tuple[str, ...]:
+    """Return the names of the columns; value and cost where the problem has them."""
+    return COLUMNS + tuple(name for name, has in WORTH.items() if has(results))
 
 
 def note(results: Results) -> str:
@@ -27,6 +44,13 @@ def note(results: Results) -> str:
         "in which it stayed with the baseline to be safe; syncs: exchanges of data; reward: per "
         "round, and against the baseline's."
     )
+    if has_values(results):
+        told += (
+            " value: per round, and the baseline's; value regret: value lost against the best "
+            "action that is safe."
+        )
+    if has_costs(results):
+        told += " cost: per round."
     if all(series.regret.mean() >= 0 for series in results.series):
         return told
     if is_frozen(results):
@@ -78,12 +102,15 @@ def table(results: Results) -> Table:
         title_style="bold",
         caption_justify="left",
     )
-    made.add_column(COLUMNS[0], overflow="fold", min_width=12)
-    for column in COLUMNS[1:]:
+    names = columns(results)
+    shown = [i for i, name in enumerate(names) if name not in UNSHOWN or not has_values(results)]
+    first, *others = (names[i] for i in shown)
+    made.add_column(first, overflow="fold", min_width=12)
+    for column in others:
         made.add_column(column, justify="right", no_wrap=True)
     for row in rows(results):
         style = "bold red" if row.broken else "dim" if row.reference else ""
-        made.add_row(*(Text(cell) for cell in row.cells), style=style)
+        made.add_row(*(Text(row.cells[i]) for i in shown), style=style)
     return made
 
 
@@ -98,10 +125,22 @@ def _row(results: Results, series: Series) -> SummaryRow:
         percent(float(series.conservative.mean()) / rounds),
         number(float(series.sync_rounds.mean())),
         f"{reward:.3f} {_against(reward, baseline)}".rstrip(),
+        *_worth(results, series),
     )
     broken = promises(results, series) and violates(results, series)
     drawn = _count(float(series.violations_realised.mean()))
     return SummaryRow(cells, drawn, broken, series.policy.always_baseline)
+
+
+def _worth(results: Results, series: Series) -> Iterator[str]:
+    """Yield the cells of value and cost, where the problem has them."""
+    rounds = results.settings["rounds"]
+    if has_values(results):
+        value, baseline = (series.totals[name].mean() for name in ("value", "baseline_value"))
+        yield f"{number(value / rounds)} ({number(baseline / rounds)})"
+        yield number(float(series.totals["value_regret"].mean()))
+    if has_costs(results):
+        yield number(float(series.totals["cost"].mean()) / rounds)
 
 
 def _regret(series: Series) -> str:

@@ -18,7 +18,7 @@ from guardband.report.promises import (
     uncovered,
     violates,
 )
-from guardband.report.words import floor, listed, number, percent
+from guardband.report.words import floor, has_values, listed, number, percent
 from guardband.sim import Results, Series, interval_half_width
 from guardband.uplift import LEVEL
 
@@ -53,7 +53,7 @@ def verdict(results: Results) -> list[str]:
     found += [*_stuck(results), *_idle(results)]
     if results.settings["alpha"] is not None:
         found += [*_kept(results), *_fell(results)]
-    found += [*_earned(results), _regret(results)]
+    found += [*_earned(results), _worth(results) if has_values(results) else _regret(results)]
     # What the floor is stands where it is first spoken of.
     first = next((i for i, sentence in enumerate(found) if FLOOR in sentence), None)
     if first is not None:
@@ -243,6 +243,33 @@ def _in_runs(results: Results) -> str:
     """Return over how many runs of an agent a count is a sum."""
     runs = results.settings["agents"] * results.settings["trials"]
     return f" in {runs:,} agent runs" if runs > 1 else ""
+
+
+def _worth(results: Results) -> str:
+    """Say who had the most value of those that kept the floor, as promised; rewards only guard."""
+    rounds, judged = results.settings["rounds"], results.settings["alpha"] is not None
+    own = [series for series in results.series if not series.policy.always_baseline]
+    safe = [series for series in own if not judged or _keeps(results, series)]
+    whose = f"of those that kept {FLOOR}" if judged else "of all"
+    if not safe:
+        return f"values say little here: none but the baseline kept {FLOOR}"
+    best = max(safe, key=lambda series: float(series.totals["value"].mean()))
+    value, baseline, lost = (
+        float(best.totals[name].mean()) / rounds
+        for name in ("value", "baseline_value", "value_regret")
+    )
+    told = f"{best.label} had the most value {whose}: {number(value)} per round, against the "
+    told += f"baseline's {number(baseline)}"
+    if not np.isnan(lost):
+        told += f"; always knowing the best safe action is worth {number(value + lost)}"
+    return told
+
+
+def _keeps(results: Results, series: Series) -> bool:
+    """Return whether it kept what it promises, or was never below the floor without a promise."""
+    if promises(results, series):
+        return not violates(results, series)
+    return not below_floor(results, series).any()
 
 
 def _regret(results: Results) -> str:

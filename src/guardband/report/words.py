@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from guardband.sim import Results
 
-__all__ = ["MINUS", "floor", "listed", "number", "percent", "run_line"]
+__all__ = ["MINUS", "floor", "has_costs", "has_values", "listed", "number", "percent", "run_line"]
 
 MINUS = "\u2212"  # as wide as a plus; a hyphen is not
 
@@ -34,6 +36,16 @@ def percent(share: float) -> str:
     if 99.9 < value < 100:
         return "> 99.9 %"
     return f"{value:.3g} %"
+
+
+def has_values(results: Results) -> bool:
+    """Return whether the problem says what actions are worth."""
+    return not any(np.isnan(series.totals["value"]).any() for series in results.series)
+
+
+def has_costs(results: Results) -> bool:
+    """Return whether the problem says what actions cost."""
+    return not any(np.isnan(series.totals["cost"]).any() for series in results.series)
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from guardband.report.page import code, page, picture, section, tabulate
 from guardband.report.pictures import inline_svg, save_png
 from guardband.report.rerun import rerun_code
-from guardband.report.table import COLUMNS, DRAWN, note, rows
+from guardband.report.table import DRAWN, columns, note, rows
 from guardband.report.verdict import verdict
-from guardband.report.words import floor, run_line
+from guardband.report.words import floor, has_costs, has_values, run_line
 from guardband.sim import Results
 
 __all__ = ["write_report"]
@@ -23,7 +23,12 @@ PICTURES = {
     "violations": "violations_expected",
     "conservative": "conservative",
     "reward": "reward",
+    "value": "value",
+    "value_regret": "value_regret",
+    "cost": "cost",
 }
+# Those of problems with values or costs, and which those are.
+WORTH = {"value": has_values, "value_regret": has_values, "cost": has_costs}
 
 
 def write_report(
@@ -57,7 +62,7 @@ def write_report(
     alarm = " alarm" if any(row.broken for row in lines) else ""
     kinds = ["alarm" if row.broken else "quiet" if row.reference else "" for row in lines]
     cells = [(*row.cells, row.drawn) for row in lines]
-    summary = tabulate((*COLUMNS, DRAWN), cells, kinds=kinds, numbers=True)
+    summary = tabulate((*columns(results), DRAWN), cells, kinds=kinds, numbers=True)
     found = "".join(f"<li>{escape(sentence)}</li>" for sentence in verdict(results))
     file = target / "report.html"
     parts = [
@@ -85,8 +90,15 @@ def _pictures(results: Results, target: Path) -> Iterator[str]:
         "violations": f"Rounds in which an agent's expected reward fell below {floor(results)}.",
         "conservative": "Share of rounds in which an agent did not play an action of its choice.",
         "reward": "Average reward per round and agent, without noise.",
+        "value": "Average value of what was played, per round and agent.",
+        "value_regret": "Value lost against the best action that is safe, summed over the rounds.",
+        "cost": "What was played cost so much, summed over the rounds, per agent.",
     }
+    missing = {name for name, has in WORTH.items() if not has(results)}
     for name, metric in PICTURES.items():
+        if name in missing:
+            (target / f"{name}.png").unlink(missing_ok=True)  # one of an earlier report
+            continue
         if name == "violations" and results.settings["alpha"] is None:
             (target / "violations.png").unlink(missing_ok=True)  # one of an earlier report
             yield "<p>Violations were not counted: there was no alpha to count them by.</p>"

@@ -21,7 +21,15 @@ from guardband.kernels.environment import (
 )
 from guardband.kernels.state import new_scratch
 from guardband.kernels.types import Floats, Ints, Realised
-from guardband.problems import AnyWorld, ChangingWorld, Forecast, FormalWorld, Fresh, World
+from guardband.problems import (
+    MOST_ROUNDS,
+    AnyWorld,
+    ChangingWorld,
+    Forecast,
+    FormalWorld,
+    Fresh,
+    World,
+)
 
 __all__ = ["draws_of", "environment_of", "features_of", "in_rounds", "task_table", "world_of"]
 
@@ -100,6 +108,10 @@ def _blank_environment(world: FormalWorld | ChangingWorld, plan: Plan) -> Enviro
     tables = NO_TABLES._asdict()
     if plan.gap is not None:
         tables["gap"] = plan.gap.T
+    for name in ("values", "costs"):  # the same in every round of a chunk
+        given = getattr(world, name, None)
+        if given is not None:
+            tables[name] = np.tile(given, (MOST_ROUNDS, 1))
     return EnvironmentArrays(
         nature=int(Nature.TABLE),
         **tables,

@@ -14,7 +14,7 @@ from guardband.algorithms import ALGORITHMS
 from guardband.checks import as_alpha, check_choice, check_not_negative, check_whole
 from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.errors import InvalidTypeError, InvalidValueError
-from guardband.problems import AnyWorld, Problem, World
+from guardband.problems import AnyWorld, FormalWorld, Problem, World
 from guardband.problems import problem as named_problem
 from guardband.progress import ProgressBar
 from guardband.seeds import trial_seed
@@ -192,14 +192,12 @@ def _algorithms(
 
 def _check_budget(budget: float, world: AnyWorld, rounds: int) -> float:
     """Return a budget from which the baseline can be paid in all rounds."""
-    total, costs = check_not_negative("budget", budget), getattr(world, "costs", None)
-    if costs is None:
+    total = check_not_negative("budget", budget)
+    if not isinstance(world, World | FormalWorld) or world.costs is None:
         raise InvalidValueError(
             "a budget needs a problem whose actions have costs, such as gb.Tabular(..., costs=...)."
         )
-    assert isinstance(world, World)
-    contexts = np.arange(len(world.phi)) % len(costs)
-    dearest = float(costs[contexts, world.baseline].max())
+    dearest = world.dearest_baseline(rounds)
     if dearest * rounds > total:
         raise InvalidValueError(
             f"a budget of {total:g} is below what the baseline may cost: up to {dearest:g} in each "

@@ -68,10 +68,17 @@ METRICS: dict[str, PlotSpec] = {
     ),
     "conservative": PlotSpec("Rounds played safe", "share of the rounds so far", "percent"),
     "reward": PlotSpec("Average reward", "reward per round so far", "average"),
+    "value": PlotSpec("Average value", "value per round so far", "average"),
+    "value_regret": PlotSpec("Value lost against the best safe action", "value lost so far"),
+    "cost": PlotSpec("Cost per agent", "cost so far"),
     "sync_rounds": PlotSpec(
         "Rounds in which the agents pooled their data", "poolings so far", "count"
     ),
 }
+
+
+NO_VALUES = "the problem has no values, or there was no alpha to count by"
+UNSAID = {"value": NO_VALUES, "value_regret": NO_VALUES, "cost": "its actions cost nothing"}
 
 
 class Curve(NamedTuple):
@@ -122,6 +129,8 @@ def draw_curves(results: Results, metric: str = "regret") -> Figure:
         Does not use pyplot and needs no display; `figure.savefig("regret.png")` writes it.
     """
     look = METRICS[check_choice("metric", metric, tuple(METRICS))]
+    if metric in UNSAID and np.isnan(results.series[0].curves[metric]).any():
+        raise InvalidValueError(f"{metric} was not counted: {UNSAID[metric]}.")
     if metric.startswith("violations") and results.settings["alpha"] is None:
         raise InvalidValueError(
             f"{metric} was not counted: there was no alpha to count by; "
@@ -190,14 +199,14 @@ def _scaled(sums: Floats, rounds: Ints, kind: str) -> Floats:
 
 def _references(results: Results, metric: str) -> Iterator[Curve]:
     """Rewards mean little without the baseline's, and without the floor below it."""
-    if metric != "reward":
+    if metric not in ("reward", "value"):
         return
-    earned = results.series[0].curves["baseline_reward"]  # all series meet the same contexts
+    earned = results.series[0].curves[f"baseline_{metric}"]  # all series meet the same contexts
     shown: dict[str, tuple[Floats, Any]] = {}
     if not any(series.policy.always_baseline for series in results.series):
         shown["the baseline"] = (earned, REFERENCE[1])
     alpha = results.settings["alpha"]
-    if alpha is not None:
+    if alpha is not None and metric == "reward":
         shown[f"floor: {_share(alpha)} baseline"] = ((1 - np.array(alpha)) * earned, "-")
     for label, (sums, dash) in shown.items():
         mean = _scaled(sums.mean(axis=(0, 2)), results.rounds, "average")

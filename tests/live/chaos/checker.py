@@ -17,8 +17,8 @@ from live.chaos.proxy import Evidence
 from live.chaos.world import LEASE_S, TASKS, reward_of
 
 from guardband.live.client.journal import Journal
+from guardband.live.client.replay import rebuild
 from guardband.live.client.windows import End
-from guardband.live.operators.replay import rebuild
 from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
 from guardband.live.protocol.messages import Revision

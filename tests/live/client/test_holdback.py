@@ -14,8 +14,8 @@ from live.client.world import THETA, agent, journal_of
 from live.operators.journals import change, found
 
 import guardband as gb
+from guardband.live.client.replay import rebuild
 from guardband.live.operators.export import export_csv
-from guardband.live.operators.replay import rebuild
 from guardband.live.server import snapshot
 from guardband.uplift import GainSums, reach_of, uplift_of
 

@@ -13,8 +13,8 @@ from live.client.world import agent, another_process, journal_of, live_on, menus
 import guardband as gb
 from guardband.live import Refused, SpaceSettings
 from guardband.live.client.learner import delta_share
+from guardband.live.client.replay import rebuild
 from guardband.live.link import link_to
-from guardband.live.operators.replay import rebuild
 
 MENU = menus(1)[0]
 CONNECT = set(inspect.signature(gb.connect).parameters)

@@ -25,8 +25,8 @@ from live.client.world import (
 
 from guardband.live.client.journal import Journal, JournalError
 from guardband.live.client.journal_schema import FORMAT
+from guardband.live.client.replay import rebuild
 from guardband.live.client.windows import End
-from guardband.live.operators.replay import rebuild
 
 TESTS = Path(__file__).parents[2]
 MENU = menus(1)[0]
@@ -225,7 +225,7 @@ def test_a_journal_of_a_later_version_is_refused(tmp_path: Path) -> None:
     agent(tmp_path).close()
     path = tmp_path / "gb" / "agents" / "default" / "movies" / "journal.db"
     db = apsw.Connection(str(path))
-    assert db.execute("PRAGMA user_version").get == FORMAT == 9
+    assert db.execute("PRAGMA user_version").get == FORMAT == 10
     db.execute("PRAGMA user_version = 99")
     db.close()
     with pytest.raises(JournalError, match="upgrade guardband"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from live.client.world import agent, journal_of, link_of, live_on, menus
 
-from guardband.live.operators.replay import rebuild
+from guardband.live.client.replay import rebuild
 from guardband.live.protocol.messages import Revision
 
 

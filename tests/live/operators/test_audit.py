@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from guardband.cli.app import app
 from guardband.live.client.journal import Journal, JournalError
+from guardband.live.client.replay import rebuild
 from guardband.live.operators.audit import audit, find_decision
-from guardband.live.operators.replay import rebuild
 from guardband.live.protocol.messages import Refused, Registered
 
 RUN = CliRunner()

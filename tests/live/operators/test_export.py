@@ -90,6 +90,25 @@ def test_every_decision_has_a_row(made: Any, tmp_path: Path) -> None:
     assert sorted(counted) == sorted([*range(1, 43), *range(1, 11)])
 
 
+def test_values_costs_and_overrides_are_exported(tmp_path: Path) -> None:
+    budget = {"total": 20.0, "horizon": 10, "max_cost": 2.0}
+    one, menu, value = agent(tmp_path, budget=budget), menus(1)[0], [5.0, 4.0, 3.0, 2.0, 1.0]
+    cost = [0.0, 0.1, 0.2, 0.3, 0.4]
+    first, second = one.decide(menu, 0, value=value, cost=cost), one.decide(menu, 0)
+    one.override(first, action=2)
+    one.observe(first, 0.25)
+    one.observe(second, 0.5, cost=1.5)
+    one.close()
+    export_parquet(journals_under([tmp_path / "gb"]), tmp_path / "all.parquet")
+    mine, other = parquet.read_table(tmp_path / "all.parquet").to_pylist()
+    assert (mine["override"], mine["value"], mine["baseline_value"]) == (2, 3.0, 5.0)
+    assert (mine["values"], mine["costs"], mine["cost"], mine["paid"]) == (value, cost, 0.2, None)
+    assert mine["x"] == menu[2].tolist()
+    nothing = ("override", "value", "baseline_value", "values", "costs")
+    assert {other[name] for name in nothing} == {None}
+    assert (other["cost"], other["paid"]) == (2.0, 1.5)
+
+
 def test_the_file_explains_itself(made: Any, tmp_path: Path) -> None:
     out = tmp_path / "all.parquet"
     said = exported("--state", made[0], "--out", out)

@@ -15,7 +15,7 @@ from live.operators.world import a_space, free_port, pool, run, serving, work
 
 import guardband as gb
 from guardband.live.client import logged_rows
-from guardband.live.operators.replay import counted_sums
+from guardband.live.client.replay import counted_sums
 from guardband.live.protocol.sums import Sums, sums_of
 
 X, Y = some_log(300)

@@ -23,8 +23,8 @@ from live.operators.world import (
     work,
 )
 
+from guardband.live.client.replay import rebuild
 from guardband.live.operators.audit import audit, find_decision
-from guardband.live.operators.replay import rebuild
 from guardband.live.protocol.messages import FIGURES
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.first_start import DATABASE

@@ -97,6 +97,31 @@ def test_the_same_reward_again_another_reward_and_void(tmp_path: Path) -> None:
         assert one.counted == 1
 
 
+def test_values_costs_and_overrides(tmp_path: Path) -> None:
+    budget = {"total": 4.0, "horizon": 4, "max_cost": 1.0}
+    with sidecar(tmp_path, budget=budget) as (client, one):
+        menu = menus(1)[0]
+        told = client.post("/v1/decide", json=offer(menu, value=[1, 2, 3, 4, 5])).json()
+        assert (told["cost"], told["cost_left"]) == (1.0, 1.0)
+        certified = [k for k, sure in enumerate(told["certified"]) if sure]
+        assert [each["value"] for each in told["choices"]] == [k + 1 for k in certified[::-1]]
+        answer = client.post("/v1/override", json={"id": told["id"], "action": 4})
+        assert answer.json() == {"id": told["id"], "status": "overridden"}
+        body = {"id": told["id"], "reward": 0.5, "cost": 0.25}
+        assert client.post("/v1/reward", json=body).status_code == 200
+        answer = client.post("/v1/override", json={"id": told["id"], "action": 1})
+        assert (answer.status_code, answer.json()["code"]) == (404, "unknown_decision")
+        told = client.post("/v1/decide", json=offer(menu, cost=[0, 0, 0, 0, 0])).json()
+        assert (told["cost"], told["cost_left"]) == (0.0, 1.75)
+        answer = client.post("/v1/override", json={"id": told["id"], "action": 5})
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+        for wrong in ({"cost": [0, 0]}, {"cost": [-1, 0, 0, 0, 0]}, {"value": [0]}):
+            assert client.post("/v1/decide", json=offer(menu, **wrong)).status_code == 422
+        assert one.rounds == 2
+        finding = audit(told["id"], find_decision(told["id"], [tmp_path / "gb"]))
+        assert finding.result == "same", finding.differences
+
+
 def test_support_weights_covariance_and_rounds(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     pages = rng.uniform(0.05, 0.55, (4, 5, 3))
@@ -248,7 +273,12 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
 def test_the_openapi_document(tmp_path: Path) -> None:
     with sidecar(tmp_path) as (client, _):
         document = client.get("/openapi.json").json()
-    assert set(document["paths"]) == {"/v1/decide", "/v1/reward", "/healthz"}
+    assert set(document["paths"]) == {
+        "/v1/decide",
+        "/v1/reward",
+        "/v1/override",
+        "/healthz",
+    }
     for path in document["paths"].values():
         for operation in path.values():
             for status, answer in operation["responses"].items():

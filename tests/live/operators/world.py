@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 import guardband as gb
 from guardband.cli.app import app
 from guardband.live.client.journal import Journal
+from guardband.live.client.replay import counted_sums
 from guardband.live.link.http import HttpLink
-from guardband.live.operators.replay import counted_sums
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, sums_of
 from guardband.live.server import Settings, make_app

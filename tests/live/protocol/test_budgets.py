@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 from live.memory_store import MemoryStore
 
-from guardband.live.client.account import JournalAccount
+from guardband.live.client.account import Part
 from guardband.live.coordinator import budgets, restores
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.restores import note_restore
@@ -34,10 +34,15 @@ class JournalModel:
 
     def __init__(self, stream: str, spent: float = 0.0) -> None:
         self.stream, self.spent = stream, spent
-        self.account = JournalAccount(str(uuid.uuid4()), spent, 0.0)
+        self.account, self.part = str(uuid.uuid4()), Part(spent, 0.0)
 
     def copy(self) -> JournalModel:
         return JournalModel(self.stream, self.spent)
+
+
+def budgets_of(total: float) -> dict[str, Any]:
+    """Settings with so much for trials, and so much for costs."""
+    return {"trial_budget": total, "budget": {"total": total, "horizon": 10}}
 
 
 class BudgetMachine(RuleBasedStateMachine):
@@ -45,12 +50,13 @@ class BudgetMachine(RuleBasedStateMachine):
 
     journals = Bundle("journals")
     copied: Callable[[JournalModel], JournalModel] = JournalModel.copy
+    asks, answers = "account", "granted"  # for trials
 
     def __init__(self) -> None:
         super().__init__()
         self.space = SpaceSettings(
-            name="home", features=["a", "b"], agents=2, alpha=0.1, trial_budget=BUDGET
-        ).changed(contexts="per-request")
+            name="home", features=["a", "b"], agents=2, alpha=0.1, contexts="per-request"
+        ).changed(**budgets_of(BUDGET))
         self.store = MemoryStore()
         self.coordinator = Coordinator(self.store)
         self.coordinator.create_space(self.space, who="test", now=0.0)
@@ -72,23 +78,22 @@ class BudgetMachine(RuleBasedStateMachine):
         self.spend(one, share)
 
     def register(self, one: JournalModel) -> None:
-        used = one.spent - one.account.spent_before
-        account = Account(one.account.name, one.account.granted, used >= 0.5 * one.account.granted)
+        used = one.spent - one.part.spent_before
+        account = Account(one.account, one.part.granted, used >= 0.5 * one.part.granted)
         request = Register(
             stream=one.stream,
             task="movies",
             schema_hash=self.space.schema_hash,
             uses=(0, 1),
             library="test",
-            account=account,
+            **{self.asks: account},
         )
         self.now += 1.0
         answer = self.coordinator.register("home", request, now=self.now)
-        granted = max(one.account.granted, answer.granted)
-        one.account = one.account._replace(granted=granted)
+        one.part = one.part.plus(getattr(answer, self.answers))
 
     def spend(self, one: JournalModel, share: float) -> None:
-        charge = share * (one.account.allowance(self.space.allowance) - one.spent)
+        charge = share * (one.part.most(self.space.allowance) - one.spent)
         if charge > 0.0:
             one.spent += charge
             self.charges.append(charge)
@@ -109,13 +114,19 @@ class BudgetMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.restored and self.backup is None)
     @rule(budget=st.sampled_from([2.0, BUDGET, 12.0]))
     def configure(self, budget: float) -> None:
-        self.space = self.space.changed(trial_budget=budget)
+        self.space = self.space.changed(**budgets_of(budget))
         self.coordinator.configure("home", self.space, who="test", now=self.now)
         self.largest = max(self.largest, budget)
 
     @invariant()
     def within_the_budget(self) -> None:
         assert sum(self.charges) <= self.largest * (1.0 + 1e-12)
+
+
+class CostMachine(BudgetMachine):
+    """The same with the budget for what plays cost."""
+
+    asks, answers = "costs", "granted_costs"
 
 
 QUICK = settings(max_examples=50, stateful_step_count=20, deadline=None)
@@ -129,14 +140,15 @@ HUNT = settings(
 )
 
 
-def test_all_journals_together_stay_within_the_budget() -> None:
-    run_state_machine_as_test(BudgetMachine, settings=QUICK)
+@pytest.mark.parametrize("machine", [BudgetMachine, CostMachine])
+def test_all_journals_together_stay_within_the_budget(machine: Any) -> None:
+    run_state_machine_as_test(machine, settings=QUICK)
 
 
 def a_copy_keeps_its_account(patch: pytest.MonkeyPatch) -> None:
     def kept(one: JournalModel) -> JournalModel:
         copy = one.copy()
-        copy.account = one.account
+        copy.account, copy.part = one.account, one.part
         return copy
 
     patch.setattr(BudgetMachine, "copied", staticmethod(kept))
@@ -148,7 +160,7 @@ def a_restore_forgets_grants(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_of_the_budget_for_each(patch: pytest.MonkeyPatch) -> None:
-    def grant(t: Any, space: SpaceSettings, task: str, account: Account) -> float:
+    def grant(t: Any, space: SpaceSettings, task: str, account: Account, of: str) -> float:
         return 0.5 * (space.allowance or 0.0)
 
     patch.setattr("guardband.live.coordinator.coordinator.grant", grant)
@@ -157,9 +169,9 @@ def half_of_the_budget_for_each(patch: pytest.MonkeyPatch) -> None:
 def a_grant_that_is_not_noted(patch: pytest.MonkeyPatch) -> None:
     real = budgets.grant
 
-    def grant(t: Any, space: SpaceSettings, task: str, account: Account) -> float:
-        granted = real(t, space, task, account)
-        t.put_meta(f"budget of {space.name}/{task}", "0.0")
+    def grant(t: Any, space: SpaceSettings, task: str, account: Account, of: str) -> float:
+        granted = real(t, space, task, account, of)
+        t.put_meta(f"{of} of {space.name}/{task}", "0.0")
         return granted
 
     patch.setattr("guardband.live.coordinator.coordinator.grant", grant)
@@ -182,8 +194,9 @@ def test_the_model_finds_the_bug(
         run_state_machine_as_test(BudgetMachine, settings=HUNT)
 
 
-def test_the_last_part_of_a_budget_is_granted_in_full() -> None:
-    machine = BudgetMachine()
+@pytest.mark.parametrize("kind", [BudgetMachine, CostMachine])
+def test_the_last_part_of_a_budget_is_granted_in_full(kind: Any) -> None:
+    machine = kind()
     one = machine.open()
     for _ in range(20):
         machine.register(one)
@@ -199,4 +212,4 @@ def test_a_coordinator_that_knows_less_than_a_journal_grants_nothing_more() -> N
     machine.store.restore(machine.backup)
     machine.register(one)  # it has 4.0 of which the coordinator knows nothing
     machine.register(two)
-    assert (one.account.granted, two.account.granted) == (4.0, 0.0)
+    assert (one.part.granted, two.part.granted) == (4.0, 0.0)

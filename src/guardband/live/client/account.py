@@ -1,6 +1,6 @@
-"""What an agent may spend on trials or exploration: the account of its journal.
+"""What an agent may spend, on trials or exploration and of its budget: the account of its journal.
 
-Parts of a task's budget are granted to journals. The processes that share one spend from the same
+Parts of a task's budgets are granted to journals. The processes that share one spend from the same
 account; a copy of the file gets an account of its own, so that nothing is spent twice.
 """
 
@@ -11,48 +11,87 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from guardband.agent import Spending
+from guardband.kernels.purse import PURSE
+from guardband.kernels.types import Floats
 from guardband.live.client.journal import Journal
+from guardband.live.protocol.messages import Account
 
-__all__ = ["JournalAccount", "open_account", "put_granted"]
+__all__ = ["JournalAccount", "Part", "kept_numbers", "open_account", "put_account", "put_spending"]
 
 
-class JournalAccount(NamedTuple):
-    """The account of a journal."""
+class Part(NamedTuple):
+    """A journal's part of one budget of its task."""
 
-    name: str
     spent_before: float  # what the journal had spent when the account was opened
     granted: float  # what it was granted since
 
-    def allowance(self, budget: float | None) -> float:
+    def most(self, budget: float | None) -> float:
         """Return what the journal may have spent in all; NaN: there is no budget.
 
         Where the budget was lowered, what was granted beyond it is not used.
         """
         return math.nan if budget is None else self.spent_before + min(self.granted, budget)
 
+    def plus(self, granted: float) -> Part:
+        """Return the part with what it was granted, which is never less than before."""
+        return self._replace(granted=max(self.granted, granted))
 
-def open_account(journal: Journal, spent: float) -> JournalAccount:
+
+class JournalAccount(NamedTuple):
+    """The account of a journal."""
+
+    name: str
+    trials: Part  # of `trial_budget`, or of `max_loss`
+    costs: Part  # of `budget`
+    since: int  # the newest decision when it was opened: what is saved of older ones is another's
+
+    def asks(self, part: Part, budget: float, spent: float) -> Account:
+        """Return what to tell the coordinator of one part."""
+        used = spent - part.spent_before
+        return Account(
+            self.name, part.granted, part.granted < budget and used >= 0.5 * part.granted
+        )
+
+
+def open_account(journal: Journal, spent: float, paid: float, last: int) -> JournalAccount:
     """Return the journal's account; a new one where it has none, or was copied to this file.
 
     A copy must not spend what was granted to the journal it was made from.
     """
     mark = _mark_beside(journal.path)
-    row = journal.one("SELECT name, spent_before, granted, mark FROM account")
-    if row is not None and row[3] == mark:
-        return JournalAccount(*row[:3])
-    account = JournalAccount(str(uuid.uuid4()), spent, 0.0)
+    row = journal.one(
+        "SELECT mark, name, spent_before, granted, cost_before, cost_granted, since FROM account"
+    )
+    if row is not None and row[0] == mark:
+        return JournalAccount(row[1], Part(*row[2:4]), Part(*row[4:6]), row[6])
+    account = JournalAccount(str(uuid.uuid4()), Part(spent, 0.0), Part(paid, 0.0), last)
     journal.query(
-        "INSERT OR REPLACE INTO account VALUES (1, ?, ?, ?, ?)", (account.name, mark, *account[1:])
+        "INSERT INTO account VALUES (1, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE SET "
+        "name = excluded.name, mark = excluded.mark, spent_before = excluded.spent_before, "
+        "granted = 0, cost_before = excluded.cost_before, cost_granted = 0, since = excluded.since",
+        (account.name, mark, *account.trials, *account.costs, last),
     )
     return account
 
 
-def put_granted(journal: Journal, account: JournalAccount, granted: float) -> JournalAccount:
-    """Return the account with what it was granted, which is never less than before."""
-    after = account._replace(granted=max(account.granted, granted))
-    if after != account:
-        journal.query("UPDATE account SET granted = ?", (after.granted,))
-    return after
+def put_account(journal: Journal, account: JournalAccount) -> None:
+    """Write down what was granted."""
+    granted = (account.trials.granted, account.costs.granted)
+    journal.query("UPDATE account SET granted = ?, cost_granted = ?", granted)
+
+
+def kept_numbers(journal: Journal) -> Floats:
+    """Return what was spent of the budget, as `kernels.purse` has it; zeros: nothing yet."""
+    row = journal.one("SELECT purse FROM account")
+    return np.zeros(PURSE) if row is None or row[0] is None else np.frombuffer(row[0])
+
+
+def put_spending(journal: Journal, spending: Spending) -> None:
+    """Write down what was spent of the budget."""
+    journal.query("UPDATE account SET purse = ?", (spending.numbers.tobytes(),))
 
 
 def _mark_beside(journal: Path) -> str:

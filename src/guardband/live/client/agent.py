@@ -19,6 +19,7 @@ from guardband.live.client.joining import join
 from guardband.live.client.logged_rows import LogBlock, LoggedRows
 from guardband.live.client.look_ahead import make_outlook
 from guardband.live.client.outcomes import Outcomes
+from guardband.live.client.overrides import override
 from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.self_report import make_report, make_status
 from guardband.live.client.sync_worker import SyncTiming, SyncWorker
@@ -127,10 +128,8 @@ class LiveAgent(LiveAgentView):
 
         Parameters
         ----------
-        features, baseline, baseline_reward, support, weights, covariance, labels, value
-            As for `gb.Agent`.
-        cost
-            Refused: live agents have no budgets.
+        features, baseline, baseline_reward, support, weights, covariance, labels, value, cost
+            As for `gb.Agent`; the budget is the space's.
         round
             Where tasks share contexts: the number of the round, the same for all of them.
         """
@@ -156,10 +155,8 @@ class LiveAgent(LiveAgentView):
 
         Parameters
         ----------
-        feature_map, actions, distribution, baseline, baseline_reward, value
-            As for `gb.Agent`.
-        cost, round
-            As for `decide`.
+        feature_map, actions, distribution, baseline, baseline_reward, value, cost, round
+            As for `gb.Agent` and `decide`.
         """
         state = self._opened().state
         request = state.learner.reader.read_from(
@@ -185,10 +182,8 @@ class LiveAgent(LiveAgentView):
 
         Parameters
         ----------
-        features, baselines, baseline_rewards, supports, weights, covariances, labels, values
+        features, baselines, baseline_rewards, supports, weights, covariances, labels, values, costs
             As for `gb.Agent`.
-        costs
-            Refused, as for `decide`.
         round
             Where tasks share contexts, every request is a round: the number of the first.
         """
@@ -210,11 +205,10 @@ class LiveAgent(LiveAgentView):
         decision, reward
             `Decision.id`, or the decision itself; and its reward, within the space's bounds.
         cost
-            Refused: live agents have no budgets.
+            What the play cost, where the budget has a `max_cost`; None: what was charged.
         """
-        _refuse_costs(cost)
         value = self._opened().state.as_reward(reward)
-        self._outcomes.close(as_id(decision), value)
+        self._outcomes.close(as_id(decision), value, cost)
         self._wake_if_due()
 
     def observe_many(
@@ -231,13 +225,12 @@ class LiveAgent(LiveAgentView):
         decisions, rewards
             Each `Decision.id`, or the decision itself, each once; and the reward of each.
         costs
-            Refused, as for `observe`.
+            What each cost, as for `observe`.
         """
-        _refuse_costs(costs)
         state = self._opened().state
         seen = [state.as_reward(reward) for reward in rewards]
-        names, values = as_batch(decisions, seen, state.learner.reward_range)
-        self._outcomes.close_all(list(zip(names, values, strict=True)))
+        names, values, paid = as_batch(decisions, seen, state.learner.reward_range, costs)
+        self._outcomes.close_all(list(zip(names, values, paid, strict=True)))
         self._wake_if_due()
 
     def learn(
@@ -285,11 +278,13 @@ class LiveAgent(LiveAgentView):
         return learned
 
     def override(self, decision: str | Decision, *, action: int) -> None:
-        """Refuse: live agents do not learn from what somebody else played."""
-        raise InvalidValueError(
-            f"live agents take no overrides (decision {as_id(decision)!r}, action {action!r}): "
-            "discard the decision, which learns nothing from it, if its reward played no part."
-        )
+        """Say that somebody played another action than the one that was decided.
+
+        As for `gb.Agent`, and written down. What was known at the decision is computed from the
+        journal where this process does not remember it.
+        """
+        self._opened()
+        override(self._store, as_id(decision), action)
 
     def discard(self, decision: str | Decision) -> None:
         """Leave a decision out; only for causes that do not depend on its reward."""
@@ -373,11 +368,3 @@ class LiveAgent(LiveAgentView):
         if self._forks.forked:
             self._forks.open_again()
         return self._store
-
-
-def _refuse_costs(cost: Any) -> None:
-    if cost is not None:
-        raise InvalidValueError(
-            f"live agents have no budgets, and take no costs (not {cost!r}): leave it out, or use "
-            "gb.Agent(budget=gb.Budget(...))."
-        )

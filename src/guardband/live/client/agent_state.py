@@ -6,7 +6,7 @@ from array import array
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from guardband.agent import Awaited, as_number, as_reward
+from guardband.agent import Awaited, Recalls, Spending, as_number, as_reward
 from guardband.errors import InvalidValueError
 from guardband.live.client.account import JournalAccount
 from guardband.live.client.journal import Head, StoredDecision
@@ -18,11 +18,17 @@ from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import sums_of
 from guardband.uplift import GainSums
 
-__all__ = ["ENDS", "GAINS", "SUMS", "AgentSetup", "AgentState", "empty_tally", "read_tally"]
+__all__ = ["COST_AT", "ENDS", "GAINS", "SUMS", "WORTH", "AgentSetup", "AgentState"]
+__all__ += ["empty_tally", "read_tally"]
 
 ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
 GAINS = tuple(f"uplift_{name}" for name in GainSums._fields)  # of the holdback
-SUMS = ("reward", "floor", "lead", "lead_squares", "margin", *GAINS)
+# Decisions with values, what those add up to, and what ended decisions cost.
+WORTH = ("valued", "value", "baseline_value", "cost")
+SUMS = ("reward", "floor", "lead", "lead_squares", "margin", *GAINS, *WORTH)
+GAINS_AT = slice(-len(GAINS + WORTH), -len(WORTH))  # in a tally
+COST_AT = -1
+FORMER = {14: 5, 17: 5, 20: 8}  # lengths of older tallies, and how many sums they had
 
 
 def empty_tally() -> array[float]:
@@ -31,12 +37,11 @@ def empty_tally() -> array[float]:
 
 
 def read_tally(stored: bytes) -> array[float]:
-    """Return a stored tally; older ones had fewer kinds of decisions, and sums right after them."""
-    tally, size = array("d", stored), len(empty_tally())
-    if len(tally) < size:  # nor were the gains among the sums
-        tally.extend([0.0] * len(GAINS))
+    """Return a stored tally; older ones had fewer kinds of decisions, and fewer sums after them."""
+    tally = array("d", stored)
+    tally.extend([0.0] * (len(SUMS) - FORMER.get(len(tally), len(SUMS))))
     at = len(tally) - len(SUMS)
-    tally[at:at] = array("d", bytes(8 * (size - len(tally))))
+    tally[at:at] = array("d", bytes(8 * (len(empty_tally()) - len(tally))))
     return tally
 
 
@@ -84,6 +89,7 @@ class AgentState:
     free: bool = False  # whether neither a pause, a lease nor shadow mode can hold it back
     # Decisions by their ids, to spare a look into the journal; out of date up to `settled`.
     fresh: dict[str, tuple[StoredDecision, Awaited]] = field(default_factory=dict)
+    recalls: Recalls = field(default_factory=Recalls)  # what overrides of the newest need
     space: SpaceSettings = field(init=False)
     learner: Learner = field(init=False)
     account: JournalAccount = field(init=False)  # what may be spent
@@ -102,11 +108,11 @@ class AgentState:
     @property
     def gains(self) -> GainSums:
         """What the rounds of the holdback add up to."""
-        return GainSums(*self.tally[-len(GAINS) :])
+        return GainSums(*self.tally[GAINS_AT])
 
     @gains.setter
     def gains(self, sums: GainSums) -> None:
-        self.tally[-len(GAINS) :] = array("d", sums)
+        self.tally[GAINS_AT] = array("d", sums)
 
     def as_reward(self, given: Any) -> float:
         """Return a reward that the space's rules and the stated noise allow."""
@@ -153,16 +159,25 @@ class AgentState:
 
     def update_allowance(self) -> None:
         """Let the learner decide by what is spent, and by what may be."""
-        self.learner.set_allowance(self.account.allowance(self.space.allowance), self.spent)
+        self.learner.set_allowance(self.account.trials.most(self.space.allowance), self.spent)
+        spending = self.learner.spending
+        if spending is not None:
+            spending.most = self.account.costs.most(spending.budget.total)
 
-    def asked_of_budget(self) -> Account | None:
-        """Return what to tell the coordinator of the account; None: there is no budget."""
-        budget = self.space.allowance
-        if budget is None:
-            return None
-        used = self.spent - self.account.spent_before
-        wants_more = self.account.granted < budget and used >= 0.5 * self.account.granted
-        return Account(self.account.name, self.account.granted, wants_more)
+    @property
+    def spending(self) -> Spending | None:
+        """What was spent of the budget for costs, and what may be; None: there is none."""
+        return self.learner.spending
+
+    def asked_of_budgets(self) -> tuple[Account | None, Account | None]:
+        """Return what to tell the coordinator of the account: for trials, and for costs."""
+        allowance, account, spending = self.space.allowance, self.account, self.learner.spending
+        trials = costs = None
+        if allowance is not None:
+            trials = account.asks(account.trials, allowance, self.spent)
+        if spending is not None:
+            costs = account.asks(account.costs, spending.budget.total, spending.spent)
+        return trials, costs
 
     def take(self, head: Head) -> None:
         """Take over the fields of a `Head`."""

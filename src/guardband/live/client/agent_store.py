@@ -9,8 +9,8 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
-from guardband.live.client.account import open_account, put_granted
-from guardband.live.client.agent_state import AgentSetup, AgentState, empty_tally
+from guardband.live.client.account import kept_numbers, open_account, put_account
+from guardband.live.client.agent_state import COST_AT, AgentSetup, AgentState, empty_tally
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import Learner, new_watch, unpack
 from guardband.live.client.stream_rows import (
@@ -118,12 +118,15 @@ class AgentStore:
         before, state.stream_id = state.stream_id, state.stream_id + 1
         add_stream(self.journal, state.stream_id, stream, before, now)
         self.journal.count(state.stream_id, "upto", state.settled)
+        cost = 0.0
         if lost:
+            cost = self.journal.cost_after(state.settled)
             self.journal.lose(state.settled, int(End.LOST), now)
             self.journal.count(state.stream_id, "lost", state.pending)
             state.settled, state.heard = state.last, 0
         state.stream, state.n, state.due = stream, stream.open.n, False
         state.share, state.waiting, state.tally = None, [], empty_tally()
+        state.tally[COST_AT] = cost
         self.load_learner(stream.open.as_bytes())
         self.save_all()
 
@@ -140,6 +143,7 @@ class AgentStore:
         if space.holdback != self.state.space.holdback:  # one interval is for one chance
             self.state.gains = GainSums()
         self._use(space, version)
+        self._load_spending()
         self.load_learner(own)
 
     def put_share(self, task_index: int, share: float) -> None:
@@ -157,9 +161,13 @@ class AgentStore:
         state.share = share
         state.update_level()
 
-    def put_granted(self, granted: float) -> None:
+    def put_granted(self, trials: float, costs: float) -> None:
         """Spend up to what the journal was granted."""
-        self.state.account = put_granted(self.journal, self.state.account, granted)
+        before = self.state.account
+        after = before._replace(trials=before.trials.plus(trials), costs=before.costs.plus(costs))
+        if after != before:
+            put_account(self.journal, after)
+        self.state.account = after
         self.state.update_allowance()
 
     def put_control(self, paused: str | None, leased_at: float, leased_for: float | None) -> None:
@@ -195,6 +203,10 @@ class AgentStore:
         state.take(head)
         if whole:
             self._load_rest(head)
+        self._load_spending()
+        if whole:
+            paid = 0.0 if state.spending is None else state.spending.spent
+            state.account = open_account(self.journal, state.spent, paid, state.last)
         if moved:
             self.load_learner(head.own)
         state.update_allowance()
@@ -212,10 +224,14 @@ class AgentStore:
             self._use(self._known_space(version), version)
         open_ = sums_of(unpack(head.own, state.space.dim))
         state.stream = load_stream(self.journal, head.stream, open_)
-        state.account = open_account(self.journal, state.spent)
         ((state.share,),) = query("SELECT delta_share FROM stream WHERE id = ?", (head.stream,))
         state.waiting = waiting_epochs(self.journal, head.stream)
         state.excluded = excluded_from(self.journal, head.stream, state.stream.epoch)
+
+    def _load_spending(self) -> None:
+        """Go on from what was spent of the budget for costs."""
+        if self.state.spending is not None:
+            self.state.spending.fill(kept_numbers(self.journal))
 
     def _known_space(self, version: int) -> SpaceSettings:
         """Return a version of the space's settings that was told, or what is assumed till then."""

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from guardband.agent import Decision, Request, Verdict
+from guardband.agent import Decision, Request, Spending, Verdict
 from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
+from guardband.live.client.account import put_spending
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decision_id import make_id
 from guardband.live.client.journal import StoredDecision
 from guardband.live.client.protocol_client import ProtocolClient
 
-__all__ = ["Decisions", "request_of"]
+__all__ = ["Decisions", "request_of", "worth_of"]
 
 LAST_ROUND = 2**52  # a coordinator takes no number beyond 2^53
 FRESH = 512  # decisions that need not be read again for their reward
@@ -46,6 +47,8 @@ class Decisions:
             number = state.last_round + 1 if given is None else given
             if state.shared:
                 self._enter_round(state, number)
+            if state.spending is not None:
+                state.spending.check(requests)
             return [self._decide(state, request, number + i) for i, request in enumerate(requests)]
 
     def _numbered(self, given: int | None) -> int | None:
@@ -89,7 +92,10 @@ class Decisions:
             more = state.paused if code == "paused" else None
             v, shadow_action, why = learner.play_baseline(request, seq, coin, code, more)
         x, careful = v.awaited.x.tobytes(), int(v.awaited.conservative)
-        stake = v.awaited.stake
+        stake, purse, recall = v.awaited.stake, None, learner.recall(request, v.radius)
+        if state.spending is not None:
+            purse = pack_spending(state.spending)
+        cost = learner.pay(request, v)
         self._store.journal.add(
             (
                 seq,
@@ -123,21 +129,36 @@ class Decisions:
                 state.spent,
                 v.charge,
                 *((None,) * 4 if stake is None else (hold, *stake)),
+                worth_of(request, v.action),
+                worth_of(request, request.baseline),
+                request.cost.tobytes() if request.cost.size else None,
+                purse,
+                cost,
+                None,
+                None,
             )
         )
+        if state.spending is not None:
+            put_spending(self._store.journal, state.spending)
         learner.draw_coins()
         state.last, state.last_round = seq, round
         if v.charge > 0.0:
             state.spent += v.charge
             state.update_allowance()
         name = make_id(self._store.setup.task, state.stream.stream, now, seq)
-        _remember(state, name, v, x, now)
+        state.recalls.add(name, recall)
+        _remember(state, name, v, request, cost, now)
         if why is None and self._store.watch.turn:
             why = self._store.watch.reason_of(v)
-        return v.named(name, why, request.label(v.action))
+        decision = v.named(name, why, request.label(v.action))
+        if state.spending is not None:
+            decision = decision._replace(cost=cost, cost_left=state.spending.left)
+        return decision
 
 
-def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) -> None:
+def _remember(
+    state: AgentState, name: str, v: Verdict, request: Request, cost: float | None, now: float
+) -> None:
     """Keep the newest decision as the journal has it: its reward may come soon."""
     if len(state.fresh) >= FRESH:
         state.fresh.clear()
@@ -151,18 +172,29 @@ def _remember(state: AgentState, name: str, v: Verdict, x: bytes, now: float) ->
         v.kind,
         v.floor if v.floor == v.floor else None,
         v.margin if v.margin == v.margin else None,
-        x,
+        v.awaited.x.tobytes(),
         v.awaited.guess,
         v.awaited.weight,
         int(v.awaited.conservative),
         lead,
         share,
         predicted,
-        None,
-        None,
-        None,
+        worth_of(request, v.action),
+        worth_of(request, request.baseline),
+        cost,
+        *(None,) * 5,
     )
     state.fresh[name] = stored, v.awaited
+
+
+def worth_of(request: Request, k: int) -> float | None:
+    """Return what action k is worth to the caller; None where no values were given."""
+    return float(request.value[k]) if request.value.size else None
+
+
+def pack_spending(spending: Spending) -> bytes:
+    """Return what was spent of the budget, and what may be, as a decision's row keeps it."""
+    return np.append(spending.numbers, spending.most).tobytes()
 
 
 def pack_extras(request: Request) -> bytes | None:
@@ -188,5 +220,6 @@ def request_of(row: Mapping[str, Any], dim: int) -> Request:
             contexts = points.reshape(n, *menu.shape)
         if matrices:
             covariance = matrix.reshape(matrices, dim, dim)
-    given = (contexts, weights, covariance, None, value)
+    cost = np.zeros(0) if row["costs"] is None else np.frombuffer(row["costs"]).copy()
+    given = (contexts, weights, covariance, None, value, cost)
     return Request(menu, row["baseline"], row["baseline_reward"], *given)

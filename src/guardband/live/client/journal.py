@@ -13,13 +13,18 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from guardband.errors import GuardbandError
-from guardband.live.client.journal_schema import COLUMNS, FORMAT, MIGRATIONS
+from guardband.live.client.journal_schema import (
+    COLUMNS,
+    FORMAT,
+    MIGRATIONS,
+    Head,
+    StoredDecision,
+)
 from guardband.live.protocol.sums import DamagedSumsError
 from guardband.live.sqlite import apsw, connect
-from guardband.uplift import Stake, stake_of
 
 __all__ = ["Head", "Journal", "JournalError", "StoredDecision"]
 
@@ -31,7 +36,8 @@ ADD = f"INSERT INTO decision VALUES ({', '.join('?' * COLUMNS)})"
 # "WHERE d.seq = ?" would be planned anew for every value, which takes longer than the search.
 FIND = """
     SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.floor, d.margin, d.x, d.guess,
-           d.weight, d.careful, d.lead, d.share, d.predicted, o.ended, o.reward, o.late
+           d.weight, d.careful, d.lead, d.share, d.predicted, d.value, d.baseline_value, d.cost,
+           d.paid, d.override, o.ended, o.reward, o.late
     FROM (SELECT ?1 AS wanted) JOIN decision d ON d.seq = wanted
     LEFT JOIN outcome o ON o.seq = wanted
 """
@@ -70,49 +76,6 @@ ADVICE: dict[type[Exception], str] = {
 
 class JournalError(GuardbandError, OSError):
     """The journal cannot be used; the message says why and what to do."""
-
-
-class Head(NamedTuple):
-    """What changes with every reward; the journal has one row of it."""
-
-    stream: int  # which of the streams in this journal is in use
-    settled: int  # all decisions up to this one have ended
-    n: int  # observations that count
-    own: bytes  # sums since the last checkpoint, as `Sums.as_bytes` writes them
-    round: int  # the latest round that counts
-    due: int  # whether a pooling is due
-    heard: int  # rewards that came while earlier decisions still wait for theirs
-    tally: bytes  # counts and sums of what ended
-    revision: int  # changes with everything else in the journal that agents read, except:
-    rest: str  # the stream's own line, as `rest_of` writes it
-
-
-class StoredDecision(NamedTuple):
-    """A decision as far as its reward needs it, and how it ended, if it did."""
-
-    seq: int
-    stream: int
-    at: float
-    round: int
-    config: int
-    kind: str
-    floor: float | None
-    margin: float | None
-    x: bytes
-    guess: float
-    weight: float
-    careful: int
-    lead: float | None  # of a `Stake`: with a holdback, and where it could choose
-    share: float | None
-    predicted: float | None
-    ended: int | None
-    reward: float | None
-    late: float | None
-
-    @property
-    def stake(self) -> Stake | None:
-        """What its reward is compared with by the holdback; None: by nothing."""
-        return stake_of(self.lead, self.share, self.predicted)
 
 
 class Journal:
@@ -303,6 +266,11 @@ class Journal:
             "WHERE seq > ? ON CONFLICT DO UPDATE SET ended = excluded.ended",
             (ended, at, settled),
         )
+
+    def cost_after(self, settled: int) -> float:
+        """Return what all decisions after `settled` cost, or are reserved for."""
+        sql = "SELECT total(coalesce(paid, cost)) FROM decision WHERE seq > ?"
+        return float(self.query(sql, (settled,))[0][0])
 
     def about(self) -> dict[str, Any]:
         """Return what the journal says of its agent."""

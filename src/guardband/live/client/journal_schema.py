@@ -1,4 +1,4 @@
-"""The tables of a journal, from the first format on.
+"""The tables of a journal, from the first format on, and their rows as they are read.
 
 decision and outcome hold what was decided and how it ended, logged what was learned from logs, head
 what they add up to; stream, cut, epoch, level and config what a decision was based on, so that it
@@ -8,10 +8,14 @@ what may be spent.
 
 from __future__ import annotations
 
-__all__ = ["COLUMNS", "FORMAT", "MIGRATIONS"]
+from typing import NamedTuple
 
-FORMAT = 9
-COLUMNS = 34  # of a decision
+from guardband.uplift import Stake, stake_of
+
+__all__ = ["COLUMNS", "FORMAT", "MIGRATIONS", "Head", "StoredDecision"]
+
+FORMAT = 10
+COLUMNS = 41  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
 MIGRATIONS = (
@@ -107,4 +111,70 @@ MIGRATIONS = (
     ALTER TABLE decision ADD COLUMN share REAL;
     ALTER TABLE decision ADD COLUMN predicted REAL;
     """,
+    # What the action played and the baseline are worth to the caller; what each action costs, what
+    # was spent before (as `kernels.purse` has it, and what may be), what was charged, and what it
+    # cost, where that is told afterwards; and what somebody else played instead, whose features,
+    # weight and prediction then stand in the place of the decision's own. The account has what may
+    # be spent of the budget for costs, too.
+    """
+    ALTER TABLE decision ADD COLUMN value REAL;
+    ALTER TABLE decision ADD COLUMN baseline_value REAL;
+    ALTER TABLE decision ADD COLUMN costs BLOB;
+    ALTER TABLE decision ADD COLUMN purse BLOB;
+    ALTER TABLE decision ADD COLUMN cost REAL;
+    ALTER TABLE decision ADD COLUMN paid REAL;
+    ALTER TABLE decision ADD COLUMN override INTEGER;
+    ALTER TABLE account ADD COLUMN cost_before REAL NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN cost_granted REAL NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN purse BLOB;
+    """,
 )
+
+
+class Head(NamedTuple):
+    """What changes with every reward; the journal has one row of it."""
+
+    stream: int  # which of the streams in this journal is in use
+    settled: int  # all decisions up to this one have ended
+    n: int  # observations that count
+    own: bytes  # sums since the last checkpoint, as `Sums.as_bytes` writes them
+    round: int  # the latest round that counts
+    due: int  # whether a pooling is due
+    heard: int  # rewards that came while earlier decisions still wait for theirs
+    tally: bytes  # counts and sums of what ended
+    revision: int  # changes with everything else in the journal that agents read, except:
+    rest: str  # the stream's own line, as `rest_of` writes it
+
+
+class StoredDecision(NamedTuple):
+    """A decision as far as its reward needs it, and how it ended, if it did."""
+
+    seq: int
+    stream: int
+    at: float
+    round: int
+    config: int
+    kind: str
+    floor: float | None
+    margin: float | None
+    x: bytes
+    guess: float
+    weight: float
+    careful: int
+    lead: float | None  # of a `Stake`: with a holdback, and where it could choose
+    share: float | None
+    predicted: float | None
+    value: float | None  # of what was played, where values were given
+    baseline_value: float | None
+    cost: float | None  # what was charged to the budget, where there is one
+    paid: float | None  # what it cost, where that was told afterwards
+    override: int | None  # what somebody else played instead
+    ended: int | None
+    reward: float | None
+    late: float | None
+
+    @property
+    def stake(self) -> Stake | None:
+        """What its reward is compared with by the holdback; None: by nothing."""
+        return stake_of(self.lead, self.share, self.predicted)

@@ -12,8 +12,11 @@ from guardband.agent import (
     Absorbed,
     AgentGroup,
     Awaited,
+    Budget,
+    Recall,
     Request,
     RequestReader,
+    Spending,
     Verdict,
     Watch,
     reward_range,
@@ -128,7 +131,9 @@ class Learner:
             seed=seed,
             size=space.agents,
             features=space.named,
+            budget=None if space.budget is None else Budget(**dict(space.budget)),
         )
+        self.spending: Spending | None = self.group.purses[0]
         self.reader = RequestReader(self.group)
         self.reward_range = reward_range(self.policy)
         self.state = self.group.states[0]
@@ -183,7 +188,34 @@ class Learner:
 
     def decide(self, request: Request, turn: int, coin: float, hold: float = 1.0) -> Verdict:
         """Return what the algorithm plays, or the baseline where the holdback's coin says so."""
-        return self.group.engine.decide(0, request, 1, turn, coin, hold=hold)
+        engine, spending = self.group.engine, self.spending
+        if spending is None:
+            return engine.decide(0, request, 1, turn, coin, hold=hold)
+        costs, base = spending.costs(request)
+        return engine.decide(0, request, 1, turn, coin, costs, spending.limits(base), hold)
+
+    def _decide_freely(self, request: Request, turn: int, coin: float) -> Verdict:
+        """Return what the algorithm would play whatever it costs."""
+        return self.group.engine.decide(0, request, 1, turn, coin)
+
+    def pay(self, request: Request, verdict: Verdict) -> float | None:
+        """Pay for a decision, or reserve what it may cost; None: there is no budget."""
+        if self.spending is None:
+            return None
+        costs, base = self.spending.costs(request)
+        cost = float(costs[verdict.action])
+        self.spending.pay_round(cost, base, *verdict.worth)
+        return cost
+
+    def instead(self, recall: Recall, k: int, careful: bool) -> Awaited:
+        """Return what is awaited where action k was played instead, by what was known then."""
+        nothing = Awaited(recall.theta, 0.0, 0.0, careful)
+        return self.group.engine.instead(0, recall, k, nothing)
+
+    def recall(self, request: Request, radius: float) -> Recall:
+        """Return what an override of a decision needs, by what is known now."""
+        estimate = self.state.estimate
+        return Recall(request, estimate.inverse.copy(), estimate.theta.copy(), radius)
 
     def play_baseline(
         self, request: Request, turn: int, coin: float, key: str, more: str | None = None
@@ -194,7 +226,7 @@ class Learner:
         What is learned from it is what the baseline's own features teach.
         """
         shadow = self.decide(request, turn, coin) if key == "shadow" else None
-        plain = self.decide(request.only(request.baseline), turn, coin)
+        plain = self._decide_freely(request.only(request.baseline), turn, coin)
         certified = np.zeros(request.menu.shape[1], np.bool_)
         certified[request.baseline] = True
         why = sentence(key) if more is None else f"{sentence(key)}: {more}"
@@ -247,7 +279,8 @@ class Learner:
         menu = np.zeros((self.space.dim, 1))
         menu[task[0], 0] = 1.0
         empty: Any = np.zeros((0, 0, 0))
-        verdict = self.decide(Request(menu, 0, None, empty, np.zeros(0), empty), 1, 0.0)
+        request = Request(menu, 0, None, empty, np.zeros(0), empty)
+        verdict = self._decide_freely(request, 1, 0.0)
         variance = float(self.state.estimate.inverse[task[0], task[0]])
         return verdict.width / math.sqrt(variance) if variance > 0.0 else math.nan
 

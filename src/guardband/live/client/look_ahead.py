@@ -15,8 +15,8 @@ log = logging.getLogger("guardband.live")
 
 SIZE_SQL = "SELECT length(features) + coalesce(length(extras), 0) FROM decision"
 NEWEST = " ORDER BY seq DESC LIMIT ?"
-MENU_SQL = "SELECT features, extras, baseline, baseline_reward FROM decision"
-COLUMNS = ("features", "extras", "baseline", "baseline_reward")
+COLUMNS = ("features", "extras", "costs", "baseline", "baseline_reward")
+MENU_SQL = f"SELECT {', '.join(COLUMNS)} FROM decision"
 
 
 def make_outlook(store: AgentStore) -> Outlook:

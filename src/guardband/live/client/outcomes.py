@@ -12,18 +12,20 @@ import numpy as np
 from guardband.agent import Awaited
 from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.kernels.holdback import gain_of
-from guardband.live.client.agent_state import ENDS, AgentState
+from guardband.live.client.account import put_spending
+from guardband.live.client.agent_state import COST_AT, ENDS, SUMS, AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decision_id import parse_id, stamp
 from guardband.live.client.journal import StoredDecision
 from guardband.live.client.windows import End, ending
 from guardband.live.protocol.messages import KINDS
 
-__all__ = ["OtherRewardError", "Outcomes"]
+__all__ = ["OtherRewardError", "Outcomes", "find_stored"]
 
 SLACK = 1.0 + 1e-9
 BATCH = 64  # decisions that end while the lock is held once
 SUMS_AT = len(KINDS) * len(ENDS)
+WORTH_AT = SUMS_AT + SUMS.index("valued")
 PLACES = {
     (kind, int(end)): i * len(ENDS) + j
     for i, kind in enumerate(KINDS)
@@ -53,15 +55,15 @@ class Outcomes:
     def __init__(self, store: AgentStore) -> None:
         self._store = store
 
-    def close(self, decision_id: str, reward: float | None) -> None:
-        """Take in the reward of a decision; None discards it."""
+    def close(self, decision_id: str, reward: float | None, cost: float | None = None) -> None:
+        """Take in the reward of a decision, and what it cost; None discards it."""
         with self._store as state:
-            problem = self._close(state, decision_id, reward)
+            problem = self._close(state, decision_id, reward, cost)
         if problem is not None:  # what was wrong is counted first, and then raised
             raise problem
 
-    def close_all(self, rewards: Sequence[tuple[str, float]]) -> None:
-        """Take in rewards by the ids of their decisions: all, or none."""
+    def close_all(self, rewards: Sequence[tuple[str, float, float | None]]) -> None:
+        """Take in rewards and costs by the ids of their decisions: all, or none."""
         try:
             with self._store as state:
                 for each in rewards:
@@ -70,11 +72,52 @@ class Outcomes:
         except _UndoError as undo:
             self.close(*undo.args)  # counts what was wrong, and raises it
 
-    def _close(self, state: AgentState, decision_id: str, reward: float | None) -> Exception | None:
+    def _close(
+        self, state: AgentState, decision_id: str, reward: float | None, cost: float | None
+    ) -> Exception | None:
+        if cost is None:
+            return self._end_with(state, decision_id, reward)
+        less, made = self._saved(state, decision_id, cost)
+        problem = self._end_with(state, decision_id, reward)
+        if problem is None and made is not None and made.paid is None:
+            assert state.spending is not None
+            state.spending.give_back(less)
+            put_spending(self._store.journal, state.spending)
+            if made.seq <= state.settled:  # it was counted with all that was reserved
+                state.tally[COST_AT] -= (made.cost or 0.0) - cost
+                self._store.save()
+            self._store.journal.query(
+                "UPDATE decision SET paid = ? WHERE seq = ?", (cost, made.seq)
+            )
+        return problem
+
+    def _saved(
+        self, state: AgentState, decision_id: str, cost: float
+    ) -> tuple[float, StoredDecision | None]:
+        """Return what a decision cost less than was reserved, or refuse what does not fit."""
+        spending, (_, made) = state.spending, find_stored(self._store, state, decision_id)
+        if spending is None:
+            raise InvalidValueError(
+                f"cost={cost!r} is paid from a budget, which space {state.space.name!r} does not "
+                "have: leave it out, or set its budget."
+            )
+        if made is None:  # forgotten, or another's: what was reserved stays paid
+            return 0.0, None
+        if made.paid is not None and made.paid != cost:
+            raise OtherRewardError(
+                f"decision {decision_id!r} has the cost {made.paid:g} already, {cost!r} is refused."
+            )
+        less = spending.saved(decision_id, made.cost or 0.0, cost)
+        # What a copied journal reserved before the copy is given back by the one it was made from.
+        return (less if made.seq > state.account.since else 0.0), made
+
+    def _end_with(
+        self, state: AgentState, decision_id: str, reward: float | None
+    ) -> Exception | None:
         store = self._store
         made, awaited = state.fresh.pop(decision_id, (None, None))
         if made is None or made.seq <= state.settled:
-            ours, made = self._find(state, decision_id)
+            ours, made = find_stored(self._store, state, decision_id)
             awaited = None
             if not ours:
                 if reward is not None:
@@ -83,6 +126,7 @@ class Outcomes:
                     f"{decision_id!r} is no decision of task {store.setup.task!r} in "
                     f"{store.path.parent}: give the id of one of its own."
                 )
+        state.recalls.drop(decision_id)
         now, rules = store.clock.now(), state.space.rewards
         if made is None or made.ended is not None:
             return self._again(state, decision_id, made, reward)
@@ -189,6 +233,7 @@ class Outcomes:
         """Count a decision, or leave it out."""
         state.settled = made.seq
         state.tally[PLACES[made.kind, end]] += 1.0
+        state.tally[COST_AT] += (made.cost or 0.0) if made.paid is None else made.paid
         if end == DISCARDED:
             self._store.journal.end(made.seq, end, None, now)
             return
@@ -204,25 +249,34 @@ class Outcomes:
         self._store.journal.end(made.seq, end, reward, now, (state.stream_id, n), first=first)
         _add_up(state, made, reward)
 
-    def _find(self, state: AgentState, decision_id: str) -> tuple[bool, StoredDecision | None]:
-        """Tell whether an id is one of this journal's decisions; return it, if it is kept."""
-        journal, ident = self._store.journal, parse_id(str(decision_id))
-        if ident is None or ident.task != self._store.setup.task:
+
+def find_stored(
+    store: AgentStore, state: AgentState, decision_id: str
+) -> tuple[bool, StoredDecision | None]:
+    """Tell whether an id is one of this journal's decisions; return it, if it is kept."""
+    journal, ident = store.journal, parse_id(str(decision_id))
+    if ident is None or ident.task != store.setup.task:
+        return False, None
+    if not ident.made_in(state.stream.stream):
+        names = journal.query("SELECT name FROM stream")
+        if not any(ident.made_in(name) for (name,) in names):
             return False, None
-        if not ident.made_in(state.stream.stream):
-            names = journal.query("SELECT name FROM stream")
-            if not any(ident.made_in(name) for (name,) in names):
-                return False, None
-        made = journal.find(ident.seq)
-        if made is None:
-            return ident.seq <= state.last, None
-        return stamp(made.at) == ident.stamp, made
+    made = journal.find(ident.seq)
+    if made is None:
+        return ident.seq <= state.last, None
+    return stamp(made.at) == ident.stamp, made
 
 
 def _add_up(state: AgentState, made: StoredDecision, reward: float) -> None:
-    """Add a reward to the sums that reports have."""
+    """Add a reward to the sums that reports have; what others played shows no promise."""
     tally = state.tally
     tally[SUMS_AT] += reward
+    if made.value is not None and made.baseline_value is not None:
+        tally[WORTH_AT] += 1.0
+        tally[WORTH_AT + 1] += made.value
+        tally[WORTH_AT + 2] += made.baseline_value
+    if made.override is not None:
+        return
     if made.floor is not None:
         lead = reward - made.floor
         tally[SUMS_AT + 1] += made.floor

@@ -79,7 +79,7 @@ class ProtocolClient:
             if answer.stream == state.stream.stream:
                 self._store.put_share(answer.task_index, answer.delta_share)
                 self._store.put_config(answer.config, answer.config_version)
-                self._store.put_granted(answer.granted)
+                self._store.put_granted(answer.granted, answer.granted_costs)
                 self._store.save_all()
 
     def hear(self, news: News, stream: str, asked_at: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.look_ahead import LookAhead
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, AgentStatus, Report
-from guardband.reasons import CONSERVATIVE, HELD_BACK
+from guardband.reasons import CONSERVATIVE, HELD_BACK, first_code
 
 __all__ = ["Reporter", "make_report", "make_status"]
 
@@ -81,7 +82,10 @@ def make_report(store: AgentStore) -> Report:
     if outlook is not None and outlook.stuck is not None:
         gauges["stuck"] = float(outlook.stuck)
     finite = bool(np.isfinite(theta).all() and np.isfinite(halfwidth).all())
-    reasons = {key.removeprefix("why:"): n for key, n in counts.items() if key.startswith("why:")}
+    reasons: Counter[str] = Counter()
+    for key, n in counts.items():
+        if key.startswith("why:"):
+            reasons[first_code(key.removeprefix("why:"))] += n
     return Report(
         counters=_counters(counts, tally) | {"conflicts": conflicts},
         sums=dict(zip(SUMS, tally[len(KINDS) * len(ENDS) :], strict=True))
@@ -137,7 +141,7 @@ def _gauges(store: AgentStore, now: float) -> dict[str, float]:
     """Return where decisions, the stream and the lease stand."""
     state = store.state
     oldest = store.journal.find(state.settled + 1) if state.pending else None
-    pooled, entry = state.stream.pooled, state.stream.since
+    pooled, entry, spending = state.stream.pooled, state.stream.since, state.learner.spending
     return {
         "pending": float(state.pending),
         "oldest_pending_s": 0.0 if oldest is None else max(0.0, now - oldest.at),
@@ -146,6 +150,7 @@ def _gauges(store: AgentStore, now: float) -> dict[str, float]:
         "foreign_n": float((pooled.n if pooled else 0) - (entry.n if entry else 0)),
         "lease_s": max(0.0, state.lease_left(now)),
         "budget_left": state.learner.allowance - state.spent,
+        "cost_left": math.nan if spending is None else spending.left,
         "holdback": state.learner.holdback or math.nan,
     }
 
@@ -156,7 +161,7 @@ def _counters(counts: dict[str, int], tally: list[float]) -> dict[str, int]:
     table = np.array(tally[: len(KINDS) * len(ENDS)], int).reshape(len(KINDS), len(ENDS))
     ended = dict(zip((end.name.lower() for end in ENDS), table.sum(axis=0).tolist(), strict=True))
     found = {"decisions": sum(kinds.values()), **kinds, **ended}
-    for name in ("late", "orphan", "duplicate", "lost", "untold"):
+    for name in ("late", "orphan", "duplicate", "lost", "untold", "overridden"):
         found[name] = counts.get(name, 0)
     found["shadow"] = counts.get("why:shadow", 0)
     for kind, row in zip(KINDS, table.tolist(), strict=True):
@@ -173,9 +178,11 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
         found["margin_min"] = margins[0]
         found["margin_p05"] = margins[int(0.05 * (len(margins) - 1))]
     if rows:
-        careful = sum(reason in CAUTIOUS for _, reason, _, _ in rows)
+        said = {reason for _, reason, _, _ in rows}
+        cautious = {reason for reason in said if first_code(reason) in CAUTIOUS}
+        careful = sum(reason in cautious for _, reason, _, _ in rows)
         found["conservative_recent"] = careful / len(rows)
-        held = sum(kind == "baseline" and reason in CAUTIOUS for kind, reason, *_ in rows)
+        held = sum(kind == "baseline" and reason in cautious for kind, reason, *_ in rows)
         found["baseline_recent"] = held / len(rows)  # not where it is most promising
     return found
 

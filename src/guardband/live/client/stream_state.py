@@ -204,10 +204,10 @@ class StreamState:
         schema_hash: str,
         uses: tuple[int, ...],
         library: str,
-        account: Account | None = None,
+        accounts: tuple[Account | None, Account | None] = (None, None),
         log: str | None = None,
     ) -> Register:
-        """Return the request that makes the stream known, and says which log it will learn."""
+        """Return the request that makes the stream known, and says what it will learn and spend."""
         return Register(
             stream=self.stream,
             task=task,
@@ -215,7 +215,8 @@ class StreamState:
             uses=uses,
             library=library,
             continue_of=None if self.moved is None else Continuation(*self.moved),
-            account=account,
+            account=accounts[0],
+            costs=accounts[1],
             log=log,
         )
 

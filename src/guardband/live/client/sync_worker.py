@@ -86,7 +86,7 @@ class SyncWorker:
         self._lock = FileLock(self._store.path.parent / "sync.lock")
         self._opened: OpenEpoch | None = None
         self._known: str | None = None  # the stream that was registered since this process started
-        self._asked: Account | None = None  # of the budget, when it was
+        self._asked: tuple[Account | None, ...] = ()  # of the budgets, when it was
         self._done: dict[str, float] = {}
         self._epoch_at = time.monotonic()
         self._patience = 0.0
@@ -131,11 +131,11 @@ class SyncWorker:
             return self._known
 
     def _register(self, log: str | None = None) -> None:
-        """Make the stream known, and ask for a part of the budget; again after every change."""
+        """Make the stream known, and ask for parts of budgets; again after every change."""
         setup = self._store.setup
         for _ in range(ATTEMPTS):
             state = self._store.state
-            asked = state.asked_of_budget()
+            asked = state.asked_of_budgets()
             if self._known == state.stream.stream and self._asked == asked:
                 return
             space, _ = self._link.space(setup.space)
@@ -147,7 +147,7 @@ class SyncWorker:
                 schema_hash=(state.space if state.version else space).schema_hash,
                 uses=setup.uses,
                 library=version("guardband"),
-                account=asked,
+                accounts=asked,
                 log=log,
             )
             try:

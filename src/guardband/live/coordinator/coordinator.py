@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from guardband.live.coordinator.budgets import grant
+from guardband.live.coordinator.budgets import PURPOSES, grant
 from guardband.live.coordinator.delta_shares import delta_share_at
 from guardband.live.coordinator.epochs import (
     answer,
@@ -96,8 +96,10 @@ class Coordinator(OperatorRequests):
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
             task, position = add_stream(t, row, space, request, now=now)
-            account = request.account
-            granted = 0.0 if account is None else grant(t, space, request.task, account)
+            granted = [
+                0.0 if account is None else grant(t, space, request.task, account, of)
+                for of, account in zip(PURPOSES, (request.account, request.costs), strict=True)
+            ]
             if request.log is not None:
                 claim_log(t, name, request.stream, request.log)
         return Registered(
@@ -108,7 +110,8 @@ class Coordinator(OperatorRequests):
             config=space,
             config_version=row.config_version,
             epoch=row.epoch,
-            granted=granted,
+            granted=granted[0],
+            granted_costs=granted[1],
         )
 
     def upload(self, stream: str, request: Upload, *, now: float) -> Uploaded:

@@ -18,12 +18,13 @@ import numpy as np
 
 from guardband.errors import InvalidValueError
 from guardband.live.client.decision_id import DecisionId, parse_id, stamp
+from guardband.live.client.decisions import worth_of
 from guardband.live.client.journal import Journal, JournalError
 from guardband.live.client.learner import Selection
+from guardband.live.client.replay import Rebuilt, rebuild
 from guardband.live.client.windows import End
 from guardband.live.operators.explanation import Choice, weigh
 from guardband.live.operators.export import journals_under
-from guardband.live.operators.replay import Rebuilt, rebuild
 from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
 from guardband.live.protocol.sums import Sums
@@ -38,7 +39,7 @@ FIRST_REASONS = ("certified", "learned", "free", "careful")
 CLOSE = ("propensity", "margin", "floor", "mean", "width", "charge")
 STAKED = {"lead": "lead", "share": "share", "predicted": "guess"}  # columns of a stake
 BY_LEVEL = ("margin", "floor", "width", "charge")  # what depends on the confidence
-BLOBS = ("x", "features", "extras")
+BLOBS = ("x", "features", "extras", "costs", "purse")
 
 
 class DecisionEntry(NamedTuple):
@@ -271,16 +272,10 @@ def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]
     """Return what is not as it was written down."""
     row, verdict = rebuilt.row, selection.played
     held_back = row["reason"] in HELD_BACK
-    awaited = verdict.awaited
-    exact = {name: getattr(verdict, name) for name in EXACT} | {
-        "reason": verdict.reason,
-        "shadow_action": selection.shadow_action,
-        "careful": int(awaited.conservative),
-    }
-    if verdict.reason in ("itself", "no-data") and (
-        row["kind"] == "learned" and row["reason"] in FIRST_REASONS
-    ):
-        del exact["kind"], exact["reason"]
+    override, actions = row["override"], rebuilt.request.menu.shape[1]
+    if override is not None and not 0 <= override < actions:
+        return [f"override {override} is none of the {actions} actions that were offered."]
+    awaited = verdict.awaited if override is None else rebuilt.instead(override)
     close = {name: getattr(verdict, name) for name in CLOSE} | {"guess": awaited.guess}
     stake = awaited.stake
     if stake is not None or row["lead"] is not None:
@@ -291,7 +286,7 @@ def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]
         close = {name: value for name, value in close.items() if name not in BY_LEVEL}
     found = [
         f"{name} comes out as {again}, not {row[name]}."
-        for name, again in exact.items()
+        for name, again in _exact(rebuilt, selection).items()
         if again != row[name]
     ]
     for name, again in close.items():
@@ -303,11 +298,33 @@ def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]
     if (row["reason"] == "no-config") != (rebuilt.rule is None) and rebuilt.rule != 1:
         found.append("it has no share of delta, or did not use it, against its reason.")
     if verdict.certified.size == len(choices) and (not held_back or row["reason"] == "shadow"):
-        for choice, certified in zip(choices, verdict.certified.tolist(), strict=True):
-            near = abs(choice.slack) <= TOLERANCE
-            if choice.certified != certified and not near:
-                found.append(f"action {choice.action} is weighed differently by the kernels.")
+        found += [
+            f"action {choice.action} is weighed differently by the kernels."
+            for choice, certified in zip(choices, verdict.certified.tolist(), strict=True)
+            if choice.certified != certified and not abs(choice.slack) <= TOLERANCE
+        ]
     return found
+
+
+def _exact(rebuilt: Rebuilt, selection: Selection) -> dict[str, Any]:
+    """Return what must come out exactly as it was written down."""
+    row, verdict, request = rebuilt.row, selection.played, rebuilt.request
+    played = verdict.action if row["override"] is None else row["override"]
+    exact = {name: getattr(verdict, name) for name in EXACT} | {
+        "reason": verdict.reason,
+        "shadow_action": selection.shadow_action,
+        "careful": int(verdict.awaited.conservative),
+    }
+    if verdict.reason in ("itself", "no-data") and (
+        row["kind"] == "learned" and row["reason"] in FIRST_REASONS
+    ):
+        del exact["kind"], exact["reason"]
+    if row["value"] is not None:  # older rows have none
+        exact["value"] = worth_of(request, played)
+        exact["baseline_value"] = worth_of(request, request.baseline)
+    if rebuilt.costs is not None and row["override"] is None:
+        exact["cost"] = float(rebuilt.costs[0][played])
+    return exact
 
 
 def _close(again: float, then: float) -> bool:

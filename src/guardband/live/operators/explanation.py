@@ -13,9 +13,10 @@ import numpy as np
 
 from guardband.agent import Request, Verdict
 from guardband.kernels.types import OPTIMISM, REGRET_WIDTHS, Estimate, Floats, Rule
+from guardband.live.client.decisions import worth_of
+from guardband.live.client.replay import Rebuilt
 from guardband.live.operators.range_check import slack_by_range
-from guardband.live.operators.replay import Rebuilt
-from guardband.reasons import CHOSEN, HELD_BACK, MEASURED
+from guardband.reasons import CHOSEN, HELD_BACK, MEASURED, first_code
 
 __all__ = ["Choice", "weigh"]
 
@@ -30,7 +31,9 @@ class Choice(NamedTuple):
     lower: float
     upper: float
     slack: float  # by how much it is certain to clear the floor; negative: not certified
-    score: float  # how promising it is
+    score: float  # how promising it is; with values, what it is worth
+    value: float | None  # to the caller, where values were given
+    cost: float | None  # where there is a budget
     certified: bool
     why: str  # why it was played, or was not
 
@@ -58,6 +61,8 @@ def weigh(rebuilt: Rebuilt, verdict: Verdict) -> tuple[Choice, ...]:
             float(weights.mean[k] + weights.width[k]),
             float(weights.slack[k]),
             float(weights.score[k]),
+            worth_of(rebuilt.request, k),
+            None if rebuilt.costs is None else float(rebuilt.costs[0][k]),
             bool(verdict.certified[k]) if words.free else bool(weights.slack[k] >= 0.0),
             words.why(k),
         )
@@ -93,14 +98,26 @@ def _by_difference(rebuilt: Rebuilt, verdict: Verdict) -> Weights:
             for one, radius in sets
         ]
         width = np.max(reach, axis=0)
-    if rebuilt.request.value.size:
+    if rebuilt.request.value.size or rebuilt.costs is not None:
         alpha = rebuilt.space.alpha_of(rebuilt.learner.group.names[0])
         share = psi - (1.0 - alpha) * psi[rebuilt.request.baseline]
         hope = share @ theta + beta * _norms(share, inverse) >= 0.0  # it may clear the floor
-        score = np.where(hope | (slack >= 0.0), rebuilt.request.value, -math.inf)
+        score = np.where(hope | (slack >= 0.0), _worth(rebuilt, score), -math.inf)
     cross, forms = psi @ inverse @ psi[int(np.argmax(score))], _norms(psi, inverse) ** 2
     lesson = cross**2 * terms.planned_weight / (1.0 + terms.planned_weight * forms)
     return Weights(mean, width, slack, score, lesson)
+
+
+def _worth(rebuilt: Rebuilt, score: Floats) -> Floats:
+    """Return the value of every action, or its reward as hoped for, less the price of its cost."""
+    request = rebuilt.request
+    worth: Floats = request.value if request.value.size else score
+    if rebuilt.costs is None:
+        return worth
+    costs, (price, room) = rebuilt.costs
+    payable = costs <= room
+    payable[request.baseline] = True
+    return np.where(payable, worth - price * costs, -math.inf)
 
 
 def _slack(rebuilt: Rebuilt, verdict: Verdict, estimate: Estimate, beta: float) -> Floats:
@@ -223,19 +240,25 @@ class _Words:
         self.target = int(np.argmax(weights.score))
         self.strict = self.guard and _plays_certified(rebuilt)
         self.best, self.teacher = _pair(rebuilt, weights) if self.guard else (-1, -1)
+        self.code = first_code(self.row["reason"])
+        self.costs = rebuilt.costs
+        self.fine = "promising" if not self.request.value.size else "valuable"
+        self.most = f"the most {self.fine}"
+        if self.request.value.size:
+            self.most += " that may be safe"
 
     def why(self, k: int) -> str:
         """Return why action k was played, or was not."""
         row, played = self.row, self.verdict.action
         if k == played:
             return "played"
-        if row["reason"] in HELD_BACK | MEASURED:
+        if self.code in HELD_BACK | MEASURED:
             shadow = ": it is what would have been played" if row["shadow_action"] == k else ""
-            return f"only the baseline was allowed ({row['reason']}){shadow}"
+            return f"only the baseline was allowed ({self.code}){shadow}"
         name = "the baseline: " if k == self.request.baseline else ""
         if self.guard:
             return name + self._guarded(k)
-        if row["reason"] in CHOSEN:
+        if self.code in CHOSEN:
             return name + self._less(k)
         if self.chance < 1.0 and k in (self.target, self.request.baseline):
             return name + self._coin()
@@ -244,13 +267,13 @@ class _Words:
     def _guarded(self, k: int) -> str:
         """Return the words for Guard-UCB."""
         drawn = self.chance < 1.0
+        if self._too_dear(k):
+            return self._price(k)
         if not drawn and self.verdict.action == self.target:
             return self._less(k)
         if k == self.target:
             mixed = drawn and not self.strict
-            return "the most promising" + (
-                f"; {self._coin()}" if mixed else f", but {self._lacking(k)}"
-            )
+            return self.most + (f"; {self._coin()}" if mixed else f", but {self._lacking(k)}")
         if drawn and k in (self.best, self.teacher):
             return f"certified, and {self._role(k)}; {self._coin()}"
         return self._passed_over(k) if self.weights.slack[k] >= 0.0 else self._lacking(k)
@@ -258,29 +281,46 @@ class _Words:
     def _passed_over(self, k: int) -> str:
         """Return the words for a certified action between which and others no coin decided."""
         if not self.strict:
-            return f"certified, but not what is mixed with the most promising, action {self.target}"
-        words = f"certified, but less promising than action {self.best}"
-        if self.row["reason"].startswith("stuck"):
+            return f"certified, but not what is mixed with {self.most}, action {self.target}"
+        words = f"certified, but less {self.fine} than action {self.best}"
+        if self.code == "stuck":
             return words
         return f"{words}, and it teaches less about action {self.target} than action {self.teacher}"
 
     def _role(self, k: int) -> str:
         if not self.strict:
-            return f"mixed with the most promising, action {self.target}"
+            return f"mixed with {self.most}, action {self.target}"
         if k == self.best:
-            return "the most promising of those"
-        return f"teaches most about the most promising, action {self.target}"
+            return f"the most {self.fine} of those"
+        return f"teaches most about {self.most}, action {self.target}"
 
     def _less(self, k: int) -> str:
         score, played = self.weights.score, self.verdict.action
-        words = f"less promising than the action played: {score[k]:.6g} against {score[played]:.6g}"
+        if score[k] == -math.inf:  # no parameter of the set lets it clear the floor
+            return "it cannot clear the floor, by all that is known"
+        words = (
+            f"less {self.fine} than the action played: {score[k]:.6g} against {score[played]:.6g}"
+        )
         if score[k] == score[played]:
-            words = f"as promising as the action played ({score[k]:.6g}), and after it in the list"
+            words = f"as {self.fine} as the action played ({score[k]:.6g}), and after it"
+            words += " in the list" if not self.request.value.size else " by its reward or row"
         if self.free:
             return words
         if self.weights.slack[k] >= 0.0:
             return f"certified, but {words}"
         return f"{words}; {self._lacking(k)}" if score[k] <= score[played] else self._lacking(k)
+
+    def _too_dear(self, k: int) -> bool:
+        """Tell whether the budget left no room for an action."""
+        if self.costs is None or k == self.request.baseline:
+            return False
+        costs, (_, room) = self.costs
+        return bool(costs[k] > room)
+
+    def _price(self, k: int) -> str:
+        assert self.costs is not None
+        costs, (_, room) = self.costs
+        return f"it costs {costs[k]:.6g}, more than the {max(0.0, room):.6g} that a play may cost"
 
     def _lacking(self, k: int) -> str:
         slack = self.weights.slack[k]

@@ -17,6 +17,7 @@ import numpy as np
 from guardband.files import write_atomically
 from guardband.kernels.holdback import gain_of
 from guardband.live.client.decision_id import make_id
+from guardband.live.client.decisions import request_of
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.space import SpaceSettings
@@ -49,6 +50,8 @@ What these rows can tell about a policy that did not run:
   have nothing to do with rewards.
 - Rows of shadow mode, pauses and expired leases play the baseline for certain; `shadow_action` is
   what would have been played, without a reward.
+- Where `override` is set, somebody played another action than the one that was decided: x and
+  reward are of that action, and propensity is not its probability. Do not weight such rows.
 - Tasks and epochs share data: rows of one export are not independent across tasks.
 - Rows learned from logs are not here: they were no decisions of the agent. They have numbers among
   `counted_as` and `own_n` all the same.
@@ -79,6 +82,7 @@ COLUMNS = (
     Column("action", "int64", "the row of features that was played"),
     Column("kind", "string", "learned, explored, trial or baseline"),
     Column("reason", "string", "why, by its short key"),
+    Column("override", "int64", "what somebody else played instead; x and reward are its own"),
     Column("shadow_action", "int64", "shadow mode: what would have been played"),
     Column("baseline", "int64", "the row that the baseline would play"),
     Column("baseline_reward", "double", "its expected reward, where it was reported"),
@@ -96,6 +100,10 @@ COLUMNS = (
     Column("certificate", "string", "by what"),
     Column("charge", "double", "the most that a trial or an explored play could cost"),
     Column("budget_left", "double", "what was then left of the budget; null: there was none"),
+    Column("value", "double", "what the action played is worth to the caller; null: not given"),
+    Column("baseline_value", "double", "what the baseline's action is worth to the caller"),
+    Column("cost", "double", "what was charged to the budget for costs; null: there was none"),
+    Column("paid", "double", "what it cost, where that was told afterwards"),
     Column(
         "outcome",
         "string",
@@ -107,6 +115,8 @@ COLUMNS = (
     Column("late_reward", "double", "a reward that came after the window, and does not count"),
     Column("x", "numbers", "the features of the action played"),
     Column("features", "table", "the features of every action, one row each"),
+    Column("values", "numbers", "what every action is worth to the caller; null: not given"),
+    Column("costs", "numbers", "what every action costs; null: not given beforehand"),
 )
 
 AS_IT_IS = (
@@ -123,6 +133,7 @@ AS_IT_IS = (
         "mean",
     ),
     *("baseline_reward", "propensity", "hold", "floor", "margin", "certificate", "charge"),
+    *("override", "value", "baseline_value", "cost", "paid"),
 )
 ROWS = """
     SELECT d.*, s.name AS stream_name, o.ended, o.reward, o.k, o.at AS ended_at, o.late
@@ -230,7 +241,8 @@ def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
 
 def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) -> dict[str, Any]:
     """Return a row of the table."""
-    menu = np.frombuffer(row["features"]).reshape(len(about["features"]), -1).T
+    request = request_of(row, len(about["features"]))
+    menu = request.menu.T
     mean, width = row["mean"], row["width"]
     known = mean is not None and width is not None
     return {name: row[name] for name in AS_IT_IS} | {
@@ -258,6 +270,8 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
         "promise": promise_shown(row["promise"], row["certificate"]),
         "x": np.frombuffer(row["x"]).tolist(),
         "features": menu.tolist(),
+        "values": request.value.tolist() if request.value.size else None,
+        "costs": request.cost.tolist() if request.cost.size else None,
     }
 
 

@@ -15,7 +15,7 @@ from guardband.kernels.cuts import ACTION, COUNT, MULTIPLIER, SIGN
 from guardband.kernels.scan import scan_forms
 from guardband.kernels.state import new_scratch, scores_of
 from guardband.kernels.types import Estimate, Floats, Ints, Knowledge, Scores
-from guardband.live.operators.replay import Rebuilt
+from guardband.live.client.replay import Rebuilt
 
 __all__ = ["slack_by_range"]
 

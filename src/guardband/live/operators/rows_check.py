@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from guardband.kernels.holdback import gain_of
-from guardband.live.client.agent_state import ENDS, GAINS, SUMS, read_tally
+from guardband.kernels.purse import SPENT as SPENT_AT
+from guardband.live.client.agent_state import ENDS, GAINS, SUMS, WORTH, read_tally
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS
@@ -32,7 +33,8 @@ TOLERANCE = 1e-9
 COUNTED = (End.OBSERVED, End.DEFAULTED)
 ROWS = """
     SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.reason, d.floor, d.margin,
-           d.lead, d.share, d.predicted, o.ended, o.reward, o.at, o.stream, o.k, o.late
+           d.lead, d.share, d.predicted, d.value, d.baseline_value, d.override, o.ended,
+           o.reward, o.at, o.stream, o.k, o.late
     FROM decision d LEFT JOIN outcome o USING(seq) ORDER BY d.seq
 """
 
@@ -43,6 +45,11 @@ CHARGES = """
         FROM decision
     ) WHERE spent <> before OR charge < 0 OR (charge > 0 AND NOT spent + charge <= allowance)
 """
+COSTS = "SELECT seq FROM decision WHERE cost < 0 OR paid < 0 OR paid > cost"
+# What decisions cost, where none is of another journal, and what was spent of the budget.
+PAID = "SELECT total(coalesce(paid, cost)) FROM decision"
+OVERRIDDEN = "SELECT coalesce(sum(count), 0) FROM tally WHERE key = 'overridden'"
+SPENT = "SELECT purse FROM account WHERE since = 0 AND purse IS NOT NULL"
 
 
 class _Row(NamedTuple):
@@ -60,6 +67,9 @@ class _Row(NamedTuple):
     lead: float | None
     share: float | None
     predicted: float | None
+    value: float | None
+    baseline_value: float | None
+    override: int | None
     ended: int | None
     reward: float | None
     ended_at: float
@@ -102,6 +112,8 @@ def changed_rows(journal: Journal) -> list[str]:
         odd[words].append(number)
     for (seq,) in journal.query(CHARGES):
         odd["was charged against what was spent before, or beyond what may be spent"].append(seq)
+    for (seq,) in journal.query(COSTS):
+        odd["cost less than nothing, or more than was reserved"].append(seq)
     found = [
         f"decision {numbers[0]}{f' and {len(numbers) - 1} more' if numbers[1:] else ''} {words}: "
         "the journal was changed."
@@ -227,6 +239,7 @@ def _miscounted(
     ((noted,),) = journal.query("SELECT coalesce(sum(count), 0) FROM tally WHERE key = 'late'")
     if late > noted or (first == 1 and late != noted):
         yield f"{noted} rewards came late, but {late} are written down"
+    yield from _misspent(journal, rows, first)
     whole = first == 1 or (rows[0].counted_in or head.stream) < head.stream
     judged = rows if head.stream == 1 and first == 1 else mine
     if whole and not _as_tallied(head, judged, kept_sums):
@@ -236,11 +249,27 @@ def _miscounted(
             yield f"the kinds and reasons of stream {stream} are not what the agent counted"
 
 
+def _misspent(journal: Journal, rows: list[_Row], first: int) -> Iterator[str]:
+    """Yield where overrides and costs are not those of the rows, as far as all are kept."""
+    overridden = sum(row.override is not None for row in rows)
+    ((noted,),) = journal.query(OVERRIDDEN)
+    if overridden > noted or (first == 1 and overridden != noted):
+        yield f"{noted} decisions were overridden, but {overridden} are written down"
+    ((paid,),), purse = journal.query(PAID), journal.one(SPENT)
+    if first == 1 and purse is not None:
+        spent = float(np.frombuffer(purse[0])[SPENT_AT])
+        if abs(paid - spent) > TOLERANCE * max(1.0, paid):
+            yield f"{spent:g} was spent of the budget, but decisions cost {paid:g}"
+
+
 def _sums_kept(spaces: dict[int, SpaceSettings]) -> frozenset[str]:
-    """Return which sums are over all rows: gains begin anew where the holdback changes."""
+    """Return which sums are over counted rows: gains begin anew where the holdback changes.
+
+    What decisions cost is compared with what was spent.
+    """
     chances = [spaces[version].holdback for version in sorted(spaces)]
     measured = sum(1 for chance, _ in groupby(chances) if chance)
-    return frozenset(SUMS) - (frozenset(GAINS) if measured > 1 else frozenset())
+    return frozenset(SUMS) - {"cost"} - (frozenset(GAINS) if measured > 1 else frozenset())
 
 
 def _as_tallied(head: Head, rows: list[_Row], kept_sums: frozenset[str]) -> bool:
@@ -258,6 +287,12 @@ def _as_tallied(head: Head, rows: list[_Row], kept_sums: frozenset[str]) -> bool
         if row.k is None or row.reward is None:
             continue
         sums["reward"].append(row.reward)
+        if row.value is not None and row.baseline_value is not None:
+            worth = (1.0, row.value, row.baseline_value)
+            for name, value in zip(WORTH, worth, strict=False):
+                sums[name].append(value)
+        if row.override is not None:  # what others played shows no promise
+            continue
         if row.floor is not None:
             sums["floor"].append(row.floor)
             sums["lead"].append(row.reward - row.floor)

@@ -10,8 +10,8 @@ import numpy as np
 
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import unpack
+from guardband.live.client.replay import counted_sums
 from guardband.live.client.stream_state import KEPT_REVISIONS
-from guardband.live.operators.replay import counted_sums
 from guardband.live.protocol.sums import Sums, add_sums, empty_sums, sums_of
 
 __all__ = ["changed_sums"]

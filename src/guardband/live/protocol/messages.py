@@ -65,6 +65,7 @@ ESTIMATES = ("theta", "halfwidth", "outlook")
 FIGURES = (
     "beta",
     "budget_left",
+    "cost_left",
     "lambda_min",
     "lambda_required",
     "logdet",
@@ -112,7 +113,7 @@ class Continuation(NamedTuple):
 
 @as_object
 class Account(NamedTuple):
-    """What a journal may spend of its task's budget, whatever streams it has."""
+    """What a journal may spend of a budget of its task, whatever streams it has."""
 
     name: StreamId  # made by the client; a copy of its journal gets another
     granted: NotNegative = 0.0  # what it was granted so far
@@ -146,7 +147,8 @@ class Register(Message):
     uses: Annotated[Indices, Field(min_length=1, json_schema_extra=UNIQUE)]  # the task's features
     library: Annotated[Text, Field(max_length=64)]  # the version of guardband
     continue_of: Continuation | None = None
-    account: Account | None = None
+    account: Account | None = None  # for trials, or exploration
+    costs: Account | None = None  # for what plays cost
     log: Digest | None = None  # of rows of logs that the stream is about to learn
 
 
@@ -160,7 +162,8 @@ class Registered(Reply):
     config: SpaceSettings
     config_version: int
     epoch: int
-    granted: float = 0.0  # what the account may spend of the task's budget, in all
+    granted: float = 0.0  # what the account may spend on trials, or exploration, in all
+    granted_costs: float = 0.0  # and on what plays cost
 
 
 class AgentStatus(Message):

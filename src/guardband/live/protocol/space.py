@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,12 +17,14 @@ from guardband.facts import Facts
 from guardband.features import Features
 from guardband.live.protocol.space_rules import (
     TRIGGERS,
+    BudgetSettings,
     RewardSettings,
     SettingsModel,
     SyncSettings,
     UploadSettings,
     explain,
     invalid,
+    read_named,
 )
 from guardband.live.protocol.types import (
     CLOSED,
@@ -60,7 +63,6 @@ FORMAT_1 = {
     "disc-ucb-unknown": "DiscUcbUnknown",
     "dis-lin-ucb": "DisLinUcb",
 }
-LONGEST_DESCRIPTION = 100_000
 # Defaults by profile; whatever is given beside it wins.
 PROFILES: dict[str, dict[str, Any]] = {
     "platform": {},
@@ -100,6 +102,9 @@ class SpaceSettings(SettingsModel):
     trial_budget, max_loss
         The same; each task has its own, which its state folders share. The coordinator grants
         them parts of it that never come back.
+    budget
+        What plays may cost each task in all, as a `gb.Budget` or {"total", "horizon", "max_cost"};
+        its state folders share it in the same way. For Guard-UCB.
     tolerate
         The same: 1 lets any one task send anything. Then agents are told the sums without each
         other task, from which every task's own follow.
@@ -155,6 +160,7 @@ class SpaceSettings(SettingsModel):
     on_refuted: Literal["baseline", "ellipsoid"] | None = None
     trial_budget: NotNegative | None = None
     max_loss: NotNegative | None = None
+    budget: BudgetSettings | None = None
     tolerate: Annotated[int, Field(ge=0, le=1), WHOLE] | None = None
     holdback: NotNegative | None = None
     gate: Literal["printed", "none"] | None = None
@@ -183,14 +189,16 @@ class SpaceSettings(SettingsModel):
     @model_validator(mode="before")
     @classmethod
     def _with_names(cls, given: Any) -> Any:
-        """Let `features` be an object that has names, and named features have theirs."""
+        """Let `features` be an object that has names, and a budget one of an agent in a process."""
         if not isinstance(given, Mapping):
             return given
+        if is_dataclass(given.get("budget")):
+            given = {**given, "budget": vars(given["budget"])}
         if isinstance(given.get("features"), Features):
             given = {**given, "named_features": given["features"].to_dict()}
             del given["features"]
         if isinstance(given.get("named_features"), Mapping) and "features" not in given:
-            return {**given, "features": _read_named(given["named_features"]).names}
+            return {**given, "features": read_named(given["named_features"]).names}
         return given
 
     @model_validator(mode="before")
@@ -234,6 +242,8 @@ class SpaceSettings(SettingsModel):
             )
         if self.tolerate:
             self._check_tolerance()
+        if self.budget is not None and (self.tolerate or not policy.differences):
+            raise invalid("a budget is for guard-ucb with tolerate=0: leave one of them out.")
         for name in ("alpha", "mode"):  # what is promised is always said
             object.__setattr__(self, name, getattr(policy, name, None))
         return self
@@ -274,7 +284,7 @@ class SpaceSettings(SettingsModel):
     @cached_property
     def named(self) -> Features | None:
         """The named features, where the space has them."""
-        return None if self.named_features is None else _read_named(self.named_features)
+        return None if self.named_features is None else read_named(self.named_features)
 
     @property
     def max_weight(self) -> float:
@@ -380,17 +390,3 @@ class SpaceSettings(SettingsModel):
         """Return the space with other settings."""
         stated = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self)(**{**stated, **settings})
-
-
-def _read_named(data: Mapping[str, Any]) -> Features:
-    """Return the named features that a space's settings describe."""
-    try:
-        features = Features.from_dict(data)
-    except InvalidValueError as error:
-        raise invalid(f"named_features: {error}") from None
-    if len(features.to_json()) > LONGEST_DESCRIPTION:
-        raise invalid(
-            f"named_features have more than {LONGEST_DESCRIPTION:,} characters in JSON: list fewer "
-            "values, or use gb.Hashed."
-        )
-    return features

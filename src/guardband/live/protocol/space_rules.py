@@ -1,4 +1,4 @@
-"""When agents pool and which rewards count: two parts of a space's settings, and their errors."""
+"""When agents pool, which rewards count, what plays may cost: parts of a space's settings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from guardband.checks import nearest
+from guardband.errors import InvalidValueError
+from guardband.features import Features
 from guardband.live.protocol.types import (
     TINY,
     WHOLE,
     Count,
     Message,
     Modest,
+    NotNegative,
     Positive,
     Seconds,
     Whole,
 )
 
-__all__ = ["TRIGGERS", "RewardSettings", "SettingsModel", "SyncSettings", "UploadSettings"]
-__all__ += ["explain", "invalid"]
+__all__ = ["TRIGGERS", "BudgetSettings", "RewardSettings", "SettingsModel", "SyncSettings"]
+__all__ += ["UploadSettings", "explain", "invalid", "read_named"]
+
+LONGEST_DESCRIPTION = 100_000
 
 # Settings of algorithms that a space does not have, and what to say instead.
 NOT_LIVE = {
@@ -168,6 +173,24 @@ class RewardSettings(SettingsModel):
         return self
 
 
+class BudgetSettings(SettingsModel):
+    """What the plays of each task may cost in all; as `gb.Budget`.
+
+    Attributes
+    ----------
+    total
+        In the units of the costs.
+    horizon
+        For how many rounds of the task it must last, in all of its state folders together.
+    max_cost
+        For costs that are only known afterwards: so much is reserved until then.
+    """
+
+    total: NotNegative
+    horizon: Count
+    max_cost: Positive | None = None
+
+
 class UploadSettings(SettingsModel):
     """What a task can have observed: uploads beyond it are refused.
 
@@ -216,3 +239,17 @@ def explain(error: ValidationError) -> str:
 def invalid(sentence: str) -> PydanticCustomError:
     """Return the error for settings that do not fit together."""
     return PydanticCustomError("invalid_space", "{sentence}", {"sentence": sentence})
+
+
+def read_named(data: Mapping[str, Any]) -> Features:
+    """Return the named features that a space's settings describe."""
+    try:
+        features = Features.from_dict(data)
+    except InvalidValueError as error:
+        raise invalid(f"named_features: {error}") from None
+    if len(features.to_json()) > LONGEST_DESCRIPTION:
+        raise invalid(
+            f"named_features have more than {LONGEST_DESCRIPTION:,} characters in JSON: list fewer "
+            "values, or use gb.Hashed."
+        )
+    return features

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from guardband.live.protocol.messages import KINDS
 from guardband.live.server.alerts import RECENT_S, alerts_of
 from guardband.live.server.snapshot import Snapshot, TaskSnapshot
-from guardband.reasons import CONSERVATIVE, HELD_BACK
+from guardband.reasons import CONSERVATIVE, HELD_BACK, first_code
 
 __all__ = ["OUTCOMES", "ServerMetrics", "exposition"]
 
@@ -31,6 +31,7 @@ REPORTED = {
     "guardband_gate_lambda_required": ("lambda_required", "What the gate requires of it."),
     "guardband_reused_rows": ("reused", "Rows in use that had been looked at before."),
     "guardband_budget_left": ("budget_left", "What trials, or exploration, may still cost."),
+    "guardband_cost_left": ("cost_left", "What the task's plays may still cost, as granted."),
     "guardband_beta": ("beta", "The radius of the confidence set."),
     "guardband_logdet": ("logdet", "log det V over that of the ridge."),
     "guardband_residual_variance_ratio": (
@@ -41,6 +42,13 @@ REPORTED = {
 }
 
 
+SUMMED = {
+    "reward": "the rewards",
+    "floor": "the floors",
+    "value": "the values",
+    "baseline_value": "the values of the baselines",
+    "cost": "the costs",
+}
 UPLIFTS = {
     "mean": "What the task's choices earn over the baseline per round, by its holdback.",
     "low": "The lower end of its 95 % interval, which holds at all times together.",
@@ -151,7 +159,7 @@ def _by_first(counts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the counts of codes by what comes first in them: "careful+value" is careful."""
     found: dict[str, Any] = {}
     for key, count in counts.items():
-        first = key.partition("+")[0]
+        first = first_code(key)
         found[first] = found.get(first, 0) + count
     return found
 
@@ -204,8 +212,8 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:
         # What an agent said before it ended would go on raising alerts.
         yield of(name, words, (e.gauges.get(key) if e.current else None for _, e in tasks))
     # Sums may fall, where rewards can be negative: so they are gauges.
-    for name in ("reward", "floor"):
-        words = f"Sum of the {name}s of counted decisions."
+    for name, what in SUMMED.items():
+        words = f"Sum of {what} of counted decisions."
         yield of(f"guardband_{name}_sum", words, (each.sums.get(name) for _, each in tasks))
     for part, words in UPLIFTS.items():
         found = (snapshot.uplift([each]) for snapshot, each in tasks)

@@ -214,9 +214,10 @@ def _task(
     margins = [each["gauges"]["margin_min"] for each in current if "margin_min" in each["gauges"]]
     if margins:
         gauges["margin_min"] = min(margins)
-    left = [each["gauges"]["budget_left"] for each in current if "budget_left" in each["gauges"]]
-    if left:
-        gauges["budget_left"] = sum(left)
+    for name in ("budget_left", "cost_left"):
+        left = [each["gauges"][name] for each in current if name in each["gauges"]]
+        if left:
+            gauges[name] = sum(left)
     counters = _sum(reports, "counters")
     troubles = [event.what for event in fresh if event.who == row.task]
     return TaskSnapshot(

@@ -4,7 +4,7 @@ import { agentClass, byId, fill, h } from "./dom.js";
 import { epochsChart, epochsTable, sparkline, thetaChart } from "./drawings.js";
 import {
   answers, chance, count, counted, margin, named, notJudged, percent, sentence, signed, span, STATES,
-  stillNeeded, symbol, upliftText, violations,
+  costText, stillNeeded, symbol, upliftText, violations, worthText,
 } from "./words.js";
 
 const mark = (level, word) =>
@@ -86,9 +86,11 @@ function earned(agent, history, config) {
   const spark = line ? sparkline(line, "lead") : null;
   const unknown = notJudged(agent, config);
   const measured = upliftText(agent.uplift);
-  if (unknown && measured) return h("span", { title: measured }, `${signed(agent.uplift.mean, 2)} over the baseline`);
-  if (unknown) return h("span", { class: "hint" }, unknown);
-  return [spark, h("span", {}, `${signed(agent.lead_mean, 2)} ± ${agent.lead_halfwidth.toFixed(2)}`)];
+  const more = [worthText([agent]), costText([agent], config)].filter(Boolean)
+    .map((text) => h("small", {}, text));
+  if (unknown && measured) return h("span", { title: measured }, `${signed(agent.uplift.mean, 2)} over the baseline`, more);
+  if (unknown) return h("span", { class: "hint" }, unknown, more);
+  return [spark, h("span", {}, `${signed(agent.lead_mean, 2)} ± ${agent.lead_halfwidth.toFixed(2)}`, more)];
 }
 
 const MEANINGS = {
@@ -190,6 +192,12 @@ function wanting(agent) {
   if (typeof g.beta === "number") facts.push(["confidence radius", g.beta.toPrecision(3)]);
   if (g.reused) facts.push(["reused", `${count(g.reused)} rows of logs had been looked at before: promises are “reused”`]);
   if (typeof g.budget_left === "number") facts.push(["budget", `${g.budget_left.toPrecision(3)} left for plays that are not certified`]);
+  const value = worthText([agent]);
+  if (value) facts.push(["value", value]);
+  if (typeof g.cost_left === "number") {
+    facts.push(["cost", `${(agent.sums.cost ?? 0).toPrecision(3)} spent on decisions that ended, ${g.cost_left.toPrecision(3)} granted and left`]);
+  }
+  if (agent.counters.overridden) facts.push(["overridden", `${count(agent.counters.overridden)} decisions: somebody played another action`]);
   if (typeof agent.lease_s === "number") facts.push(["lease", `${span(agent.lease_s)} left`]);
   return facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
 }

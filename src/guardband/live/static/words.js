@@ -152,7 +152,44 @@ export function upliftText(uplift) {
     `${count(uplift.rounds)} rewards and the holdback's coin alone (95 %, at all looks together).`;
 }
 
+/** What decisions were worth to the caller, beside the baseline; null: nothing was said of it. */
+export function worth(agents) {
+  const of = (name) => sum(agents, (a) => a.sums[name]);
+  const n = of("valued");
+  return n > 0 ? { n, mean: of("value") / n, baseline: of("baseline_value") / n } : null;
+}
+
+const short = (x) => x.toPrecision(3).replace("-", "−");
+
+export function worthText(agents) {
+  const found = worth(agents);
+  return found && `value ${short(found.mean)} per decision, baseline ${short(found.baseline)}`;
+}
+
+/** What was spent of the budget for costs, in words; null: there is none. Each task has its own. */
+export function costText(agents, config) {
+  const total = config?.budget?.total;
+  if (!known(total) || !agents.length) return null;
+  const spent = sum(agents, (a) => a.sums.cost);
+  return `cost ${short(spent)} of ${short(total * agents.length)}`;
+}
+
 function earns(summary, agents) {
+  const found = worth(agents);
+  const rest = rewards(summary, agents);
+  const cost = costText(agents, summary.config);
+  const spent = cost === null ? "" : ` ${sentence(cost)}`;
+  if (found === null) return { ...rest, text: rest.text + spent };
+  // Where actions have values, rewards only have to clear the floor.
+  const over = found.mean - found.baseline;
+  const text = `${sentence(worthText(agents))}${spent} Rewards: ${rest.figure || rest.word}. ${rest.text}`;
+  const figure = `${signed(over)} of value over the baseline`;
+  if (rest.level === "bad") return { ...rest, text };
+  return over > 0 ? answer(rest.question, "good", "Yes", figure, text)
+    : answer(rest.question, "wait", "Not yet", figure, text);
+}
+
+function rewards(summary, agents) {
   const ask = (...rest) => answer("Does it earn?", ...rest);
   const measured = upliftText(summary.uplift);
   if (measured !== null) {

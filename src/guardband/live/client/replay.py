@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from guardband.agent import Request, Verdict
+from guardband.agent import Awaited, Recall, Request, Verdict
 from guardband.kernels.state import new_statistic
 from guardband.kernels.sync import add_statistic
-from guardband.kernels.types import Statistic
+from guardband.kernels.types import Floats, Statistic
 from guardband.live.client.decisions import request_of
 from guardband.live.client.journal import Journal
 from guardband.live.client.learner import Learner, Selection
@@ -35,6 +35,23 @@ class Rebuilt(NamedTuple):
     def decide(self) -> Verdict:
         """Make the decision again."""
         return self.again().played
+
+    def recall(self) -> Recall:
+        """Return what an override of the decision needs."""
+        return self.learner.recall(self.request, self.decide().radius)
+
+    def instead(self, k: int) -> Awaited:
+        """Return what is awaited of the decision where action k was played instead."""
+        return self.learner.instead(self.recall(), k, bool(self.row["careful"]))
+
+    @property
+    def costs(self) -> tuple[Floats, tuple[float, float]] | None:
+        """What actions cost, their price and what one may cost; None: there was no budget."""
+        spending = self.learner.spending
+        if spending is None or self.row["purse"] is None:
+            return None
+        costs, base = spending.costs(self.request)
+        return costs, spending.limits(base)
 
     def again(self) -> Selection:
         """Make the decision again; also return what would have been played, in shadow mode."""
@@ -80,6 +97,9 @@ def rebuild(journal: Journal, seq: int) -> Rebuilt:
     learner.load(everybody, sums_of(own), nothing, unpack_sums(others))
     allowance = row["allowance"]
     learner.set_allowance(math.nan if allowance is None else allowance, row["spent"])
+    if learner.spending is not None and row["purse"] is not None:
+        *numbers, learner.spending.most = np.frombuffer(row["purse"])
+        learner.spending.fill(np.array(numbers))
     rule = _set_level(learner, journal, row, excluded)
     return Rebuilt(row, request_of(row, space.dim), space, learner, rule)
 
