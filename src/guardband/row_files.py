@@ -17,6 +17,14 @@ BLOCK = 65_536  # rows in memory at once
 ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 EXACT: dict[str, Any] = {} if ALWAYS_EXACT else {"float_precision": "round_trip"}
 Blocks: TypeAlias = Iterator[tuple[pd.DataFrame, float]]
+# How files begin that are no CSV, whatever their name, and what to do.
+OTHERS = {
+    b"\x1f\x8b": "is compressed: unpack it first",
+    b"PK\x03\x04": "is an archive or a workbook: write its table as CSV",
+    b"PAR1": "is a Parquet file: let its name end with .parquet",
+    b"\xff\xfe": "is in UTF-16: save it as UTF-8",
+    b"\xfe\xff": "is in UTF-16: save it as UTF-8",
+}
 Find: TypeAlias = Callable[[list[str]], tuple[Sequence[str], Sequence[str]]]
 
 
@@ -43,6 +51,8 @@ def row_blocks(path: Path, find: Find, size: int = BLOCK) -> Blocks:
         Rows of a block.
     """
     if not path.is_file():
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: give one file.")
         raise FileNotFoundError(f"there is no file {path}.")
     yield from (_parquet if is_parquet(path) else _csv)(path, find, size)
 
@@ -50,6 +60,10 @@ def row_blocks(path: Path, find: Find, size: int = BLOCK) -> Blocks:
 def _csv(path: Path, find: Find, rows: int) -> Blocks:
     size = path.stat().st_size
     with path.open("rb") as file:
+        start = file.read(4)
+        for other, what in OTHERS.items():
+            if start.startswith(other):
+                raise LogFileError(f"{path} {what}.")
         file.seek(max(0, size - 1))
         if size and file.read() not in (b"\n", b"\r"):
             raise LogFileError(
@@ -60,7 +74,13 @@ def _csv(path: Path, find: Find, rows: int) -> Blocks:
         done = 0
         try:
             header = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
-            wanted, texts = find(_names(header.iloc[0]))
+            names = _names(header.iloc[0])
+            if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+                raise LogFileError(
+                    f"{path} has one column alone, {names[0]!r}: separate values by commas, and "
+                    "write numbers with a point."
+                )
+            wanted, texts = find(names)
             for table in pd.read_csv(
                 file,
                 chunksize=rows,
@@ -72,10 +92,25 @@ def _csv(path: Path, find: Find, rows: int) -> Blocks:
                     raise LogFileError(f"{path} has rows with more values than columns.")
                 done, before = file.tell(), done
                 yield table[list(wanted)], (done - before) / size
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError:
+            raise LogFileError(
+                f"{path}: line {_other_line(path)} is not UTF-8: save it so."
+            ) from None
+        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise LogFileError(
                 f"{path} is no table of comma-separated values ({str(error).strip()})."
             ) from None
+
+
+def _other_line(path: Path) -> int:
+    """Return the first line that is not UTF-8, from 1."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    raise AssertionError("all of it is UTF-8")
 
 
 def _names(header: pd.Series) -> list[str]:

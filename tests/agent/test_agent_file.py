@@ -59,6 +59,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_an_agent_has_all_that_the_file_states(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="`guardband study` writes"):
+        gb.Agent.from_file(tmp_path / "agent.toml")
     agent = gb.Agent.from_file(written(tmp_path, looked_at=looked()))
     stated = gb.GuardUCB(
         0.1, trial_budget=4.0, reward_ceiling=0.5, context_noise=0.0, bias_bound=0.01

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from studies.examples import ROLES, shop
 
@@ -47,10 +49,11 @@ def test_a_frame_a_csv_and_a_parquet_file_are_the_same_logs(tmp_path: Path) -> N
 def test_what_is_found_is_said() -> None:
     logs = read_study_logs(shop(), CONFIG)
     said = " ".join(logs.notes)
-    assert "all 4 labels seen are taken to be on offer" in said
+    assert "all labels seen are taken to be on offer (4)" in said
     assert "the label that was played most" in said
     assert "columns of the action, since every label has one value: price." in said
     assert "columns of the round, the same for every action: segment, age." in said
+    assert "Categories, and how many values they have: segment (3)." in said
     assert logs.names[:2] == ("intercept", "price")
     menu = logs.menu(7)
     expected = logs.encoder.table(
@@ -140,6 +143,8 @@ BAD = [
     ("clicked", 1.5, "column 'clicked', row 17: 1.5 is not a reward between 0 and 1"),
     ("clicked", None, "column 'clicked', row 17: there is no value"),
     ("clicked", "yes", "column 'clicked', row 17: 'yes' is not a number"),
+    ("clicked", 1 + 1e-12, "column 'clicked', row 17: 1.000000000001 is not a reward"),
+    ("price", np.inf, "column 'price', row 17: inf is not finite"),
     ("chance", 0.0, "column 'chance', row 17: 0 is not a propensity"),
     ("chance", 1.1, "column 'chance', row 17: 1.1 is not a propensity"),
     ("item", None, "column 'item', row 17: there is no value"),
@@ -180,6 +185,37 @@ def test_files_that_are_cut_short_are_refused(tmp_path: Path) -> None:
         read_study_logs(tmp_path / "other.csv", CONFIG)
 
 
+def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
+    frame, file = shop(), tmp_path / "log.csv"
+    frame["segment"] = frame.segment.replace("z", "zoé")
+    line = int(np.argmax(frame.segment == "zoé")) + 2  # from 1, after the header
+    writers: list[tuple[Any, str]] = [
+        (partial(frame.to_csv, compression="gzip"), "is compressed: unpack it"),
+        (partial(frame.to_csv, encoding="utf-16"), "is in UTF-16: save it as UTF-8"),
+        (partial(frame.to_csv, encoding="latin-1"), f"line {line} is not UTF-8"),
+        (partial(frame.to_csv, sep=";"), "one column alone, .*: separate values by commas"),
+        (frame.to_parquet, r"is a Parquet file: let its name end with \.parquet"),
+    ]
+    for write, what in writers:
+        write(file, index=False)
+        with pytest.raises(gb.InvalidValueError, match=what):
+            read_study_logs(file, CONFIG)
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_study_logs(tmp_path, CONFIG)
+
+
+def test_frames_of_arrow_types_are_the_same_logs() -> None:
+    frame = changed("age", 5, None).astype({"age": float})
+    logs = read_study_logs(frame, CONFIG)
+    categories = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    arrow = frame.convert_dtypes(dtype_backend="pyarrow")
+    for same in (arrow, frame.convert_dtypes(), frame.astype({"segment": categories})):
+        again = read_study_logs(same, CONFIG)
+        assert (again.names, again.notes) == (logs.names, logs.notes)
+        np.testing.assert_array_equal(again.played, logs.played)
+        np.testing.assert_array_equal(logs.encoder.table(same[:200]), logs.played)
+
+
 def test_several_time_zones_are_compared_in_utc_and_that_is_said() -> None:
     frame = shop()
     zones = ["+01:00", "+00:00"]
@@ -191,12 +227,24 @@ def test_several_time_zones_are_compared_in_utc_and_that_is_said() -> None:
     assert any("several time zones" in note for note in logs.notes)
 
 
-def test_columns_must_be_there_once() -> None:
+def test_times_may_be_texts_of_numbers() -> None:
+    frame = shop()
+    logs = read_study_logs(frame.assign(when=[f"{10 * i}" for i in range(len(frame))]), CONFIG)
+    assert logs.times is not None
+    assert logs.times[:3].tolist() == [0, 10, 20]
+
+
+def test_columns_must_be_there_once(tmp_path: Path) -> None:
+    with pytest.raises(gb.InvalidValueError, match=r"no column 'a'.* baseline names a column"):
+        read_study_logs(shop(), CONFIG.updated(baseline="a"))
     with pytest.raises(gb.InvalidValueError, match=r"no column 'click'.* Did you mean 'clicked'"):
         read_study_logs(shop(), StudyConfig(reward="click", action="item"))
     twice = pd.concat([shop(), shop()[["age"]]], axis=1)
-    with pytest.raises(gb.InvalidValueError, match="two columns 'age'"):
+    with pytest.raises(gb.InvalidValueError, match="there are two columns 'age': rename one"):
         read_study_logs(twice, CONFIG)
+    twice.to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(gb.InvalidValueError, match="there are two columns 'age': rename one"):
+        read_study_logs(tmp_path / "log.csv", CONFIG)
 
 
 def test_missing_values_of_found_features_get_a_stated_treatment() -> None:

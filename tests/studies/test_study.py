@@ -126,6 +126,9 @@ def test_notebooks_get_the_advice_and_two_tables(found: gb.Study) -> None:
 def test_the_agent_file_makes_an_agent_that_refuses_rows_that_were_looked_at(
     found: gb.Study, tmp_path: Path
 ) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="file cannot be a folder for the study"):
+        found.save(tmp_path / "file")
     page = found.save(tmp_path / "out")
     assert found.recommendation in unescape(page.read_text(encoding="utf-8"))
     assert json.loads((tmp_path / "out/study.json").read_text()) == found.to_dict()

@@ -106,6 +106,10 @@ def read_agent_file(path: str | Path) -> AgentFile:
     source = Path(path)
     try:
         table = tomllib.loads(source.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no {source}; `guardband study` writes an agent.toml."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidValueError(f"{source} is not valid TOML: {error}.") from None
     try:

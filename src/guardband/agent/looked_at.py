@@ -159,7 +159,11 @@ class LookedAt:
         if ids is not None and self.ids.size:
             named = f", with id {ids[row]!r},"
         else:
-            how = "these ids tell" if self.ids.size else "a study of logs with ids can tell"
+            how = (
+                "give their ids, which tell"
+                if self.ids.size
+                else "a study of logs with ids can tell"
+            )
             tell = (
                 " Rows without ids are known by features and reward: if these are others that hold "
                 f"the same, {how} them apart."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,13 +13,18 @@ from numpy.typing import NDArray
 from guardband.errors import InvalidValueError
 from guardband.features import Features
 from guardband.studies.config import StudyConfig
-from guardband.studies.found import find_action_columns, find_features
+from guardband.studies.found import changes_within_labels, find_features
 from guardband.studies.logs import Encoder, Ints, LabelValues, MenuLists
 from guardband.studies.offered import Labels, ReadMenus
 from guardband.studies.plain import PlainColumns
 from guardband.studies.source import Source, key_of
 
 __all__ = ["FeatureColumns", "stated_columns"]
+
+# How often columns change within labels, as `changes_within_labels` counts: the action's do at most
+# so often; those that do more often, up to a limit, are asked about. Rules that play by a column
+# and explore in 2 % of rows already make it change more often than the first.
+NEARLY, UNCLEAR = 0.01, 0.25
 
 
 def stated_columns(config: StudyConfig) -> list[str]:
@@ -81,7 +87,7 @@ class FeatureColumns:
             elif name in given:
                 self.by_label[name] = LabelValues(self._given(name))
             elif name in self._logged:
-                self.by_label[name] = LabelValues(source.plain(name).to_numpy(), played)
+                self.by_label[name] = LabelValues(_known(source.plain(name), played), played)
             elif name not in read.pairs:
                 self.context[name] = source.plain(name).to_numpy()
         if len(self.context) == len(self.encoder.columns):
@@ -102,16 +108,31 @@ class FeatureColumns:
                     )
             return [name for name in stated if name in free]
         there = [name for name in free if name in self._source.frame.columns]
-        found = find_action_columns(self._source.frame, there, self._played)
+        columns = {name: self._source.plain(name) for name in there}
+        changes = changes_within_labels(columns, self._played)
+        fixed = [name for name, share in changes.items() if share == 0.0]
+        nearly = [name for name, share in changes.items() if 0.0 < share <= NEARLY]
+        unclear = [name for name, share in changes.items() if NEARLY < share <= UNCLEAR]
+        found = [name for name in there if name in (*fixed, *nearly)]
         rest = [name for name in there if name not in found]
-        if found:
-            self._notes.append(
-                "Taken as columns of the action, since every label has one value: "
-                f"{', '.join(found)}. If they are not, say which are with action_columns."
-            )
+        for names, why in (
+            (fixed, "every label has one value"),
+            (nearly, "nearly all rows have the value that was logged last for their label"),
+        ):
+            if names:
+                self._notes.append(
+                    f"Taken as columns of the action, since {why}: {', '.join(names)}. If they are "
+                    "not, say which are with action_columns."
+                )
         if rest:
             self._notes.append(
                 f"Taken as columns of the round, the same for every action: {', '.join(rest)}."
+            )
+        for name in unclear:
+            self._notes.append(
+                f"Is {name!r} a column of the action? It often goes with the label, as it does if "
+                "it is the action's and changes, or if the rule played by it. If it is the "
+                f"action's, say action_columns = {json.dumps([*found, name])}."
             )
         return found
 
@@ -181,6 +202,7 @@ class FeatureColumns:
         rows = np.arange(len(self._played))
         found: dict[str, NDArray[Any]] = dict(self.context)
         found |= {name: each.of(self._played, rows) for name, each in self.by_label.items()}
+        found |= {n: self._source.plain(n).to_numpy() for n in self.by_label if n in self._logged}
         if read.pairs:
             places = read.lists.places(self._played)
             found |= {name: values[places] for name, values in read.pairs.items()}
@@ -201,6 +223,13 @@ def _read_actions(config: StudyConfig) -> pd.DataFrame:
         twice = table.index[table.index.duplicated()][0]
         raise InvalidValueError(f"the table of actions has two rows for {twice!r}.")
     return table
+
+
+def _known(column: pd.Series, actions: Ints) -> NDArray[Any]:
+    """Return a column of the action; missing values are those of the label before, or else next."""
+    if column.hasnans:
+        column = column.groupby(actions).ffill().groupby(actions).bfill()
+    return column.to_numpy()
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +11,10 @@ import pandas as pd
 
 from guardband.errors import InvalidValueError
 from guardband.features import Features, Hashed
+from guardband.kernels.types import Floats
 from guardband.studies.logs import Ints
 
-__all__ = ["find_action_columns", "find_features"]
+__all__ = ["changes_within_labels", "find_features"]
 
 MOST_VALUES = 50  # of a category that is listed
 BUCKETS = 64
@@ -21,6 +23,9 @@ BUCKETS = 64
 DECADES, SKEWED = 100.0, 0.1
 TAILS = (0.001, 0.999)  # limits of numbers: what is beyond is clipped
 MISSING = "(missing)"
+DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+ROUNDING = 1e-6  # of the range of a number: what differs by less is the same, up to rounding
+LARGE = 2.0**53  # from here on several whole numbers are rounded to one float
 
 
 class _Found:
@@ -55,6 +60,15 @@ class _Found:
         if len(values) > 1 and (np.diff(values) == 1.0).all():
             self.notes.append(f"Column {name!r} counts the rows and was left out.")
             return
+        if not np.isfinite(values).all():
+            raise InvalidValueError(f"column {name!r} has numbers that are not finite.")
+        largest = float(np.abs(values).max())
+        if largest >= LARGE and np.ptp(values) <= ROUNDING * largest:
+            self.notes.append(
+                f"Column {name!r} has numbers too large to be told apart and was left out: it "
+                "looks like an id. As texts they could be a category."
+            )
+            return
         low, high = (float(each) for each in np.quantile(values, TAILS))
         if not low < high:
             low, high = float(values.min()), float(values.max())
@@ -85,6 +99,11 @@ class _Found:
             self.categories[name] = [*values, MISSING] if lost else values
         if lost:
             self.fill[name] = MISSING
+        if all(DECIMAL_COMMA.fullmatch(value) for value in values):
+            self.notes.append(
+                f"Column {name!r} has texts such as {values[0]!r} and is taken as a category: "
+                "write numbers with a point."
+            )
 
 
 def find_features(
@@ -113,6 +132,9 @@ def find_features(
             for name, (low, high, *rest) in found.numbers.items()
         ]
         found.notes.append(f"Limits of numbers were taken from the rows: {', '.join(limits)}.")
+    listed = [f"{n} ({len(v)})" for n, v in found.categories.items() if not isinstance(v, Hashed)]
+    if listed:
+        found.notes.append(f"Categories, and how many values they have: {', '.join(listed)}.")
     if found.fill:
         told = (
             f"{name}: {value if isinstance(value, str) else format(value, '.4g')}"
@@ -125,21 +147,51 @@ def find_features(
     return features, found.notes
 
 
-def find_action_columns(frame: pd.DataFrame, columns: Sequence[str], actions: Ints) -> list[str]:
-    """Return the columns that have one value for each label, and not the same for all."""
-    found = []
-    first = np.full(actions.max() + 1, -1)
-    first[actions[::-1]] = np.arange(len(actions))[::-1]
-    seen = first[first >= 0]
-    for name in columns:
-        values = frame[name]
-        if values.dtype == object and isinstance(values.iloc[0], list | tuple | np.ndarray):
-            values = values.map(lambda each: None if each is None else tuple(each))
-        codes, _ = pd.factorize(values, use_na_sentinel=True)
-        same = (codes == codes[first[actions]]).all()
-        if same and len(set(codes[seen].tolist())) > 1:
-            found.append(name)
-    return found
+def changes_within_labels(columns: Mapping[str, pd.Series], actions: Ints) -> dict[str, float]:
+    """Return how often columns change from one play of a label to its next.
+
+    In units of what it would be if they had nothing to do with labels, found by mixing these up:
+    0 where every label has one value, little where a price changes now and then or is wrong in a
+    row, about 1 for columns of the round, even those that hardly ever change, and for constants.
+    Missing values do not count.
+
+    Parameters
+    ----------
+    columns
+        The columns, by name.
+    actions
+        (n,) codes of the labels that were played, in the order of time.
+    """
+    begins = np.concatenate(([True], actions[1:] != actions[:-1]))
+    # Whole runs of a label are mixed: a rule may play one label all day, and days differ, too.
+    mixed = np.random.default_rng(0).permutation(actions[begins])[np.cumsum(begins) - 1]
+    orders = [(labels, np.argsort(labels, kind="stable")) for labels in (actions, mixed)]
+    return {name: _changes(column, orders) for name, column in columns.items()}
+
+
+def _changes(column: pd.Series, orders: Sequence[tuple[Ints, Ints]]) -> float:
+    known = column.notna().to_numpy()
+    values, near = _comparable(column[known])
+    if not (np.abs(values - values[:1]) > near).any():
+        return 1.0
+    places = np.cumsum(known) - 1
+    counts = []
+    for labels, order in orders:
+        rows = order[known[order]]
+        there, same = values[places[rows]], labels[rows[1:]] == labels[rows[:-1]]
+        counts.append(int((same & (np.abs(np.diff(there)) > near)).sum()))
+    own, among = counts
+    return own / among if own and among else float(own > 0)
+
+
+def _comparable(given: pd.Series) -> tuple[Floats, float]:
+    """Return numbers that tell values apart, and how far they may differ and be the same."""
+    if given.dtype.kind in "fiub":
+        numbers = given.to_numpy(np.float64)
+        return numbers, ROUNDING * float(np.ptp(numbers)) if len(numbers) else 0.0
+    if len(given) and isinstance(given.iloc[0], list | tuple | np.ndarray):
+        given = given.map(tuple)
+    return pd.factorize(given)[0].astype(np.float64), 0.0
 
 
 def _vector(given: pd.Series, name: str, lost: bool) -> tuple[int, float]:

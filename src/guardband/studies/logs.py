@@ -8,14 +8,16 @@ context
     value.
 action
     Columns of the action: its price, its format. An action has the value that was logged last for
-    its label, in this row or before; the first one logged, where there is none before. Where a
+    its label, in this row or before; the first one logged, where there is none before. What was
+    played has its row's own value, as an agent would learn it, missing or not. Where a
     table of actions is given, its columns are of this kind and have one value per label.
 pair
     Columns of both, such as a model's score of this action for this customer. They are known where
     the menus themselves hold them, label by label, and cannot be known otherwise.
 
 Which columns are which is declared (`action_columns`) or found: a column is taken for one of the
-action where every label has one value alone, and not all labels the same. What was found is said in
+action where every label has one value alone, or nearly so (a price that was wrong in a row, missing
+in some, or changed once), and not all labels the same. What was found, or is unclear, is said in
 `StudyLogs.notes`. The column of the action itself may be a feature, too: a category, one column
 per label. Features and crosses of these columns are made by `gb.Features` (or are numbers already,
 `PlainColumns`). Or the menus are tables of numbers, and there is nothing to look up.

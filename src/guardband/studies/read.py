@@ -20,6 +20,7 @@ __all__ = ["read_study_logs"]
 
 LEAST = 20  # rows
 REWARD = "a reward between 0 and 1: (x - worst) / (best - worst), with a yes as 1 and a no as 0"
+BASELINE = " baseline names a column; if one label is always it, add a column that holds it."
 PROPENSITY = "a propensity: the probability with which it was played, above 0 and at most 1"
 
 
@@ -38,7 +39,7 @@ def read_study_logs(data: Any, config: StudyConfig, menus: Any = None) -> StudyL
     """
     source = _open(data, config, menus is not None)
     if len(source) < LEAST:
-        raise InvalidValueError(f"there are {len(source)} rows, and a study needs {LEAST}.")
+        raise InvalidValueError(f"a study needs {LEAST} rows at least, and finds {len(source)}.")
     keep = min(max(round(config.look * len(source)), LEAST // 2), len(source) - 1)
     notes: list[str] = []
     rewards = source.numbers(config.reward, least=0.0, most=1.0, what=REWARD)
@@ -93,10 +94,11 @@ def _open(data: Any, config: StudyConfig, tables: bool) -> Source:
         raise InvalidTypeError(
             f"features must be a gb.Features or a list of columns, not {config.features!r}."
         )
+    hints = {str(config.baseline): BASELINE}
     if config.actions is not None or config.menu is not None:  # they may hold columns, too
-        return Source(data, needed, others=not tables, texts=texts)
+        return Source(data, needed, others=not tables, texts=texts, hints=hints)
     needed += [name for name in stated if name not in needed]
-    return Source(data, needed, others=not tables and not stated, texts=texts)
+    return Source(data, needed, others=not tables and not stated, texts=texts, hints=hints)
 
 
 def _menus(
@@ -117,7 +119,9 @@ def _menus(
         read = ReadMenus(MenuLists(np.arange(len(owner)) - starts[owner], starts), {})
     else:
         count = len(labels)
-        notes.append(f"The logs have no menus: all {count:,} labels seen are taken to be on offer.")
+        notes.append(
+            f"The logs have no menus: all labels seen are taken to be on offer ({count:,})."
+        )
         return ReadMenus(MenuLists(np.arange(count)), {})
     _check_offered(source, config.action, labels, read.lists, played)
     return read

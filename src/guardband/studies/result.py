@@ -139,7 +139,11 @@ class Study:
             The page.
         """
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or error
+            raise type(error)(f"{target} cannot be a folder for the study ({why}).") from None
         for name, text in (("study.html", self.to_html()), ("study.json", self.to_json())):
             with write_atomically(target / name) as file:
                 file.write(text.encode("utf-8"))

@@ -33,12 +33,22 @@ class Source:
         Whether the other columns are needed, too.
     texts
         Those that are read as texts from CSV.
+    hints
+        What to say about columns that are not there.
     """
 
     def __init__(
-        self, data: Any, needed: Sequence[str], *, others: bool = False, texts: Sequence[str] = ()
+        self,
+        data: Any,
+        needed: Sequence[str],
+        *,
+        others: bool = False,
+        texts: Sequence[str] = (),
+        hints: Mapping[str, str] | None = None,
     ) -> None:
         self._file: Path | None = None
+        self._hints = hints or {}
+        self._plain: dict[str, pd.Series] = {}
         if isinstance(data, str | Path):
             self._file = Path(data)
             self.frame = self._read(self._file, needed, others, texts)
@@ -51,6 +61,7 @@ class Source:
             if self.frame.columns.has_duplicates:
                 twice = self.frame.columns[self.frame.columns.duplicated()][0]
                 raise InvalidValueError(f"there are two columns {twice!r}: rename one.")
+            self.frame = _without_arrow(self.frame)
         if self.frame.empty:
             raise InvalidValueError(f"{self._where}there are no rows.")
 
@@ -94,8 +105,22 @@ class Source:
     def plain(self, name: str) -> pd.Series:
         """Return a column of numbers as numbers; one of other values as it is.
 
-        A few texts among numbers are a mistake, not a category.
+        A few texts among numbers are a mistake, not a category, and so is what is not finite.
         """
+        if name not in self._plain:
+            self._plain[name] = self._as_numbers(name)
+            self._check_finite(name, self._plain[name])
+        return self._plain[name]
+
+    def _check_finite(self, name: str, found: pd.Series) -> None:
+        if found.dtype.kind == "f":
+            wrong = np.isinf(found.to_numpy(np.float64, na_value=np.nan))
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                what = f"{found.iloc[row]} is not finite: write the largest number that it can be, "
+                raise self.error(name, row, what + "or nothing if it is not known.")
+
+    def _as_numbers(self, name: str) -> pd.Series:
         given = self.column(name)
         filled = given.dropna()
         if given.dtype.kind in "fiubMm" or filled.empty or not _are_plain(filled):
@@ -131,7 +156,8 @@ class Source:
         wrong = ~((found >= least) & (found <= most))
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise self.error(name, row, f"{found[row]:g} is not {what}.")
+            told = repr(float(found[row])).removesuffix(".0")
+            raise self.error(name, row, f"{told} is not {what}.")
         return found
 
     def complete(self, name: str, what: str) -> pd.Series:
@@ -147,6 +173,9 @@ class Source:
         """Return times as seconds in the order of rows, and what was done about time zones."""
         given = self.complete(name, "a time")
         note = ""
+        if given.dtype.kind == "O":  # texts that spell numbers are numbers, as in files
+            numbers = pd.to_numeric(given, errors="coerce")
+            given = given if numbers.isna().any() else numbers
         if given.dtype.kind in "fiu":
             seconds = given.to_numpy(np.float64)
         else:
@@ -192,12 +221,13 @@ class Source:
 
     def _find(self, names: Sequence[str], needed: Sequence[str]) -> None:
         for name in needed:
-            if names.count(name) != 1:
-                how = "two columns" if name in names else "no column"
+            if name not in names:
                 raise InvalidValueError(
-                    f"{self._where}there is {how} {name!r}; there are {', '.join(names)}."
-                    f"{nearest(name, names)}"
+                    f"{self._where}there is no column {name!r}; there are {', '.join(names)}."
+                    f"{nearest(name, names)}{self._hints.get(name, '')}"
                 )
+            if names.count(name) > 1:
+                raise InvalidValueError(f"{self._where}there are two columns {name!r}: rename one.")
 
     def _read(
         self, path: Path, needed: Sequence[str], others: bool, texts: Sequence[str]
@@ -242,6 +272,16 @@ def _as_frame(data: Any) -> pd.DataFrame:
         return pd.DataFrame(list(data))
     except ValueError as error:
         raise InvalidValueError(f"the columns do not fit together: {error}.") from None
+
+
+def _without_arrow(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose columns have pandas' own types, as those of a Parquet file get."""
+    arrow = {
+        str(name): column.array.__arrow_array__().to_pandas().set_axis(frame.index)
+        for name, column in frame.items()
+        if isinstance(column.dtype, pd.ArrowDtype)
+    }
+    return frame.assign(**arrow) if arrow else frame
 
 
 def _one_column(values: Any) -> Any:
