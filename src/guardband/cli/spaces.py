@@ -65,14 +65,18 @@ def create(
     file: Annotated[Path | None, typer.Option(help="JSON with any of the settings.")] = None,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", help="agent.toml, as `guardband study` writes it; for one task."),
+        typer.Option(
+            "--from",
+            help="agent.toml, as `guardband study` writes it. Without --agents, for one task; "
+            "without --contexts, per-request.",
+        ),
     ] = None,
 ) -> None:
     """Create a space.
 
     For example: guardband space create home --features price,fresh,rating --agents 3
 
-    Or from what a study recommends: guardband space create home --from agent.toml --agents 3.
+    Or from what a study recommends: guardband space create home --from agent.toml --agents 3
     The space keeps which rows of logs the study has looked at; its agents refuse to learn them.
 
     Every setting of gb.SpaceSettings can be given as KEY=VALUE: algorithm=disc-ucb gate=none
@@ -110,7 +114,10 @@ def create(
     space = SpaceSettings(**given)
     _create(target, space)
     promise = "no constraint" if space.alpha is None else f"alpha {space.alpha:g}"
-    typer.echo(f"space {name}: {space.dim} features, {space.agents} tasks, {promise}.")
+    tasks = f"{space.agents} task{'s' * (space.agents > 1)}"
+    typer.echo(
+        f"space {name}: {space.dim} features, {tasks}, contexts {space.contexts}, {promise}."
+    )
     if record is not None:
         typer.echo(f"{record.count:,} rows of logs were looked at: agents refuse to learn them.")
     typer.echo(f"next: guardband token create --space {name} --task TASK")
@@ -366,8 +373,8 @@ def _from_agent_file(path: Path) -> tuple[dict[str, Any], LookedAt | None]:
         given.pop(name, None)
     if "horizon" in given:
         given["sync"] = {"horizon": given.pop("horizon")}
-    if "shared_context" in given:
-        given["contexts"] = "shared" if given.pop("shared_context") else "per-request"
+    # Logs hold requests, each decided by itself: tasks that share a round are to be stated.
+    given["contexts"] = "shared" if given.pop("shared_context", False) else "per-request"
     if file.features is not None:
         given["named_features"] = file.features.to_dict()
     return given, file.looked_at

@@ -53,7 +53,7 @@ def frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 
 def made_space(*more: str, data: tuple[str, ...] = ("--data", "gb")) -> str:
-    given = ("--agents", "2", "--contexts", "per-request", "--order", "prompt")
+    given = ("--agents", "2", "--order", "prompt")
     return run("space", "create", "home", "--from", "agent.toml", *given, *more, *data)
 
 
@@ -78,7 +78,7 @@ def play(one: gb.LiveAgent, rounds: int, seed: int = 0) -> list[gb.Decision]:
 
 def test_a_space_has_what_the_file_states(frame: pd.DataFrame) -> None:
     said = made_space("delta=0.01")
-    assert "5 features, 2 tasks, alpha 0.2" in said
+    assert "5 features, 2 tasks, contexts per-request, alpha 0.2" in said
     assert "1,000 rows of logs were looked at" in said
     with live() as one:
         assert one.features == FEATURES
