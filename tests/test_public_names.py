@@ -24,6 +24,7 @@ PROMISED = {
     "Discrete",
     "Features",
     "Fleet",
+    "Health",
     "Gaussian",
     "GuardUCB",
     "Hashed",

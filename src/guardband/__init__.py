@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from guardband.agent import Budget as Budget
     from guardband.agent import Decision as Decision
     from guardband.agent import Fleet as Fleet
+    from guardband.agent import Health as Health
     from guardband.agent import Learned as Learned
     from guardband.agent import Outlook as Outlook
     from guardband.agent import StuckWarning as StuckWarning
@@ -68,6 +69,7 @@ _HOMES = {
         "Budget",
         "Decision",
         "Fleet",
+        "Health",
         "Learned",
         "Outlook",
         "StuckWarning",

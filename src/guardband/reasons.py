@@ -51,6 +51,10 @@ CONSERVATIVE = {
         "no parameter explains the observations and gives every action on the menu an expected "
         "reward in its range: an assumption is wrong, so the baseline is played"
     ),
+    "alarmed": (
+        "after an alarm the baseline is played, until it is clear what happened; agent.health says "
+        "what was noticed, and agent.resume() ends it"
+    ),
     "gate": (
         "too little is known yet: lambda_min(V) has not reached what the gate asks for; "
         "it opens as rewards come in (gate='none' does without it)"
@@ -75,6 +79,9 @@ HELD_BACK = {
 ADDED = {
     "value": "actions are compared by the value that was given",
     "alarm": "the reported baseline rewards contradict the observations and are no longer used",
+    "assumptions": "an alarm was raised: rewards contradict one linear, lasting parameter",
+    "certificates": "an alarm was raised: learned plays earned less than was certified",
+    "fit": "an alarm was raised: this task's rewards contradict those that tasks have pooled",
 }
 REASONS = CHOSEN | MEASURED | CONSERVATIVE | HELD_BACK | ADDED
 # What an operator can do about the reasons for which an agent held back.
@@ -84,6 +91,7 @@ REMEDIES = {
     "trial": "Nothing to do: trials end when the target is certified or the budget is spent.",
     "spent": "Nothing to do; a larger max_loss lets it explore further.",
     "refuted": "Check features, noise and theta_bound, and that expected rewards are in [0, 1].",
+    "alarmed": "Look at agent.health and at what changed; agent.resume() lets it go on.",
     "gate": "Nothing to do: it opens as rewards come in.",
     "empty": "Nothing to do: it becomes rarer as rewards come in.",
     "no-baseline-reward": "Give decide() a baseline that earns something.",

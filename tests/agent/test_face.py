@@ -20,6 +20,8 @@ SETTINGS = {
     "max_loss": None,
     "budget": None,
     "holdback": None,
+    "on_alarm": None,
+    "delta_alarm": None,
     "noise": None,
     "reward_ceiling": None,
     "context_noise": None,

@@ -14,6 +14,7 @@ from guardband.agent.fleet import fleet_of
 from guardband.agent.group import AgentGroup
 from guardband.kernels import loop
 from guardband.kernels import serve as serving
+from guardband.kernels.environment import Metric
 from guardband.kernels.state import RHO, view
 from guardband.reasons import REASONS
 from guardband.sim.draws import TrialDraws
@@ -122,6 +123,40 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
         assert_array_equal(one, other)
     assert fleet.poolings == len(trace.sync_rounds)
     assert trace.conservative.any() == algorithm.constrained
+
+
+@pytest.mark.parametrize("name", ["odd-task", "drift-abrupt"])
+def test_restarts_and_leaving_the_pool_replay_the_simulator(name: str) -> None:
+    rounds, tasks = 400, ("a", "b", "c")
+    problem = gb.problem(name, agents=3)
+    algorithm = gb.GuardUCB(0.2, noise=0.1, context_noise=0.0)
+    world = problem.build(11)
+    plan = algorithm.plan(world.facts(rounds))
+    runner = CommonRunner(world, plan, np.full(3, 0.2), checkpoint_rounds(rounds), rounds)
+    (chunk,) = TrialDraws(world, rounds, 11).chunks()
+    runner.play(chunk)
+    assert runner.metrics.totals[:, Metric.NOTICED].any()
+    fleet = gb.Fleet(dict.fromkeys(tasks), 5, algorithm=algorithm)
+    group, tables = fleet._group, chunk.tables
+    for t in range(rounds):
+        for m, task in enumerate(tasks):
+            group.next_coin[m] = chunk.coin[t, m]
+            menu = np.ascontiguousarray(tables.menu[m, t].T)
+            decision = fleet[task].decide(menu, int(tables.baseline[t, m]))
+            assert decision.action == runner.trace.actions[t, m]
+            fleet[task].observe(
+                decision, tables.realised[t, m, decision.action] + chunk.noise[t, m]
+            )
+    group.settle(0)
+    simulator, library = view(runner.numbers, 5), group.engine.group
+    for one, other in zip(simulator.own, library.own, strict=True):
+        assert_array_equal(one, other)
+    assert_array_equal(simulator.watch, library.watch)
+    assert fleet.poolings == runner.clock.ints[2]
+    for m, task in enumerate(tasks):
+        alarms = fleet[task].health.alarms
+        first = alarms[0].round if alarms else 0
+        assert first == runner.metrics.totals[m, Metric.NOTICED]
 
 
 def test_every_kernel_is_compiled_once() -> None:

@@ -289,6 +289,7 @@ def algorithm_of(settings: dict[str, Any]) -> gb.GuardUCB:
         share=settings.get("share", True),
         reward_ceiling=settings.get("ceiling"),
         pooled_set=settings.get("pooled_set", True),
+        delta_alarm=None,
         on_refuted="baseline" if settings.get("use_range") else "ellipsoid",
         **{ALLOWANCES[settings["mode"]]: settings.get("allowance")},
     )

@@ -33,6 +33,7 @@ EXAMPLES: dict[str, Any] = {
     "context": "observed",
     "context_noise": 0.13,
     "delta": 0.02,
+    "delta_alarm": 0.01,
     "feature_bound": 1.9,
     "gap": 0.1,
     "gate": "none",
@@ -42,6 +43,7 @@ EXAMPLES: dict[str, Any] = {
     "mix": "task-vector",
     "mode": "policy",
     "noise": 0.21,
+    "on_alarm": "warn",
     "on_refuted": "baseline",
     "optimism": 0.4,
     "pooled_set": False,
@@ -65,8 +67,10 @@ IN_A_SPACE = {
 # What a space refuses, whatever its algorithm, and a part of why.
 NOT_IN_A_SPACE = {
     "anchors": r"gb\.Fleet can learn from them",
+    "delta_alarm": r"gb\.Agent and gb\.Fleet have",
     "gap": "gate='printed' or gate='none'",
     "mix": "agents play real actions",
+    "on_alarm": r"gb\.Agent and gb\.Fleet have",
     "pooled_set": r"gb\.Fleet has the pooled set",
     "share": "give each its own space",
 }
@@ -102,8 +106,8 @@ def stated(algorithm: str, setting: str) -> dict[str, Any]:
 def fleet(algorithm: str, setting: str | None = None, *, live: bool = False) -> gb.Fleet:
     """A fleet whose algorithm was made with the setting; `live`: as live agents run it."""
     kind, given = POLICIES[algorithm], {}
-    if live and "pooled_set" in kind.settings():  # live agents have none
-        given["pooled_set"] = False
+    if live and "pooled_set" in kind.settings():  # live agents have none, and no monitors
+        given |= {"pooled_set": False, "delta_alarm": None}
     if setting is None:
         return gb.Fleet(TASKS, 2, algorithm=kind(**given))
     value = EXAMPLES[setting]

@@ -7,7 +7,8 @@ from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
 from guardband.agent.fleet import Fleet
 from guardband.agent.futures import Past, run_ahead
-from guardband.agent.group import AgentGroup, remembered
+from guardband.agent.group import AgentGroup
+from guardband.agent.health import Alarm, Health
 from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.logs import Logs, learned, read_logs, recognised, widths_now
@@ -26,18 +27,21 @@ from guardband.agent.protocol import BanditAgent
 from guardband.agent.recall import Recalls
 from guardband.agent.records import Absorbed, Awaited, Recall, Request, Verdict
 from guardband.agent.requests import RequestReader
+from guardband.agent.seen import remembered
 
 __all__ = [
     "Absorbed",
     "Agent",
     "AgentFile",
     "AgentGroup",
+    "Alarm",
     "Awaited",
     "BanditAgent",
     "Budget",
     "Decision",
     "Engine",
     "Fleet",
+    "Health",
     "Help",
     "Learned",
     "Logs",

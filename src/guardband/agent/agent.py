@@ -59,6 +59,9 @@ class Agent(RewardTaker):
         `gb.Budget`: what plays may cost in all; `decide` is then told what actions cost.
     holdback
         The probability with which a coin plays the baseline, so that `uplift` can be told.
+    on_alarm, delta_alarm
+        What Guard-UCB's monitors do when rewards contradict its assumptions ("restart", "baseline"
+        or "warn"), and how often they may be wrong; see `health` and `gb.GuardUCB`.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].
@@ -106,6 +109,8 @@ class Agent(RewardTaker):
         max_loss: float | None = None,
         budget: Budget | None = None,
         holdback: float | None = None,
+        on_alarm: str | None = None,
+        delta_alarm: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -130,6 +135,8 @@ class Agent(RewardTaker):
             trial_budget=trial_budget,
             max_loss=max_loss,
             holdback=holdback,
+            on_alarm=on_alarm,
+            delta_alarm=delta_alarm,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

@@ -145,3 +145,20 @@ class Decision(NamedTuple):
             CertifiedAction(k, lower[k], margin[k], None if value is None else worth[k])
             for k in order
         ]
+
+
+def chosen_words(reason: str, *, itself: bool, known: bool) -> tuple[str, str]:
+    """Return the kind and the reason of an action that the algorithm preferred.
+
+    Parameters
+    ----------
+    reason
+        Why, if the action was learned.
+    itself
+        Whether the action is the baseline.
+    known
+        Whether there were data to learn from.
+    """
+    if known and not itself:
+        return "learned", reason
+    return "baseline", "itself" if known else "no-data"

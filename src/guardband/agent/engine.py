@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from guardband.agent.decision import chosen_words
 from guardband.agent.records import (
     NO_LIMITS,
     NO_VALUE,
@@ -63,17 +64,6 @@ REUSED = 5  # in a statistic's scalars
 GUARD = float(Rule.GUARD)
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
-
-
-def chosen_words(reason: str, *, itself: bool, known: bool) -> tuple[str, str]:
-    """Return the kind and the reason of an action that the algorithm preferred.
-
-    `reason` is why, if the action was learned; `itself` tells whether it is the baseline, and
-    `known` whether there were data to learn from.
-    """
-    if known and not itself:
-        return "learned", reason
-    return "baseline", "itself" if known else "no-data"
 
 
 class Engine:
@@ -204,7 +194,8 @@ class Engine:
             x,
         )
         propensity, margin, code, certified, alarm, weight, guess, data, *rest = rest
-        charge, left, radius, worth, stake = rest
+        charge, left, radius, worth, stake, declared, lower = rest
+        staked = Stake(*stake) if self.holdback else None
         certificate = CERTIFICATES[code]
         promise = PROMISES.get(certificate, "play")
         if certified and certificate == "baseline":
@@ -229,7 +220,7 @@ class Engine:
             promise,
             certificate,
             allowed,
-            Awaited(x, guess, weight, conservative, Stake(*stake) if self.holdback else None),
+            Awaited(x, guess, weight, conservative, staked, declared, lower),
             charge,
             None if math.isnan(left) else left,
             table,
@@ -247,15 +238,21 @@ class Engine:
         request, x = recall.request, np.empty(recall.theta.size)
         ids = np.arange(request.weights.size)
         given = (request.menu, request.contexts, ids, request.weights, request.covariance)
-        weight, guess = weigh_instead(self.known[m], self.coords[m], *given, recall[1:], k, x)
-        return Awaited(x, guess, weight, awaited.conservative)
+        found = weigh_instead(self.known[m], self.coords[m], *given, recall[1:], k, x)
+        weight, guess, declared, lower = found
+        if k == request.baseline:
+            lower = math.nan  # nothing was certified
+        # The holdback's coin did not choose it: it says nothing of what choices earn.
+        return awaited._replace(
+            x=x, guess=guess, weight=weight, stake=None, declared=declared, lower=lower
+        )
 
     def learn(
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int
     ) -> bool:
         """Learn from a reward; tell whether a pooling is due."""
-        x, guess, weight, conservative, _ = awaited
-        own = (x, y, weight, guess, conservative)
+        seen = (awaited.weight, awaited.guess, awaited.declared, awaited.lower)
+        own = (awaited.x, y, seen, awaited.conservative)
         numbers = (self.numbers, self.without)
         due: bool = self._learn(*numbers, self.known[m], m, *own, logdet, since, now)
         return due
@@ -333,13 +330,14 @@ class Engine:
         parts: dict[str, Any] = {"own": group.own, "estimate": group.estimate}
         if self.reports:
             parts |= {"reports_own": group.reports, "reports_anchored": group.anchored}
-        parts = {name: type(part)(*(array[:-1] for array in part)) for name, part in parts.items()}
+        parts = {name: type(part)(*(array[:-2] for array in part)) for name, part in parts.items()}
         parts["pooled"] = self.pooled
         if self.reports:
-            parts["reports_pooled"] = view_of(group, -1).reports
+            parts["reports_pooled"] = view_of(group, -2).reports
         if self.terms.tolerate:
             parts |= {"without": self.left_out.sums, "without_estimate": self.left_out.views}
-        return {"work": group.work[:-1], "spent": group.spent[:-1]} | {
+        whole = {"work": group.work[:-2], "spent": group.spent[:-2], "watch": group.watch[:-1]}
+        return whole | {
             f"{part}_{field}": array
             for part, values in parts.items()
             for field, array in values._asdict().items()

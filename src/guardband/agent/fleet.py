@@ -7,6 +7,7 @@ from pathlib import Path
 
 from guardband.agent.agent import Agent
 from guardband.agent.agent_file import read_agent_file
+from guardband.agent.alarms import let_back
 from guardband.agent.budget import Budget
 from guardband.agent.group import AgentGroup, make_group
 from guardband.agent.storage import load_group, save_group
@@ -46,6 +47,8 @@ class Fleet(Mapping[str, Agent]):
     tolerate
         1: whatever any one other task learns or sends, no play of a task is below its floor; see
         `gb.GuardUCB`. Learning is slower.
+    on_alarm, delta_alarm
+        As for `gb.Agent`; `delta_alarm` is for all tasks together.
     holdback, feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
@@ -75,6 +78,8 @@ class Fleet(Mapping[str, Agent]):
         tolerate: int | None = None,
         budget: Budget | None = None,
         holdback: float | None = None,
+        on_alarm: str | None = None,
+        delta_alarm: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -111,6 +116,8 @@ class Fleet(Mapping[str, Agent]):
             max_loss=max_loss,
             tolerate=tolerate,
             holdback=holdback,
+            on_alarm=on_alarm,
+            delta_alarm=delta_alarm,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,
@@ -174,6 +181,18 @@ class Fleet(Mapping[str, Agent]):
         As `gb.Agent.uplift` tells it of one.
         """
         return self._group.uplift(range(len(self._agents)), level)
+
+    def readmit(self, name: str) -> None:
+        """Let a task that left the pool, because it did not fit or started anew, back into it.
+
+        Parameters
+        ----------
+        name
+            The task. What it has learned alone counts for all from now on.
+        """
+        number = list(self._agents).index(self[name].name)
+        with self._group.lock:
+            let_back(self._group, number)
 
     def save(self, path: str | Path) -> Path:
         """Write everything the fleet knows, pending decisions included, to one file."""

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from guardband.agent.alarms import heed, kinds_watched, raised
 from guardband.agent.budget import Budget, Purse
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
 from guardband.agent.futures import Past
+from guardband.agent.health import AlarmLog
 from guardband.agent.looked_at import LookedAt
 from guardband.agent.others import adopt_others, hand_in_to_others
 from guardband.agent.outlook import StuckWarning, Watch
 from guardband.agent.recall import Recalls
 from guardband.agent.records import NO_LIMITS, NO_VALUE, Absorbed, Awaited, Recall, Request
 from guardband.agent.row_ids import RowIds
+from guardband.agent.seen import Seen
 from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
-from guardband.checks import (
-    as_index_set,
-    check_not_negative,
-    check_positive,
-    check_whole,
-)
+from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownDecisionError
 from guardband.facts import Facts
 from guardband.features import Features
 from guardband.kernels.holdback import gain_of
+from guardband.kernels.monitors import Note
 from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Floats, Statistic
+from guardband.reasons import sentence
 from guardband.seeds import stream
 from guardband.uplift import GainSums, Uplift, reach_of, uplift_of
 
-__all__ = ["AgentGroup", "make_group", "remembered"]
-
-MENUS, LEAST = 128, 8  # menus seen lately that are remembered, at most and at least
-NUMBERS = 500_000  # in all of them, 4 MB
-APART = 7  # after the first ones, one in so many rounds is remembered: it costs time
+__all__ = ["AgentGroup", "make_group"]
 
 
 class AgentGroup:
@@ -124,17 +120,34 @@ class AgentGroup:
             )
         self.row_ids = RowIds()
         self.looked_at: LookedAt | None = None  # rows of logs that may not be learned
-        self.seen: list[deque[Request]] = [deque(maxlen=0) for _ in self.names]  # lately
+        self.seen = [Seen() for _ in self.names]
         self.watches = [Watch(self.engine.terms) for _ in self.names]
+        self.watched = kinds_watched(self.engine)
+        self.alarms = [AlarmLog() for _ in self.names]
+        self.starts = 0  # how often sums were made anew after an alarm
+        self.calls = False  # whether it is a pooling that is due, and not only alarms
 
     def settle(self, agent: int) -> None:
-        """Pool if it is due and `agent` has finished the round in which it fell due."""
+        """Do what is due, if `agent` has finished the round in which it fell due.
+
+        That is to pool, to heed alarms, and then to look for tasks that do not fit.
+        """
         if self.due_round is None or self.rounds[agent] < self.due_round:
             return
-        self.logdet_pooled = self.engine.pool()
+        self.due_round, calls, self.calls = None, self.calls, False
+        if calls:
+            self.note_pooling(self.engine.pool())
+        if self.watched:
+            heed(self, calls)
+
+    def note_pooling(self, logdet: float) -> bool:
+        """Note that agents pooled, and V grew to `logdet`; NaN: they did not. Tell whether."""
+        if math.isnan(logdet):
+            return False
+        self.logdet_pooled = logdet
         self.rounds_pooled = [self.passed(m) for m in range(len(self.rounds))]
         self.poolings += 1
-        self.due_round = None
+        return True
 
     def awaited(self, agent: int, decision_id: str) -> Awaited:
         """Return what is remembered of a decision until its reward comes, or say why none is."""
@@ -168,8 +181,7 @@ class AgentGroup:
         """Decide for an agent; its id has the task's name and the number of the round."""
         turn, watch = self.rounds[agent] + 1, self.watches[agent]
         self.settle(agent)
-        if turn <= MENUS or turn % APART == 0:
-            self._remember(agent, request)
+        self.seen[agent].add(turn, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
         purse, cost, base, limits = self.purses[agent], NO_VALUE, 0.0, NO_LIMITS
         if purse is not None:
@@ -183,7 +195,8 @@ class AgentGroup:
         self.next_hold[agent] = self.draw_hold(agent)
         self.rounds[agent] = turn
         name = f"{self.names[agent]}-{turn}"
-        self.pending[agent][name] = verdict.awaited
+        awaited = verdict.awaited
+        self.pending[agent][name] = awaited._replace(start=self.starts) if self.starts else awaited
         known = self.states[agent].estimate
         recall = Recall(request, known.inverse.copy(), known.theta.copy(), verdict.radius)
         self.recalls[agent].add(name, recall)
@@ -191,6 +204,8 @@ class AgentGroup:
             purse.pay(name, float(cost[verdict.action]), base, *verdict.worth)
         label = request.label(verdict.action)
         reason = watch.reason_of(verdict) if watch.turn else None
+        if self.alarms[agent].news:
+            reason = self.alarms[agent].told(reason or sentence(verdict.reason))
         decision = verdict.named(name, reason, label=label)
         if purse is not None:
             decision = decision._replace(cost=purse.charged[name], cost_left=purse.left)
@@ -200,20 +215,14 @@ class AgentGroup:
         """Return the next coin of an agent's holdback; one that holds nothing where it has none."""
         return float(self.holds[agent].random()) if self.engine.holdback else 1.0
 
-    def _remember(self, agent: int, request: Request) -> None:
-        """Keep a request among those seen lately: MENUS of them, fewer if they are large."""
-        seen = self.seen[agent]
-        if not seen.maxlen:
-            size = request.menu.size + request.contexts.size + request.covariance.size
-            seen = self.seen[agent] = deque(maxlen=remembered(size))
-        seen.append(request)
-
     def past(self, agent: int) -> Past:
         """Return what an outlook of an agent starts from."""
         seen = [list(each) for each in self.seen]
         names = () if self.features is None else self.features.names
         rounds = self.passed(agent)
-        return Past(self.engine.copy({}), agent, self.poolings + 1, rounds, seen, names)
+        engine = self.engine.copy({"alarm": math.nan})
+        engine.group.watch[:, Note.HOLD] = 0.0
+        return Past(engine, agent, self.poolings + 1, rounds, seen, names)
 
     def forget(self, agent: int, name: str, less: float = 0.0) -> None:
         """Wait for a decision no more; `less` is what it cost less than was reserved."""
@@ -222,12 +231,6 @@ class AgentGroup:
         purse = self.purses[agent]
         if purse is not None:
             purse.release(name, less)
-
-    def fill_purses(self, saved: Sequence[Any]) -> None:
-        """Take over what was spent, and what each open decision was charged with, from a file."""
-        for purse, each in zip(self.purses, saved, strict=False):
-            if purse is not None:
-                purse.numbers[:], purse.charged = each
 
     def refund(self, agent: int, name: str, cost: float | None) -> float:
         """Return what a decision cost less than was reserved, or refuse what does not fit."""
@@ -252,13 +255,20 @@ class AgentGroup:
         self.pending[agent][name] = self.engine.instead(agent, recall, k, awaited)
 
     def learn(self, agent: int, awaited: Awaited, reward: float) -> None:
-        """Learn a reward; note it if that makes a pooling due."""
+        """Learn a reward; note it if that makes a pooling due, or raises an alarm.
+
+        One of a decision before the last alarm counts for the uplift alone: its weight may rest on
+        a wrong set.
+        """
         if awaited.stake is not None:
             self.gains[agent] = self.gains[agent].plus(1.0, *gain_of(awaited.stake, reward))
+        if awaited.start != self.starts:
+            return
         now = self.passed(agent)
         since = now - self.rounds_pooled[agent]
-        if self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now):
-            self._note_due(agent)
+        due = self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now)
+        if due or raised(self, agent):
+            self._note_due(agent, pool=due)
 
     @property
     def reach(self) -> float:
@@ -281,18 +291,19 @@ class AgentGroup:
         given = (self.poolings + 1, self.logdet_pooled, now - self.rounds_pooled[agent], now)
         absorbed = self.engine.learn_rows(agent, rows, rewards, *given, reused)
         self.rows[agent] += rewards.size
-        if absorbed.due:
-            self._note_due(agent)
+        if absorbed.due or raised(self, agent):
+            self._note_due(agent, pool=absorbed.due)
         return absorbed
 
     def passed(self, agent: int) -> int:
         """Return how many rounds an agent has behind it, rows of logs among them."""
         return self.rounds[agent] + self.rows[agent]
 
-    def _note_due(self, agent: int) -> None:
+    def _note_due(self, agent: int, *, pool: bool) -> None:
         # An agent that is a round behind may be in the middle of a round in which others have
         # earned rewards: the pooling waits for its end. But where agents are not in step, a fast
         # one that stops must not hold up the others.
+        self.calls = self.calls or bool(pool)
         due = min(max(self.rounds), self.rounds[agent] + 1)
         self.due_round = due if self.due_round is None else min(self.due_round, due)
 
@@ -338,11 +349,6 @@ class AgentGroup:
             hand_in_to_others(self.engine)
         add_statistic(self.pooled, own)
         clear_statistic(own)
-
-
-def remembered(size: int) -> int:
-    """Return how many requests of so many numbers each an outlook is computed from."""
-    return min(MENUS, max(LEAST, NUMBERS // size))
 
 
 def make_group(

@@ -69,6 +69,9 @@ class Awaited(NamedTuple):
     weight: float
     conservative: bool
     stake: Stake | None = None  # with a holdback
+    declared: float = 0.0  # the weight that monitors use; 0: they do not watch it
+    lower: float = math.nan  # the certified lower bound of the expected reward, of a learned play
+    start: int = 0  # how often sums had been made anew after an alarm when it was decided
 
 
 class Recall(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 from guardband.agent.budget import Budget
 from guardband.agent.group import AgentGroup
+from guardband.agent.health import Alarm, AlarmLog
 from guardband.agent.looked_at import LookedAt
 from guardband.agent.outlook import STUCK_AFTER, Watch
 from guardband.agent.records import Awaited
@@ -26,12 +27,12 @@ __all__ = ["load_group", "save_group"]
 
 FORMAT = "guardband fleet"
 # Format 1 had no count of weights by variance, format 2 none of rows that had been looked at,
-# format 3 no budgets.
-VERSION = 4
+# format 3 no budgets, format 4 no monitors.
+VERSION = 5
 KINDS: dict[str, Any] = {
     entry.kind.__name__: entry.kind for entry in ALGORITHMS.values() if "agent" in entry.kind.runs
 }
-LATER = ("work", "spent")  # not in older files
+LATER = ("work", "spent", "watch")  # not in older files
 FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}  # of format 1
 
 
@@ -61,6 +62,9 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "logdet_pooled": group.logdet_pooled,
             "poolings": group.poolings,
             "due_round": group.due_round,
+            "calls": group.calls,
+            "starts": group.starts,
+            "alarms": [[each.looked_at, each.alarms] for each in group.alarms],
             "next_coin": group.next_coin,
             "coins": [_plain_state(coins.bit_generator.state) for coins in group.coins],
             "next_hold": group.next_hold,
@@ -82,6 +86,7 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "pending_x": np.array([each.x for each in waiting]).reshape(-1, group.dim),
             "pending_rest": np.array([each[1:4] for each in waiting], float).reshape(-1, 3),
             "pending_stake": np.array([_stake(each) for each in waiting]).reshape(-1, 3),
+            "pending_watch": np.array([each[5:8] for each in waiting], float).reshape(-1, 3),
             "row_ids": group.row_ids.digests,
         }
         if group.looked_at is not None:
@@ -147,7 +152,9 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         features=Features.from_dict(about["features"]) if about.get("features") else None,
         budget=Budget(**about["budget"]) if about.get("budget") else None,
     )
-    group.fill_purses(about.get("purses", []))  # not in older files
+    for purse, saved in zip(group.purses, about.get("purses", []), strict=False):  # not in older
+        if purse is not None:
+            purse.numbers[:], purse.charged = saved
     for name, array in group.engine.arrays().items():
         saved = array if name in LATER and name not in arrays else arrays[name]
         new = array.shape[-1] - saved.shape[-1]
@@ -175,8 +182,22 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         coins.bit_generator.state = _numpy_state(state)
     if "holds" in about:  # not in older files
         _restore_holdback(group, about)
+    _restore_alarms(group, about)
     _restore_pending(group, about["pending"], arrays)
     return group
+
+
+def _restore_alarms(group: AgentGroup, about: dict[str, Any]) -> None:
+    """Let a group know again what its monitors noticed; older files had none."""
+    group.calls = bool(about.get("calls", group.due_round is not None))
+    group.starts = int(about.get("starts", 0))
+    logs = about.get("alarms", [[0, []] for _ in group.names])
+    if len(logs) != len(group.names):
+        raise InvalidValueError("the alarms do not fit")
+    group.alarms = [
+        AlarmLog([Alarm(str(kind), int(n), float(e)) for kind, n, e in alarms], int(looked_at))
+        for looked_at, alarms in logs
+    ]
 
 
 def _restore_rows(group: AgentGroup, arrays: dict[str, Any]) -> None:
@@ -197,14 +218,18 @@ def _restore_holdback(group: AgentGroup, about: dict[str, Any]) -> None:
 
 
 def _restore_pending(group: AgentGroup, pending: Any, arrays: dict[str, Any]) -> None:
-    rest = arrays["pending_rest"]
-    stakes = arrays.get("pending_stake", np.full_like(rest, np.nan))  # not in older files
-    waiting = zip(arrays["pending_x"], rest.tolist(), stakes.tolist(), strict=True)
+    rest = arrays["pending_rest"].tolist()
+    # Older files have neither stakes nor what monitors need: they do not watch such a reward.
+    stakes = arrays.get("pending_stake", np.full((len(rest), 3), np.nan)).tolist()
+    unwatched = np.tile([0.0, np.nan, 0.0], (len(rest), 1))
+    watched = arrays.get("pending_watch", unwatched).tolist()
+    waiting = zip(arrays["pending_x"], rest, stakes, watched, strict=True)
     for entries, names in zip(group.pending, pending, strict=True):
         for name in names:
-            x, (guess, weight, conservative), stake = next(waiting)
+            x, (guess, weight, conservative), stake, (declared, lower, start) = next(waiting)
             staked = None if np.isnan(stake).any() else Stake(*stake)
-            entries[name] = Awaited(x.copy(), guess, weight, bool(conservative), staked)
+            own = (guess, weight, bool(conservative), staked, declared, lower, int(start))
+            entries[name] = Awaited(x.copy(), *own)
 
 
 def _plain(algorithm: Any) -> dict[str, Any]:

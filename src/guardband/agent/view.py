@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from guardband.agent.alarms import resume
 from guardband.agent.group import AgentGroup
+from guardband.agent.health import Health
 from guardband.features import Features
 from guardband.html_tables import html_table
 from guardband.kernels.types import Floats
@@ -35,6 +37,7 @@ class AgentView:
                 ("without a reward", f"{self.pending:,}"),
                 ("rows of logs", f"{group.rows[self._number]:,}"),
                 ("rows looked at before", f"{group.engine.reused(self._number):,}"),
+                ("alarms", f"{len(group.alarms[self._number].alarms):,}"),
             ]
         return html_table(f"Agent {self.name!r}", rows)
 
@@ -64,6 +67,20 @@ class AgentView:
         with self._group.lock:
             theta: Floats = self._group.states[self._number].estimate.theta.copy()
             return theta
+
+    @property
+    def health(self) -> Health:
+        """What the agent's monitors have noticed; `gb.Health`."""
+        with self._group.lock:
+            return self._group.alarms[self._number].health(self._group.watched)
+
+    def resume(self) -> None:
+        """Say that a person has looked at the alarms: the agent is held to the baseline no longer.
+
+        A task that left the pool stays apart; `gb.Fleet.readmit` lets it back.
+        """
+        with self._group.lock:
+            resume(self._group, self._number)
 
 
 def about_group(group: AgentGroup) -> list[tuple[str, str]]:

@@ -8,6 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from guardband.algorithms.guard_settings import (
+    as_ceiling,
+    as_holdback,
+    as_realised,
+    check_size,
+    check_tolerance,
+)
 from guardband.algorithms.plan import Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
 from guardband.algorithms.registry import register
@@ -21,6 +28,7 @@ from guardband.checks import (
 )
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
+from guardband.kernels.alarms import Response
 from guardband.kernels.types import (
     LEAST_RATE,
     Mix,
@@ -37,10 +45,9 @@ __all__ = ["GuardUCB"]
 # Without the pooled set every pooling costs confidence.
 EAGER, RELUCTANT = 0.3, {"strict": 0.7, "policy": math.inf}
 RADII = {kind.name.lower(): kind for kind in Radius}
-MOST_HELD_BACK = 0.5
 PLANNED_CONTEXT_NOISE = 0.2  # for planning exploration only; safety does not depend on it
+RESPONSES = {kind.name.lower(): kind for kind in Response}
 ALLOWANCES = {"strict": "trial_budget", "policy": "max_loss"}
-LARGEST = 10_000_000  # numbers that agents in one process may keep beside their own
 PAPER_CONTEXT_NOISE = 1.0  # what the paper assumes of a hidden context
 
 
@@ -140,6 +147,12 @@ class GuardUCB(Policy):
     holdback
         h in [0, 0.5]: with this probability a coin of its own plays the baseline, whatever was
         chosen, so that what the choices earn can be measured without a model (`agent.uplift()`).
+    on_alarm
+        What monitors do when rewards contradict all this: "restart" (forget, and keep to the
+        baseline until certified anew), "baseline" (until a person resumes it) or "warn".
+    delta_alarm
+        The probability with which monitors may ever raise a false alarm; None: none watch. None
+        do with on_refuted="ellipsoid" or tolerate=1, nor in live agents.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -164,6 +177,8 @@ class GuardUCB(Policy):
     max_loss: float | None = field(default=None, kw_only=True)
     tolerate: int = field(default=0, kw_only=True)
     holdback: float = field(default=0.0, kw_only=True)
+    on_alarm: str = field(default="restart", kw_only=True)
+    delta_alarm: float | None = field(default=1e-3, kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -189,17 +204,20 @@ class GuardUCB(Policy):
             why = "A noise of zero gives infinite weights; state a small one."
             set_(self, "noise", check_positive("noise", self.noise, why))
         if self.reward_ceiling is not None:
-            set_(self, "reward_ceiling", _as_ceiling(self.reward_ceiling))
+            set_(self, "reward_ceiling", as_ceiling(self.reward_ceiling))
         set_(self, "delta", check_fraction("delta", self.delta))
         set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
         check_choice("mode", self.mode, ("strict", "policy"))
         check_choice("radius", self.radius, tuple(RADII))
         check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
+        check_choice("on_alarm", self.on_alarm, tuple(RESPONSES))
+        if self.delta_alarm is not None:
+            set_(self, "delta_alarm", check_fraction("delta_alarm", self.delta_alarm))
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
         for name in ("baseline_tolerance", "context_noise", "optimism", *ALLOWANCES.values()):
             if getattr(self, name) is not None:
                 set_(self, name, check_not_negative(name, getattr(self, name)))
-        set_(self, "holdback", _as_holdback(self.holdback))
+        set_(self, "holdback", as_holdback(self.holdback))
         if self.ridge is not None:
             set_(self, "ridge", check_positive("ridge", self.ridge))
         if self.anchors and self.baseline_tolerance is None:
@@ -209,7 +227,7 @@ class GuardUCB(Policy):
             )
         if self.radius == "paper" and self.bias_bound > 0:
             raise InvalidValueError("bias_bound widens the radii of Guard-UCB, not radius='paper'.")
-        set_(self, "realised", _as_realised(self.realised))
+        set_(self, "realised", as_realised(self.realised))
         if self.realised is not None and self.mode != "strict":
             raise InvalidValueError(
                 "realised=... is a promise about single plays: use mode='strict'."
@@ -222,31 +240,12 @@ class GuardUCB(Policy):
                     f"{ALLOWANCES[self.mode]}=... there."
                 )
         set_(self, "tolerate", check_whole("tolerate", self.tolerate, 0))
-        self._check_tolerance()
+        check_tolerance(self)
         if self.trial_budget is not None and self.realised is not None:
             raise InvalidValueError(
                 f"trial_budget={self.trial_budget:g} bounds what trials fall short by in "
                 "expectation, not in the context that is drawn: leave realised=... out."
             )
-
-    def _check_tolerance(self) -> None:
-        """Refuse what is not proved for tasks that may lie, or means nothing."""
-        if self.tolerate > 1:
-            raise InvalidValueError(
-                f"tolerate must be 0 or 1, not {self.tolerate}: one other task may send anything."
-            )
-        for name, value, usual in (
-            ("mode", self.mode, "strict"),
-            ("share", self.share, True),
-            ("anchors", self.anchors, False),
-            ("trial_budget", self.trial_budget, None),
-        ):
-            if self.tolerate and value != usual:
-                raise InvalidValueError(
-                    f"tolerate=1 is for {name}={usual!r}, not {value!r}: leave one of them out."
-                )
-        if self.tolerate and self.radius == "paper":
-            raise InvalidValueError("tolerate=1 needs the radii of Guard-UCB, not radius='paper'.")
 
     @property
     def unused(self) -> frozenset[str]:
@@ -286,6 +285,13 @@ class GuardUCB(Policy):
         """
         return math.sqrt(growth + 2.0 * math.log(1.0 / delta) + self.penalty * self.theta_bound**2)
 
+    def _threshold(self, facts: Facts) -> float:
+        """Return log(3 M / delta_alarm), for three monitors of M agents; NaN: none watch."""
+        known = self.radius != "paper" and self.on_refuted == "baseline" and not self.tolerate
+        if self.delta_alarm is None or not known or facts.size is not None:
+            return math.nan
+        return math.log(3.0 * facts.agents / self.delta_alarm)
+
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         agents, paper = facts.agents, self.radius == "paper"
@@ -300,7 +306,7 @@ class GuardUCB(Policy):
         delta = 0.5 * self.delta if pooled else self.delta
         tolerant = self.tolerate > 0 and agents > 1  # one task alone has no others
         if tolerant:
-            _check_size(agents, facts)
+            check_size(agents, facts)
         # Whoever lies may be chosen by looking at rewards: the sets without each task are counted.
         others, sets = (agents - 1, agents) if tolerant else (1, 1)
         # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
@@ -346,6 +352,9 @@ class GuardUCB(Policy):
             pooled_confidence=2.0 * math.log(radii * sets / delta) if pooled else math.nan,
             tolerate=float(tolerant),
             agents=float(agents),
+            alarm=self._threshold(facts),
+            on_alarm=int(RESPONSES[self.on_alarm]),
+            shares=self.share and agents > 1,
         )
         alpha = np.array(as_alpha(self.alpha, agents))
         # n, sum w y^2, H and sum w go with W and U; with anchors, the same of the reports.
@@ -353,42 +362,3 @@ class GuardUCB(Policy):
         # Every agent sends its sums and is sent those of all; or those without each task.
         traffic = Traffic(2 * agents, (1 + sets) * agents * numbers)
         return Plan(terms, alpha, np.zeros(agents), traffic=traffic)
-
-
-def _check_size(agents: int, facts: Facts) -> None:
-    """Refuse a group whose agents here would keep too many numbers, d^2 without each task."""
-    here = 1 if facts.size is not None else agents
-    numbers = here * agents * facts.dim**2
-    if numbers > LARGEST:
-        raise InvalidValueError(
-            f"tolerate=1 keeps sums without each of {agents} tasks, {numbers:,} numbers for "
-            f"{here} of them with {facts.dim} features; {LARGEST:,} are the most: use fewer tasks "
-            "or features, or leave tolerate out."
-        )
-
-
-def _as_ceiling(value: Any) -> float:
-    ceiling = check_positive("reward_ceiling", value)
-    if ceiling > 1.0:
-        raise InvalidValueError(
-            f"reward_ceiling must be at most 1, not {ceiling:g}: expected rewards lie in [0, 1]."
-        )
-    return ceiling
-
-
-def _as_holdback(value: Any) -> float:
-    holdback = check_not_negative("holdback", value)
-    if holdback > MOST_HELD_BACK:
-        raise InvalidValueError(
-            f"holdback must be at most {MOST_HELD_BACK:g}, not {holdback:g}: it is the share of "
-            "rounds that play the baseline to measure what the others earn, such as 0.05."
-        )
-    return holdback
-
-
-def _as_realised(value: Any) -> Any:
-    if value is None or value == "worst":
-        return value
-    if isinstance(value, tuple | list) and len(value) == 2 and value[0] == "chance":
-        return ("chance", check_fraction("the chance in realised", value[1]))
-    raise InvalidValueError(f"realised must be None, 'worst' or ('chance', eps), not {value!r}.")

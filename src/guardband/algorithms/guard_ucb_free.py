@@ -68,4 +68,4 @@ class GuardUCBFree(Policy):
         return plan._replace(terms=plan.terms._replace(free=True))
 
     def _guarded(self) -> GuardUCB:
-        return GuardUCB(mode="policy", pooled_set=False, **asdict(self))
+        return GuardUCB(mode="policy", pooled_set=False, delta_alarm=None, **asdict(self))

@@ -10,11 +10,12 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.linalg import copy, dot, invert, root
+from guardband.kernels.monitors import Note
 from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
 __all__ = ["anchor", "certificate_of", "context_std", "guard_radius", "lead_of", "promised"]
-__all__ += ["half_range", "radius_at", "reward_range", "slack_of", "slacks", "weigh", "weight_of"]
-__all__ += ["write_leads"]
+__all__ += ["declared_weight", "half_range", "radius_at", "reward_range", "slack_of", "slacks"]
+__all__ += ["weigh", "weight_of", "write_leads"]
 
 BEST, LOGDET, EMPIRICAL = int(Radius.BEST), int(Radius.LOGDET), int(Radius.EMPIRICAL)
 NONE, CHANCE = int(Realised.NONE), int(Realised.CHANCE)
@@ -23,6 +24,7 @@ NO_CERTIFICATE, BY_DEFINITION = int(Certificate.NONE), int(Certificate.BASELINE)
 BY_DIFFERENCE, BY_LEAD = int(Certificate.DIFFERENCE), int(Certificate.LEAD)
 BY_REWARD, BY_CONTEXT = int(Certificate.REWARD), int(Certificate.CONTEXT)
 
+LEVEL = int(Note.LEVEL)
 MANY = 64  # pairs of support points are compared up to this many; beyond, distances to psi
 ROUNDING = 1e-12
 ROUNDING_OF_SUMS = 1e-13  # of the sum of w y^2, which H and U'V^-1 U all but cancel
@@ -30,8 +32,9 @@ ROUNDING_OF_SUMS = 1e-13  # of the sum of w y^2, which H and U'V^-1 U all but ca
 
 @kernel
 def guard_radius(state, pooled, terms, epoch):
-    """Return beta of an agent's own view in this epoch, see `radius_at`."""
-    return radius_at(state, pooled, terms, terms.confidence + 4.0 * math.log(epoch))
+    """Return beta of an agent's own view in this epoch and start, see `radius_at`."""
+    level = terms.confidence + 4.0 * math.log(epoch) + state.watch[LEVEL]
+    return radius_at(state, pooled, terms, level)
 
 
 @kernel
@@ -248,6 +251,22 @@ def weight_of(terms, half, low, high, guess):
     guess = min(max(guess, low), high)
     middle = min(max(0.5, low - terms.bias), high + terms.bias)  # where x (1 - x) is largest
     return max(weight, 1.0 / (terms.sharing * middle * (1.0 - middle))), guess
+
+
+@kernel
+def declared_weight(terms, given, k):
+    """Return the largest weight of action k's reward that rests on no confidence set.
+
+    As in `weigh`, with s declared, or (S/2) times the diameter of the support, at most 1/2; and
+    4 / f where rewards outside [0, 1] are refused.
+    """
+    half = 0.5
+    if not math.isnan(terms.context_noise):
+        half = terms.context_noise
+    elif given.ids.size > 0:
+        half = min(half, 0.5 * terms.theta_bound * _diameter(given, k))
+    weight = 1.0 / (terms.variance + terms.sharing * half * half)
+    return max(weight, 4.0 / terms.sharing) if terms.by_variance else weight
 
 
 @kernel

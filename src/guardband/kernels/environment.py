@@ -57,6 +57,10 @@ class Metric(IntEnum):
     GAIN = 23  # with a holdback: what rewards say about the choices' lead over the baseline
     GAIN_SQUARES = 24  # squares of what surprises in it, for the interval of the uplift
     LEAD = 25  # the true lead of the choices, before the coin, by expectation
+    ALARMS_ASSUMPTIONS = 26  # that monitors raised; the next two follow in the order of their codes
+    ALARMS_CERTIFICATES = 27
+    ALARMS_FIT = 28
+    NOTICED = 29  # the round of the first alarm; 0: there was none
 
 
 class TaskTable(NamedTuple):

@@ -19,12 +19,13 @@ from guardband.kernels.certify import (
     write_leads,
 )
 from guardband.kernels.mixtures import mix, raise_chance
+from guardband.kernels.monitors import Note
 from guardband.kernels.optimism import aim, optimism_of
 from guardband.kernels.scan import following, product, scan_forms, write_image
 from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
 __all__ = ["OTHERS", "believed", "bounded_slack", "choose", "describe", "learn_or_earn"]
-__all__ += ["play_certified", "plays_target", "set_in_use"]
+__all__ += ["no_choice", "play_certified", "plays_target", "set_in_use"]
 
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
 NONE = int(Realised.NONE)
@@ -32,10 +33,24 @@ CERTIFIED, ITSELF = int(Reason.CERTIFIED), int(Reason.ITSELF)
 CAREFUL, STUCK, FREE = int(Reason.CAREFUL), int(Reason.STUCK), int(Reason.FREE)
 REFUTED, TRIAL, SPENT = int(Reason.REFUTED), int(Reason.TRIAL), int(Reason.SPENT)
 HOLDBACK = int(Reason.HOLDBACK)
+ALARMED, HOLD, PENDING = int(Reason.ALARMED), int(Note.HOLD), int(Note.PENDING)
 BY_LEAD, BY_MIXTURE = int(Certificate.LEAD), int(Certificate.MIXTURE)
 BY_DIFFERENCE, BY_REWARD = int(Certificate.DIFFERENCE), int(Certificate.REWARD)
 BY_POOLED, BY_TRIAL = int(Certificate.POOLED), int(Certificate.TRIAL)
 BY_BOUNDS, NO_CERTIFICATE = int(Certificate.BOUNDED), int(Certificate.NONE)
+
+
+@kernel
+def no_choice(state, plain):
+    """Return why nothing but the baseline may be played, whatever is on offer; -1: it may.
+
+    After an alarm; or because numbers that broke down certify nothing.
+    """
+    if state.watch[HOLD] > 0.0 or state.watch[PENDING] > 0.0:
+        return ALARMED
+    if plain < math.inf:
+        return -1
+    return REFUTED if plain == math.inf else CAREFUL
 
 
 @kernel
@@ -47,8 +62,8 @@ def choose(state, shared, terms, given, scores):
     """
     plain = guard_radius(state, shared.own, terms, given.epoch)
     b = given.baseline
-    if not plain < math.inf:  # numbers that broke down certify nothing
-        reason = REFUTED if plain == math.inf else CAREFUL
+    reason = no_choice(state, plain)
+    if reason >= 0:
         return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0, False)
     estimate, beta = set_in_use(state, shared, terms, plain)
     given = believed(state, given)
@@ -315,7 +330,8 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         allowed[j] = j == b if refuted else scores.slack[j] >= 0.0
     certificate = certificate_of(used, beta, terms, given, scores, image, k)
     certified = allowed[k]
-    mixed = outcome.conservative and not terms.strict and outcome.reason not in (SPENT, HOLDBACK)
+    alone = (SPENT, HOLDBACK, ALARMED)  # nothing was mixed
+    mixed = outcome.conservative and not terms.strict and outcome.reason not in alone
     if outcome.reason == TRIAL:
         certificate = BY_TRIAL
     elif mixed and (outcome.propensity < 1.0 or k == b):

@@ -70,7 +70,8 @@ def _view_without(left, m, j):
 def seen_without(state, left, m, j):
     """Return the state of agent m, with the estimate that leaves out task j."""
     view = _view_without(left, m, j)
-    return State(state.own, view, state.reports, state.anchored, state.work, state.spent)
+    rest = (state.reports, state.anchored, state.work, state.spent, state.watch)
+    return State(state.own, view, *rest)
 
 
 @kernel
@@ -232,7 +233,7 @@ def absorb_for_all(state, shared, left, m, terms, x, y, weight, guess):
 @kernel
 def pool_without(group, left, terms):
     """Pool as `sync.pool` does, and keep what is pooled without each task."""
-    agents = group.work.shape[0] - 1
+    agents = group.work.shape[0] - 2
     for j in range(agents):
         for m in range(agents):
             if m != j:
@@ -253,9 +254,8 @@ def set_without(shared, left, j, nothing, terms):
     `nothing` is an empty statistic; the shared entry lends its scratch.
     """
     pooled = _pooled_without(left, j)
-    state = State(
-        sums_without(left, j), pooled, shared.reports, shared.anchored, shared.work, shared.spent
-    )
+    rest = (shared.reports, shared.anchored, shared.work, shared.spent, shared.watch)
+    state = State(sums_without(left, j), pooled, *rest)
     refresh(state, nothing, terms.ridge)
     pooled.scalars[2] = 0.0
     if not math.isnan(terms.pooled_confidence):

@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel, views
-from guardband.kernels.certify import guard_radius, weigh
+from guardband.kernels.certify import declared_weight, guard_radius, weigh
 from guardband.kernels.leave_out import absorb_for_all, weigh_for_all, write_radii
+from guardband.kernels.monitors import watch
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction, radius
-from guardband.kernels.state import ALPHA, RHO, group_of, left_out_of, state_of, terms_of
+from guardband.kernels.state import (
+    ALPHA,
+    RHO,
+    group_of,
+    left_out_of,
+    shared_with,
+    state_of,
+    terms_of,
+)
 from guardband.kernels.sync import due
 from guardband.kernels.types import RoundInput, Rule
 
@@ -34,8 +43,8 @@ def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights,
     m, epoch, last_logdet, since, now = turn
     n, d = rows.shape
     group, terms = group_of(numbers, d), terms_of(settings)
-    state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
-    left = left_out_of(without, group.work.shape[0] - 1, d)
+    state, shared = state_of(group, m), shared_with(group, m)
+    left = left_out_of(without, group.work.shape[0] - 2, d)
     estimate, weighted = state.estimate, terms.rule == GUARD or terms.weighted
     nothing = views(weights, 0, ((0, 0, 0),))[0]
     for r in range(n):
@@ -68,6 +77,8 @@ def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights,
                 weight, allowed = weigh(estimate, beta, terms, given, 0, guess)
                 guess = allowed if terms.rule == GUARD else guess  # as in `loop`
                 absorb_tidily(state, shared.own, terms, x, y, weight, guess)
+            if not math.isnan(terms.alarm):
+                watch(state, terms, x, y, declared_weight(terms, given, 0), math.nan)
         else:
             absorb(state, x, y, weight, guess)
         weights[r], guesses[r] = weight, guess

@@ -6,7 +6,8 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.allowance import explored
-from guardband.kernels.certify import weigh
+from guardband.kernels.blend import blend
+from guardband.kernels.certify import declared_weight, weigh
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import (
@@ -21,11 +22,13 @@ from guardband.kernels.environment import (
     Trace,
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
+from guardband.kernels.heeding import heed
 from guardband.kernels.holdback import count_gain, hold_back
 from guardband.kernels.leave_out import absorb_for_all, pool_without, weigh_for_all
 from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.lies import make_up
-from guardband.kernels.linalg import copy, dot
+from guardband.kernels.linalg import copy
+from guardband.kernels.monitors import lower_bound_of, watch
 from guardband.kernels.observe import copy_features, note_report, weigh_played
 from guardband.kernels.outside import outside, outside_all
 from guardband.kernels.pruning import floor_of, in_pruned_set
@@ -37,6 +40,7 @@ from guardband.kernels.state import (
     group_of,
     left_out_of,
     scores_of,
+    shared_with,
     state_of,
     terms_of,
 )
@@ -115,7 +119,7 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
         """Play a chunk of rounds, see `simulate`: decide, act, learn, count, and pool if due."""
         agents = tasks.size.size
         group, terms = group_of(numbers, env.theta.size), terms_of(settings[0])
-        shared, left = state_of(group, agents), left_out_of(without, agents, env.theta.size)
+        left = left_out_of(without, agents, env.theta.size)
         scores = scores_of(env.scratch, env.menu.shape[3])
         choose = choose_guard if guard else choose_disc
         last, made = env.thetas.shape[0] - 1, env.fabricated
@@ -123,10 +127,10 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
             slot = draw_round(env, draws, s)
             t = clock.ints[0] + 1
             clock.ints[0] = t
-            call = False
+            call, raised = False, s == 0  # rows of logs may have raised an alarm before
             # Not range(agents): LLVM would set up a pointer per array and loop in every round.
             for m in tasks.agents:
-                state = state_of(group, m)
+                state, shared = state_of(group, m), shared_with(group, m)
                 given = given_to(env, tasks, terms, settings[m], clock, draws, slot, s, m)
                 if valued:
                     wish = wish_of(env, clock, slot, m, given.baseline)
@@ -139,6 +143,7 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                 stake = (0.0, 0.0, 0.0)
                 if guard and terms.holdback > 0.0:
                     outcome, stake = hold_back(terms, given, scores, outcome, draws.hold[s, m])
+                lower = lower_bound_of(terms, given, scores, outcome) if guard else 0.0
                 learns = terms.rule != BASELINE
                 if learns:
                     totals = metrics.totals[m]
@@ -168,6 +173,9 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                         plain, k = outcome.plain, outcome.action
                         weight, guess = weigh(state.estimate, plain, terms, given, k, guess)
                         absorb_tidily(state, shared.own, terms, x, y, weight, guess)
+                        if not math.isnan(terms.alarm):
+                            declared = declared_weight(terms, given, k)
+                            raised = watch(state, terms, x, y, declared, lower) or raised
                         note_report(state, terms, given)
                         count_gain(env, metrics, terms, slot, m, outcome, stake, y)
                     elif weighted:
@@ -194,6 +202,8 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                 clock.ints[2] += 1
                 if trace.synced.size > 0:
                     trace.synced[t - 1] = True
+            if guard and not tolerant and (raised or call):
+                heed(group, terms, clock, metrics, raised, call)
             save_checkpoint(clock, metrics)
 
     return rounds
@@ -279,7 +289,7 @@ def act(outcome, terms, given, env, draws, slot, s, m, work):
         reward = (1.0 - g) * reward + g * realised[j]
     elif outcome.conservative and terms.mix != ACTION:
         zeta = draws.zeta[s, min(m, draws.zeta.shape[1] - 1)]
-        bonus = _blend(x, zeta, terms, given, env.theta, work[1])
+        bonus = blend(x, zeta, terms, given, env.theta, work[1])
         mean = (1.0 - given.rho) * mean + bonus
         reward = (1.0 - given.rho) * reward + bonus
     return Played(k, outcome.conservative, mean, reward)
@@ -361,25 +371,3 @@ def save_checkpoint(clock, metrics):
         copy(metrics.totals, metrics.curves[p])
         metrics.syncs[p] = clock.ints[2]
         clock.ints[3] = p + 1
-
-
-@kernel
-def _blend(x, zeta, terms, given, theta, direction):
-    """Turn the baseline's features x into (1 - rho) x + rho zeta; return rho zeta'theta.
-
-    All vectors are (d,); `direction` is scratch for zeta, cut to the task and scaled to length 1.
-    """
-    if terms.mix == TASK_VECTOR:
-        for i in range(direction.size):
-            direction[i] = 0.0
-        for p in range(given.coords.size):
-            direction[given.coords[p]] = zeta[given.coords[p]]
-        norm = math.sqrt(dot(direction, direction))
-        for i in range(direction.size):
-            direction[i] /= norm
-    else:
-        for i in range(direction.size):
-            direction[i] = zeta[i]
-    for i in range(x.size):
-        x[i] = (1.0 - given.rho) * x[i] + given.rho * direction[i]
-    return given.rho * dot(direction, theta)

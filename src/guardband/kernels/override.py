@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.certify import weigh
+from guardband.kernels.certify import declared_weight, weigh
+from guardband.kernels.linalg import quadratic
 from guardband.kernels.observe import copy_features
 from guardband.kernels.ridge import prediction
 from guardband.kernels.state import ALPHA, RHO, terms_of
@@ -18,15 +19,17 @@ GUARD = int(Rule.GUARD)
 
 @kernel
 def weigh_instead(settings, coords, menu, contexts, ids, weights, covariance, known, k, x):
-    """Return the weight and the prediction of action k by what was known; writes its features to x.
+    """Return what an observation of action k is worth, by what was known; writes its features to x.
 
-    `known` are V^-1, theta-hat and the radius of the agent's own set at the decision; the others
-    are as `serve` takes them.
+    That is the weight, the prediction, the declared weight and the lower bound of its expected
+    reward, as monitors take them. `known` are V^-1, theta-hat and the radius of the agent's own set
+    at the decision; the others are as `serve` takes them.
     """
     inverse, theta, radius = known
     terms, estimate = terms_of(settings), Estimate(inverse, theta, theta[:0])
     copy_features(menu, k, coords, x)
-    guess, weight = prediction(x, theta), 1.0
+    mean = prediction(x, theta)
+    weight, guess, declared, lower = 1.0, mean, 1.0, math.nan
     if terms.rule == GUARD:
         given = RoundInput(
             menu,
@@ -45,5 +48,7 @@ def weigh_instead(settings, coords, menu, contexts, ids, weights, covariance, kn
             weights,
             covariance,
         )
-        weight, guess = weigh(estimate, radius, terms, given, k, guess)
-    return weight, guess
+        weight, guess = weigh(estimate, radius, terms, given, k, mean)
+        declared = declared_weight(terms, given, k)
+        lower = mean - radius * math.sqrt(quadratic(inverse, x, coords)) - terms.bias
+    return weight, guess, declared, lower

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.certify import weigh
+from guardband.kernels.certify import declared_weight, weigh
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.disc_ucb import describe as describe_disc
 from guardband.kernels.guard_ucb import choose as choose_guard
@@ -16,11 +16,21 @@ from guardband.kernels.holdback import hold_back
 from guardband.kernels.leave_out import absorb_for_all, least_reward, weigh_for_all
 from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.leave_out import describe as describe_tolerant
+from guardband.kernels.monitors import lower_bound_of, watch
 from guardband.kernels.observe import copy_features, note_report
 from guardband.kernels.purse import worth_of_cost
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
 from guardband.kernels.scan import BLOCK
-from guardband.kernels.state import ALPHA, RHO, group_of, left_out_of, scores_of, state_of, terms_of
+from guardband.kernels.state import (
+    ALPHA,
+    RHO,
+    group_of,
+    left_out_of,
+    scores_of,
+    shared_with,
+    state_of,
+    terms_of,
+)
 from guardband.kernels.sync import due
 from guardband.kernels.types import Reason, RoundInput, Rule, Terms, Wish
 from guardband.kernels.value import choose as choose_by_value
@@ -112,12 +122,13 @@ def _compiled(guard, valued=False, tolerant=False):
         the half width of the interval; floor, propensity, margin, certificate, and whether the
         action itself is certified; the anchors' alarm; the weight and the prediction of the reward
         to come; how many data the decision rests on; what it is charged with, and what is then left
-        of the allowance; the radius of the agent's own set; what `worth_of_cost` says; and the
-        stake of the holdback, see `gain_of`.
+        of the allowance; the radius of the agent's own set; what `worth_of_cost` says; the stake of
+        the holdback, see `gain_of`; and what monitors need of it, the declared weight and the
+        certified lower bound.
         """
         m, baseline, reward, epoch, number, coin, hold = turn
         group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
-        state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
+        state, shared = state_of(group, m), shared_with(group, m)
         scores = scores_of(scratch, menu.shape[1])
         given = RoundInput(
             menu,
@@ -138,7 +149,7 @@ def _compiled(guard, valued=False, tolerant=False):
         )
         choose = choose_guard if guard else choose_disc
         describe = describe_guard if guard else describe_disc
-        left = left_out_of(without, group.work.shape[0] - 1, menu.shape[0])
+        left = left_out_of(without, group.work.shape[0] - 2, menu.shape[0])
         worth = 0.0, 0.0
         if valued:
             wish = Wish(value, cost, limits[0], limits[1])
@@ -157,6 +168,7 @@ def _compiled(guard, valued=False, tolerant=False):
             said = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
         else:
             said = describe(state, shared, terms, given, scores, outcome, allowed)
+        lower, declared = lower_bound_of(terms, given, scores, outcome), 1.0
         width, floor, propensity, margin, certificate, certified = said
         if guard and outcome.reason == HOLDBACK:
             margin = scores.slack[baseline]
@@ -180,6 +192,7 @@ def _compiled(guard, valued=False, tolerant=False):
             weight, guess = weigh_for_all(left, m, terms, given, k, guess)
         elif guard:
             weight, guess = weigh(state.estimate, outcome.plain, terms, given, k, guess)
+            declared = declared_weight(terms, given, k)
         data = state.own.scalars[0] + shared.own.scalars[0]
         if terms.anchors:  # reports are data, too
             data += state.reports.scalars[0] + shared.reports.scalars[0]
@@ -205,24 +218,28 @@ def _compiled(guard, valued=False, tolerant=False):
             outcome.plain,
             worth,
             stake,
+            declared,
+            lower,
         )
 
     @kernel
-    def learn(
-        numbers, without, settings, m, x, y, weight, guess, conservative, last_logdet, rounds, now
-    ):
+    def learn(numbers, without, settings, m, x, y, seen, conservative, last_logdet, rounds, now):
         """Let agent m learn from reward y of the vector x (d,); tell whether a pooling is due.
 
-        `weight`, `guess` and `conservative` are as `serve` returned them; `rounds` have passed
-        since the last pooling, after which log det(V / ridge) was `last_logdet`, and `now` in all.
+        `seen` are the weight, the prediction, the declared weight (0: monitors do not watch it) and
+        the lower bound, as `serve` returned them and `conservative`; `rounds` have passed since the
+        last pooling, after which log det(V / ridge) was `last_logdet`, and `now` in all.
         """
         group, terms = group_of(numbers, x.size), terms_of(settings)
-        state, shared = state_of(group, m), state_of(group, group.work.shape[0] - 1)
+        state, shared = state_of(group, m), shared_with(group, m)
+        weight, guess, declared, lower = seen
         if tolerant:
-            left = left_out_of(without, group.work.shape[0] - 1, x.size)
+            left = left_out_of(without, group.work.shape[0] - 2, x.size)
             absorb_for_all(state, shared, left, m, terms, x, y, weight, guess)
         elif guard:
             absorb_tidily(state, shared.own, terms, x, y, weight, guess)
+            if declared > 0.0 and not math.isnan(terms.alarm):
+                watch(state, terms, x, y, declared, lower)
         else:
             absorb(state, x, y, weight, guess)
         logdet = state.estimate.scalars[0]

@@ -1,7 +1,8 @@
 """The numbers of a group of agents: one array, and named views of it.
 
-A group of M agents has one float64 array. It holds M + 1 entries of `entry_size(d)` numbers: one
-per agent, and the last one for what they have pooled. Entries lie part by part, so that each part
+A group of M agents has one float64 array. It holds M + 2 entries of `entry_size(d)` numbers: one
+per agent, one for what they have pooled, and one without data, which stands for it where an agent
+is apart from the pool. Entries lie part by part, so that each part
 of all entries is a view with a leading axis, and the part of one entry costs an index.
 
 To add a part: a field of `State`, a line in `group_of` and in `state_of`, its size in `entry_size`.
@@ -14,6 +15,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from guardband.kernels._jit import kernel, views
 from guardband.kernels.cuts import CUTS, ROWS
+from guardband.kernels.monitors import Note, monitor_size
 from guardband.kernels.types import Estimate, Floats, LeftOut, Scores, State, Statistic, Terms
 
 __all__ = [
@@ -29,12 +31,14 @@ __all__ = [
     "new_state",
     "new_statistic",
     "scores_of",
+    "shared_with",
     "state_of",
     "terms_of",
     "view",
     "view_of",
 ]
 
+APART = int(Note.APART)
 SCORES = len(Scores._fields)
 TERMS = len(Terms._fields)
 ALPHA, RHO = TERMS, TERMS + 1  # in a row of settings
@@ -44,20 +48,21 @@ ALPHA, RHO = TERMS, TERMS + 1  # in a row of settings
 def entry_size(d):
     """Return how many numbers an agent's state has: two statistics, two estimates and more.
 
-    That is scratch, and what was spent. The scratch is 2 d + 12 rows of d: four vectors (the
-    played one, V^-1 times it, and others); a
-    factorisation, d rows; then, for `absorb_tidily`, what rounding has left out of W and U, d + 1
+    That is scratch, what was spent, and what monitors remember. The scratch is 2 d + 12 rows of d:
+    four vectors (the played one, V^-1 times it, and others); a factorisation, d rows; then, for
+    `absorb_tidily`, what rounding has left out of W and U, d + 1
     rows, and seven numbers, one in a row: the same of the last three sums, and the four as they
     were left.
     """
-    return 2 * (d * d + d + 6) + 2 * (d * d + d + 4) + (2 * d + 12) * d + 1
+    sums = 2 * (d * d + d + 6) + 2 * (d * d + d + 4)
+    return sums + (2 * d + 12) * d + 1 + monitor_size(d)
 
 
 @kernel
 def group_of(numbers, d):
-    """Return named views of a group's array, each with a leading axis for the M + 1 entries.
+    """Return named views of a group's array, each with a leading axis for the M + 2 entries.
 
-    `numbers` is ((M + 1) entry_size(d),).
+    `numbers` is ((M + 2) entry_size(d),).
     """
     n = numbers.size // entry_size(d)
     sums, found = ((n, d, d), (n, d), (n, 6)), ((n, d, d), (n, d), (n, 4))
@@ -67,7 +72,7 @@ def group_of(numbers, d):
         Estimate(*views(numbers, 2 * size, found)),
         Statistic(*views(numbers, size, sums)),
         Estimate(*views(numbers, 2 * size + rest, found)),
-        *views(numbers, 2 * (size + rest), ((n, 2 * d + 12, d), (n, 1))),
+        *views(numbers, 2 * (size + rest), ((n, 2 * d + 12, d), (n, 1), (n, monitor_size(d)))),
     )
 
 
@@ -82,6 +87,7 @@ def state_of(group, m):
         Estimate(anchored.inverse[m], anchored.theta[m], anchored.scalars[m]),
         group.work[m],
         group.spent[m],
+        group.watch[m],
     )
 
 
@@ -101,6 +107,13 @@ def left_out_of(numbers, agents, d):
             )
         ),
     )
+
+
+@kernel
+def shared_with(group, m):
+    """Return the views of what agent m shares with others: the pool, or nothing if it is apart."""
+    agents = group.work.shape[0] - 2
+    return state_of(group, agents + int(group.watch[m, APART]))
 
 
 @kernel
@@ -139,7 +152,7 @@ def view_of(group: State, m: int) -> State:
 
 def new_group(agents: int, dim: int, ridge: float) -> Floats:
     """Return the array of `agents` agents that have seen nothing and pooled nothing."""
-    numbers = np.zeros((agents + 1) * entry_size(dim))
+    numbers = np.zeros((agents + 2) * entry_size(dim))
     estimate = view(numbers, dim).estimate
     estimate.inverse[:agents, range(dim), range(dim)] = 1.0 / ridge
     estimate.scalars[:agents, 1:] = (ridge * dim, ridge, ridge * dim)

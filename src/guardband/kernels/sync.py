@@ -6,6 +6,7 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.certify import radius_at
+from guardband.kernels.monitors import Note
 from guardband.kernels.ridge import copy_estimate, refresh
 from guardband.kernels.state import state_of
 from guardband.kernels.types import Trigger
@@ -13,6 +14,7 @@ from guardband.kernels.types import Trigger
 __all__ = ["add_statistic", "clear_statistic", "due", "due_anytime", "pool"]
 __all__ += ["set_pooled"]
 
+LEVEL, APART = int(Note.LEVEL), int(Note.APART)
 PAPER, GROWTH, ANYTIME = int(Trigger.PAPER), int(Trigger.GROWTH), int(Trigger.ANYTIME)
 
 
@@ -69,7 +71,8 @@ def set_pooled(shared, nothing, terms):
     `nothing` is an empty statistic.
     """
     refresh(shared, nothing, terms.ridge)
-    shared.estimate.scalars[2] = radius_at(shared, nothing, terms, terms.pooled_confidence)
+    level = terms.pooled_confidence + shared.watch[LEVEL]
+    shared.estimate.scalars[2] = radius_at(shared, nothing, terms, level)
 
 
 @kernel
@@ -77,20 +80,28 @@ def pool(group, terms):
     """Move what every agent learned to the group's last entry, in their order, and share it out.
 
     `group` are the views of all entries, see `state`. Afterwards every agent has
-    V = ridge I + W and U of all data so far. Returns log det(V / ridge).
+    V = ridge I + W and U of all data so far. Agents that are apart have no part in it. Returns
+    log det(V / ridge), 0 where all are apart.
     """
-    agents = group.work.shape[0] - 1
-    shared, first = state_of(group, agents), state_of(group, 0)
+    agents, head = group.work.shape[0] - 2, -1
+    shared = state_of(group, agents)
     for m in range(agents):
+        if group.watch[m, APART] > 0.0:
+            continue
+        head = m if head < 0 else head
         state = state_of(group, m)
         add_statistic(shared.own, state.own)
         add_statistic(shared.reports, state.reports)
         clear_statistic(state.own)
         clear_statistic(state.reports)
+    if head < 0:
+        return 0.0
+    first = state_of(group, head)
     refresh(first, shared.own, terms.ridge)
     if not math.isnan(terms.pooled_confidence):
         set_pooled(shared, first.own, terms)
-    for m in range(1, agents):
-        # What agent 0 knew of lambda_min bounds the common V as well: it contains agent 0's.
-        copy_estimate(first.estimate, state_of(group, m).estimate)
+    for m in range(head + 1, agents):
+        # What the first knew of lambda_min bounds the common V as well: it contains its own.
+        if group.watch[m, APART] == 0.0:
+            copy_estimate(first.estimate, state_of(group, m).estimate)
     return first.estimate.scalars[0]

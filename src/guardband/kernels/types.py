@@ -104,6 +104,7 @@ class Reason(IntEnum):
     TRIAL = 12  # Guard-UCB: stuck, and the budget for trials covers the target
     SPENT = 13  # Guard-UCB: what exploration may cost is spent: only certified actions are played
     HOLDBACK = 14  # Guard-UCB: a coin of its own held back the choice, to measure what it earns
+    ALARMED = 15  # Guard-UCB: after an alarm, the baseline alone is played for some time
 
 
 class Radius(IntEnum):
@@ -168,6 +169,7 @@ class State(NamedTuple):
     anchored: Estimate  # the estimate that fits the reports as well; scalars[0]: they contradict
     work: Floats  # (2 d + 12, d) scratch; see `state.entry_size`
     spent: Floats  # (1,) what all trials, or explored plays, have been charged with so far
+    watch: Floats  # what the agent's monitors remember, see `monitors`
 
 
 class LeftOut(NamedTuple):
@@ -225,6 +227,10 @@ class Terms(NamedTuple):
     allowance: float = np.nan
     tolerate: float = 0.0  # how many other tasks may send anything: certify without each of them
     holdback: float = 0.0  # h: the baseline is played with this probability, whatever was chosen
+    # Monitors: log(3 M / delta_alarm), or NaN where nothing is watched; a code of `Response`
+    alarm: float = np.nan
+    on_alarm: float = 0.0
+    shares: float = False  # whether agents pool
 
 
 class RoundInput(NamedTuple):

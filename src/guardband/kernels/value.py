@@ -16,6 +16,7 @@ from guardband.kernels.guard_ucb import (
     believed,
     bounded_slack,
     learn_or_earn,
+    no_choice,
     plays_target,
     set_in_use,
 )
@@ -47,8 +48,8 @@ def choose(state, shared, terms, given, scores, wish):
     """
     plain = guard_radius(state, shared.own, terms, given.epoch)
     b = given.baseline
-    if not plain < math.inf:  # numbers that broke down certify nothing
-        reason = REFUTED if plain == math.inf else CAREFUL
+    reason = no_choice(state, plain)
+    if reason >= 0:
         return Outcome(b, True, reason, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0, False)
     estimate, beta = set_in_use(state, shared, terms, plain)
     given = believed(state, given)

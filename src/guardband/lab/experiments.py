@@ -228,6 +228,7 @@ class Experiment:
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
             "context_noise": self.problem.context_noise,
+            "delta_alarm": None,  # frozen errors are the point here; `notices` is about monitors
         }
         if self.rules is not None and self.rules.delta is not None:
             told["delta"] = self.rules.delta

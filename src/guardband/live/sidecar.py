@@ -155,7 +155,7 @@ class Accepted(BaseModel):
     status: Literal["kept", "discarded", "overridden"]
 
 
-class Health(BaseModel):
+class SidecarHealth(BaseModel):
     """How the agent is doing."""
 
     status: Literal["ok"]
@@ -207,9 +207,9 @@ def override(body: OverrideBody, request: Request) -> Accepted:
 
 
 @router.get("/healthz", responses=answers(403, 503))
-def healthz(request: Request) -> Health:
+def healthz(request: Request) -> SidecarHealth:
     """Say how the agent is doing; it works also while the coordinator cannot be reached."""
-    return Health(status="ok", **_agent(request).status())
+    return SidecarHealth(status="ok", **_agent(request).status())
 
 
 def make_sidecar(agent: LiveAgent) -> FastAPI:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from guardband.report.noticed import noticed
 from guardband.report.promises import (
     below_floor,
     is_constrained,
@@ -32,8 +33,9 @@ STUCK = 0.5  # a larger share of rounds is no passing phase
 def verdict(results: Results) -> list[str]:
     """Return what the results show, one sentence or two for every group of algorithms.
 
-    In this order: Guard-UCB; promises that others broke; constrained algorithms that never left
-    the baseline; others that kept the floor; those who promise nothing; who lost least.
+    In this order: Guard-UCB; promises that others broke; what monitors noticed; constrained
+    algorithms that never left the baseline; others that kept the floor; those who promise nothing;
+    who lost least.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def verdict(results: Results) -> list[str]:
         found.append("violations were not counted, as there was no alpha to count them by")
     else:
         found += [*_guard(results), *_broken(results)]
-    found += [*_stuck(results), *_idle(results)]
+    found += [*noticed(results), *_stuck(results), *_idle(results)]
     if results.settings["alpha"] is not None:
         found += [*_kept(results), *_fell(results)]
     found += [*_earned(results), _worth(results) if has_values(results) else _regret(results)]

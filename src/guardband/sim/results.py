@@ -94,6 +94,13 @@ class Series:
         return self.totals["violations_realised"]
 
     @property
+    def alarms(self) -> Floats:
+        """(trials, M): alarms that monitors raised; `totals` has kinds, and when it was noticed."""
+        kinds = [values for name, values in self.totals.items() if name.startswith("alarms_")]
+        raised: Floats = np.sum(kinds, axis=0)
+        return raised
+
+    @property
     def conservative(self) -> Floats:
         """(trials, M): rounds in which the agent did not play an action of its own choice."""
         return self.totals["conservative"]
@@ -214,6 +221,7 @@ class Results:
                 "charged": float(s.totals["charged"].mean()),
                 "shortfall": float(s.totals["shortfall"].mean()),
                 **_uplift(s, rounds),
+                "alarms": float(s.alarms.sum(axis=1).mean()),
                 "sync_rounds": float(s.sync_rounds.mean()),
                 "messages_sent": float(s.messages_sent.mean()),
                 "numbers_sent": float(s.numbers_sent.mean()),

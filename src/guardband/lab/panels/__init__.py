@@ -25,6 +25,7 @@ from guardband.lab.panels import (
     fig_3c,
     lastfm_unknown,
     lemmas,
+    notices,
     separate,
     toy,
 )
@@ -57,5 +58,6 @@ PANELS: dict[str, Panel] = {
         bounds.PANEL,
         communication.PANEL,
         separate.PANEL,
+        notices.PANEL,
     )
 }

@@ -72,7 +72,8 @@ class Benchmark:
         assumed: dict[str, Any] = {**self.problem.assumptions(), "alpha": self.alpha}
         if self.noise is not None:
             assumed["noise"] = self.noise
-        return assumed | {"context_noise": self.problem.context_noise}
+        # Learners are compared here, without monitors; the panel `notices` is about those.
+        return assumed | {"context_noise": self.problem.context_noise, "delta_alarm": None}
 
     def told_context_noise(self) -> dict[str, Any]:
         """Return what the paper's algorithms are given to know as much as Guard-UCB.

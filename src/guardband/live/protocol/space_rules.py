@@ -33,6 +33,8 @@ NOT_LIVE = {
     "anchors": "no upload holds reported baseline rewards; gb.Fleet can learn from them.",
     "gap": "only a simulation knows the optimum's lead; use gate='printed' or gate='none'.",
     "mix": "agents play real actions, as mix='action' does; leave it out.",
+    "delta_alarm": "live agents have no monitors yet; gb.Agent and gb.Fleet have.",
+    "on_alarm": "live agents have no monitors yet; gb.Agent and gb.Fleet have.",
     "pooled_set": "live agents certify by their own views alone; gb.Fleet has the pooled set.",
     "share": "the agents of a space learn together; to keep them apart, give each its own space.",
     "shared_context": "say contexts='shared' or contexts='per-request'.",

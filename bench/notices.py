@@ -1,0 +1,197 @@
+"""What monitors notice, how soon, and how often they are wrong: docs/notices-measured.md."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+import guardband as gb
+from guardband.sim import Series
+
+ROUNDS, TRIALS, HALF, EARLY = 4_000, 20, 2_000, 100
+STATED: dict[str, Any] = {"alpha": 0.2, "noise": 0.1, "context_noise": 0.0}
+NEVER = 10**9  # the round from which on a liar lies: the same menus, and nothing happens
+RUNS = 1_000
+STATIONARY = (  # a problem, how many rounds, and how Guard-UCB is told of it
+    ("menus drawn anew, M = 1", "liar", {"agents": 1, "since": NEVER}, 2_000, STATED),
+    ("menus drawn anew, M = 3", "liar", {"agents": 3, "since": NEVER}, 1_000, STATED),
+    ("menus drawn anew, M = 50", "liar", {"agents": 50, "since": NEVER}, 200, STATED),
+    ("clicks, rewards 0 or 1, M = 3", "clicks", {"agents": 3}, 1_000, {"alpha": 0.2}),
+    ("forecast, hidden shared contexts, M = 5", "forecast", {}, 300, {"alpha": 0.2, "noise": 0.1}),
+)
+
+
+def run(name: str, told: dict[str, Any], **settings: Any) -> Series:
+    """Return Guard-UCB on a problem."""
+    more = {"rounds": ROUNDS, "trials": TRIALS, "progress": True, **told.pop("run", {})}
+    (series,) = gb.simulate(gb.problem(name, **settings), gb.GuardUCB(**told), **more).series
+    return series
+
+
+def first_alarms(series: Series) -> np.ndarray:
+    """Return (trials,): the round of the first alarm of any task; infinite where there was none."""
+    rounds = series.totals["noticed"]
+    first: np.ndarray = np.where(rounds > 0, rounds, np.inf).min(axis=1)
+    return first
+
+
+def below(series: Series, since: int = 0) -> np.ndarray:
+    """Return (trials, M): plays below the floor after a round, in true rewards."""
+    curve = series.curves["violations_realised"]
+    place = since * curve.shape[1] // ROUNDS - 1
+    found: np.ndarray = curve[:, -1] - (curve[:, place] if since else 0.0)
+    return found
+
+
+def false_alarms() -> list[str]:
+    """Return a table of false alarms where nothing happens."""
+    lines = ["| nothing happens | runs, rounds | runs with an alarm |", "|---|---:|---:|"]
+    for title, name, settings, rounds, told in STATIONARY:
+        series = run(name, {**told, "run": {"rounds": rounds, "trials": RUNS}}, **settings)
+        wrong = int(np.isfinite(first_alarms(series)).sum())
+        lines.append(f"| {title} | {RUNS:,}, {rounds:,} | {wrong} |")
+    return lines
+
+
+def noticed() -> list[str]:
+    """Return a table of what is noticed, when, and what it changes."""
+    lines = [
+        "| problem | noticed in | first alarm, median round | alarms per trial: assumptions, "
+        "certificates, fit | plays below the floor per task, with monitors | without | "
+        "regret per task, with monitors | without |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    liar = {"since": 1_000, "fakes": 1_000.0}
+    for name, settings in (
+        ("drift-abrupt", {}),
+        ("drift-slow", {}),
+        ("drift-season", {}),
+        ("odd-task", {}),
+        ("liar", liar),
+        ("misfit", {"error": 0.1}),
+        ("misfit", {"error": 0.03}),
+    ):
+        with_, without = (
+            run(name, {**STATED, "delta_alarm": level}, **settings) for level in (1e-3, None)
+        )
+        first, words = first_alarms(with_), ", ".join(f"{k} {v:g}" for k, v in settings.items())
+        kinds = ("alarms_assumptions", "alarms_certificates", "alarms_fit")
+        raised = ", ".join(f"{with_.totals[kind].sum(axis=1).mean():.2g}" for kind in kinds)
+        median = np.median(first)
+        cells = (
+            f"`{name}`" + (f", {words}" if words else ""),
+            f"{np.isfinite(first).sum()} of {TRIALS}",
+            f"{median:,.0f}" if np.isfinite(median) else "–",
+            raised,
+            *(f"{below(each).mean():.2g}" for each in (with_, without)),
+            *(f"{each.regret.mean():,.1f}" for each in (with_, without)),
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def goals() -> list[str]:
+    """Return a table of what was to be reached."""
+    lines = ["| what | wanted | measured |", "|---|---|---:|"]
+
+    def line(what: str, wanted: str, measured: str) -> None:
+        lines.append(f"| {what} | {wanted} | {measured} |")
+
+    still = [
+        run("liar", {**STATED, "delta_alarm": level}, agents=3, since=NEVER)
+        for level in (1e-3, None)
+    ]
+    ratio = still[0].regret.mean() / still[1].regret.mean()
+    line("regret where nothing happens, M = 3", "at most 1.05 times", f"{ratio:.4f} times")
+    abrupt = run("drift-abrupt", dict(STATED))
+    late = np.median(first_alarms(abrupt)) - HALF
+    line("`drift-abrupt`, noticed after the change", "150 rounds, median", f"{late:.0f}")
+    after = below(abrupt, HALF).mean()
+    line("the same, plays below the floor after it", "at most 5, mean", f"{after:.2f}")
+    wrong, today = (run("misfit", {**STATED, "delta_alarm": x}, error=0.1) for x in (1e-3, None))
+    line("`misfit` of 0.1, noticed", "500 rounds, median", f"{np.median(first_alarms(wrong)):.0f}")
+    share = below(wrong).mean() / below(today).mean()
+    numbers = f"{share:.1%} ({below(wrong).mean():.2f} of {below(today).mean():.1f})"
+    line("the same, plays below the floor, of those without monitors", "at most 10 %", numbers)
+    odd = run("odd-task", dict(STATED))
+    short = below(odd, EARLY)[:, -1]
+    error = short.std(ddof=1) / np.sqrt(TRIALS)
+    line(
+        f"`odd-task`, the odd task's plays below the floor from round {EARLY} on",
+        "none of significance",
+        f"{short.mean():.2f} ± {error:.2f} of {ROUNDS - EARLY:,}",
+    )
+    alone = run("odd-task", {**STATED, "share": False}).regret[:, :2].mean()
+    pair = run("liar", dict(STATED), agents=2, since=NEVER).regret.mean()
+    kept = (alone - odd.regret[:, :2].mean()) / (alone - pair)
+    numbers = (
+        f"{kept:.0%} (regret {odd.regret[:, :2].mean():.2f}, alone {alone:.2f}, pooled {pair:.2f})"
+    )
+    line("the same, gain of pooling kept by the other two", "at least 80 %", numbers)
+    return lines
+
+
+def costs() -> list[str]:
+    """Return what monitors cost."""
+    lines = ["| | with monitors | without | ratio |", "|---|---:|---:|---:|"]
+    simulated, asked = [], []
+    for level in (1e-3, None):
+        guard = gb.GuardUCB(**STATED, delta_alarm=level)
+        problem = gb.problem("synthetic-c", nature="fresh", reward_std=0.1)
+        gb.simulate(problem, guard, rounds=100, progress=False)
+        times = []
+        for _ in range(5):
+            started = time.process_time()
+            gb.simulate(problem, guard, rounds=100_000, progress=False, workers=1)
+            times.append((time.process_time() - started) / 100_000 / 3)
+        simulated.append(min(times))
+        rng, agent = np.random.default_rng(0), gb.Agent(dim=9, algorithm=guard)
+        menus = np.abs(rng.standard_normal((64, 50, 9)))
+        menus /= np.linalg.norm(menus, axis=2, keepdims=True)
+        times = []
+        for _ in range(5):
+            started = time.process_time()
+            for t in range(4_000):
+                agent.observe(agent.decide(menus[t % 64], baseline=0), 0.5)
+            times.append((time.process_time() - started) / 4_000)
+        asked.append(min(times))
+    for words, (one, two) in (
+        ("a simulated round of an agent, K = 90, d = 2", simulated),
+        ("decide and observe, K = 50, d = 9", asked),
+    ):
+        lines.append(f"| {words} | {1e6 * one:.2f} µs | {1e6 * two:.2f} µs | {one / two:.2f} |")
+    return lines
+
+
+def main() -> None:
+    page = [
+        "# What monitors notice",
+        "",
+        'Guard-UCB in strict mode, alpha 0.2, with `delta_alarm=0.001` and `on_alarm="restart"`, '
+        f"against the same without monitors; {TRIALS} trials of {ROUNDS:,} rounds on [problems "
+        "that are not as assumed](problems.md#worlds-that-are-not-as-assumed), seed 0. [What it "
+        "all means](notices.md). Written by `python -m bench.notices`.",
+        "",
+        *goals(),
+        "",
+        *noticed(),
+        "",
+        "## False alarms",
+        "",
+        *false_alarms(),
+        "",
+        "## Cost",
+        "",
+        *costs(),
+        "",
+    ]
+    (Path(__file__).parents[1] / "docs" / "notices-measured.md").write_text("\n".join(page))
+    Console().print("\n".join(page))
+
+
+if __name__ == "__main__":
+    main()

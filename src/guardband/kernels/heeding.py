@@ -1,0 +1,51 @@
+"""Alarms in the simulator: heeded after the round in which they were raised, and counted."""
+
+from __future__ import annotations
+
+import math
+
+from guardband.kernels._jit import kernel, rare_kernel
+from guardband.kernels.alarms import misfit, respond
+from guardband.kernels.environment import Metric
+from guardband.kernels.monitors import AlarmCode, Note
+
+__all__ = ["heed"]
+
+PENDING, FIT = int(Note.PENDING), int(AlarmCode.FIT)
+ALARMS, NOTICED = int(Metric.ALARMS_ASSUMPTIONS), int(Metric.NOTICED)
+
+
+@rare_kernel
+def heed(group, terms, clock, metrics, raised, pooled):
+    """Respond to the alarms of a round; after a pooling, look for tasks that do not fit.
+
+    `raised`: some agent's monitors did; `pooled`: agents did.
+    """
+    agents = group.work.shape[0] - 2
+    if raised:
+        for m in range(agents):
+            code = int(group.watch[m, PENDING])
+            if code > 0:
+                pooled = _respond(group, terms, clock, metrics, m, code) or pooled
+    if pooled and terms.shares:
+        for _ in range(agents):
+            m, _evidence = misfit(group, terms, clock.ints[2] + 1)
+            if m < 0:
+                return
+            _respond(group, terms, clock, metrics, m, FIT)
+
+
+@kernel
+def _respond(group, terms, clock, metrics, m, code):
+    """Respond to an alarm of agent m and count it; tell whether the pool was made anew."""
+    now, totals = clock.ints[0], metrics.totals[m]
+    totals[ALARMS + code - 1] += 1.0
+    if totals[NOTICED] == 0.0:
+        totals[NOTICED] = now
+    logdet = respond(group, m, terms, code)
+    if math.isnan(logdet):
+        return False
+    clock.logdet[0] = logdet
+    clock.ints[1] = now + clock.ints[4]
+    clock.ints[2] += 1
+    return True

@@ -1,0 +1,175 @@
+"""What monitors notice when the world is not as assumed, and what that is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guardband.algorithms import GuardUCB
+from guardband.kernels.types import Floats
+from guardband.lab import plots
+from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
+from guardband.problems import NamedProblem, problem
+from guardband.report import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["CASES", "PANEL", "alarmed", "first_alarms"]
+
+ALPHA, NOISE, FAKES = 0.2, 0.1, 1_000.0
+WATCHED, UNWATCHED = "watched", "not watched"
+SOON, FEW = {"drift-abrupt": 150, "misfit": 500}, 5.0
+CASES: dict[str, dict[str, Any]] = {
+    "drift-abrupt": {},
+    "drift-slow": {},
+    "drift-season": {},
+    "odd-task": {},
+    "liar": {"since": 1_000, "fakes": FAKES},
+    "misfit": {"error": 0.1},
+}
+
+
+def first_alarms(result: RunResult) -> Floats:
+    """Return (trials,): the round of the first alarm of any task; NaN where there was none."""
+    rounds = np.where(result.series.totals["noticed"] > 0, result.series.totals["noticed"], np.inf)
+    first = rounds.min(axis=1)
+    found: Floats = np.where(np.isfinite(first), first, np.nan)
+    return found
+
+
+def alarmed(result: RunResult) -> float:
+    """Return the share of trials with an alarm."""
+    return float(np.isfinite(first_alarms(result)).mean())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelNotices:
+    """Guard-UCB with and without monitors on every problem that is not as assumed."""
+
+    name: str = "notices"
+    title: str = "What is noticed when the world is not as assumed?"
+    question: str = "When do monitors notice, and how many plays are then below the floor?"
+    source: str = ""
+    rounds: int = 4_000
+    trials: int = 20
+
+    def runs(self, options: RunOptions) -> Sequence[Run]:
+        """Return every problem, watched and not."""
+        rounds = self.rounds if options.scale != "smoke" else options.rounds(self.rounds)
+        return [
+            Run(
+                label=_label(name, who),
+                problem=_problem(name, rounds),
+                algorithm=GuardUCB(ALPHA, noise=NOISE, context_noise=0.0, delta_alarm=level),
+                rounds=rounds,
+                trials=options.trials(self.trials),
+                seed=options.seed,
+                alpha=ALPHA,
+                horizon=self.rounds,
+            )
+            for name in CASES
+            for who, level in ((WATCHED, 1e-3), (UNWATCHED, None))
+        ]
+
+    def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
+        """Judge how soon it is noticed, and how many plays are below the floor."""
+        return [
+            *(_soon(results, name) for name in SOON),
+            _few(results),
+            *(_fewer(results, name) for name in ("drift-abrupt", "odd-task", "misfit")),
+        ]
+
+    def draw(self, options: RunOptions, results: RunResults) -> Figure:
+        """Draw the plays below the floor over the rounds, and when it was noticed."""
+        figure = plots.new_figure(15.0, 8.6)
+        figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
+        for place, name in enumerate(CASES):
+            axes = figure.add_subplot(2, 3, place + 1)
+            _draw(axes, results[_label(name, WATCHED)], results[_label(name, UNWATCHED)])
+            axes.set_title(name, loc="left", fontsize=13)
+        return figure
+
+    def remarks(self, options: RunOptions) -> Sequence[str]:
+        """Say what is drawn."""
+        return [
+            "Plays below the floor so far, in true rewards, per task: the mean over trials. The "
+            "dashed line is the median round of the first alarm, where half of the trials have "
+            "one.",
+            f"Guard-UCB in strict mode, α = {ALPHA}, noise {NOISE}, δ_alarm = 0.001; an alarm "
+            "starts the task anew. Without monitors it is the same algorithm.",
+            f"The liar makes up {FAKES:,.0f} observations a quarter through the run.",
+        ]
+
+
+def _problem(name: str, rounds: int) -> NamedProblem:
+    settings = dict(CASES[name])
+    if "since" in settings:
+        settings["since"] = max(1, rounds // 4)
+    return problem(name, **settings)
+
+
+def _label(name: str, who: str) -> str:
+    return f"{name}, {who}"
+
+
+def _below(result: RunResult) -> Floats:
+    """Return (trials,): plays below the floor in all, in true rewards, per task."""
+    total: Floats = result.series.violations_realised.mean(axis=1)
+    return total
+
+
+def _soon(results: RunResults, name: str) -> Claim:
+    result = results[_label(name, WATCHED)]
+    start = result.run.rounds // 2 if name.startswith("drift-abrupt") else 0
+    after = first_alarms(result) - start
+    median = float(np.median(np.where(np.isnan(after), np.inf, after)))
+    return Claim(
+        f"notices-{name}-soon",
+        f"{name} is noticed within {SOON[name]} rounds, in half of the trials or more",
+        median <= SOON[name] if result.run.full else None,
+        f"median {number(median)} rounds; noticed in {100 * alarmed(result):.0f} % of the trials",
+    )
+
+
+def _few(results: RunResults) -> Claim:
+    watched = _below(results[_label("drift-abrupt", WATCHED)]).mean()
+    unwatched = _below(results[_label("drift-abrupt", UNWATCHED)]).mean()
+    return Claim(
+        "notices-few",
+        f"After an abrupt change at most {FEW:g} plays are below the floor, on average",
+        bool(watched <= FEW),
+        f"{number(watched)}; without monitors {number(unwatched)}",
+    )
+
+
+def _fewer(results: RunResults, name: str) -> Claim:
+    watched, unwatched = (_below(results[_label(name, who)]) for who in (WATCHED, UNWATCHED))
+    gap = unwatched - watched
+    error = gap.std(ddof=1) / np.sqrt(gap.size)
+    return Claim(
+        f"notices-{name}-fewer",
+        f"On {name} fewer plays are below the floor with monitors",
+        True if gap.mean() > 2 * error else False if gap.mean() < -2 * error else None,
+        f"{number(watched.mean())} with, {number(unwatched.mean())} without",
+    )
+
+
+def _draw(axes: Axes, watched: RunResult, unwatched: RunResult) -> None:
+    for result, name, colour in ((watched, WATCHED, "#D55E00"), (unwatched, UNWATCHED, "#0072B2")):
+        curve = result.series.curves["violations_realised"].mean(axis=(0, 2))
+        axes.plot(result.rounds, curve, label=name, color=colour)
+    first = first_alarms(watched)
+    median = float(np.median(np.where(np.isnan(first), np.inf, first)))
+    if np.isfinite(median):
+        axes.axvline(median, color="#D55E00", linestyle="--", linewidth=1.0)
+    axes.set_xlabel("round", fontsize=11)
+    axes.set_ylabel("plays below the floor", fontsize=11)
+    axes.legend(frameon=False)
+
+
+PANEL = PanelNotices()

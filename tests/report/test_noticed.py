@@ -1,0 +1,27 @@
+"""The sentence about what monitors noticed."""
+
+from __future__ import annotations
+
+import guardband as gb
+from guardband.report import verdict
+
+GUARD = gb.GuardUCB(0.2, noise=0.1, context_noise=0.0)
+
+
+def said(problem: str, rounds: int, trials: int, guard: gb.GuardUCB = GUARD) -> list[str]:
+    results = gb.simulate(problem, guard, rounds=rounds, trials=trials, progress=False)
+    return [sentence for sentence in verdict(results) if "noticed" in sentence]
+
+
+def test_the_report_says_what_was_noticed_when_and_what_it_cost() -> None:
+    (sentence,) = said("drift-abrupt", 1_000, 4)
+    assert sentence.startswith("guard-ucb noticed that the world is not as assumed in ")
+    assert "of 4 trials, first in median round 5" in sentence  # the change is at 500
+    assert "assumptions" in sentence or "certificates" in sentence
+    assert "plays were below the floor until then, and 0 after" in sentence
+
+
+def test_nothing_is_said_where_nothing_was_noticed() -> None:
+    assert said("drift-abrupt", 40, 2) == []
+    unwatched = gb.GuardUCB(0.2, noise=0.1, context_noise=0.0, delta_alarm=None)
+    assert said("drift-abrupt", 1_000, 2, unwatched) == []
