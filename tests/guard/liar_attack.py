@@ -96,9 +96,8 @@ def run(numbers, without, settings, theta, rate, since, number, poisoned, draws,
             radius = left.pooled.scalars[liar, 2]
             honest = sums_without(left, liar)
             estimate = seen_without(state_of(group, 0), left, 0, liar).estimate
-            one = State(
-                honest, estimate, shared.reports, shared.anchored, shared.work, shared.spent
-            )
+            rest = (shared.reports, shared.anchored, shared.work, shared.spent, shared.watch)
+            one = State(honest, estimate, *rest)
             if radius > 0.0 and outside(one, state_of(group, 0).own, terms.ridge, theta, radius):
                 return True
     return False

@@ -11,7 +11,7 @@ from lab.handmade import OF_VALUES, gathered, result, smoke
 
 from guardband.lab.panels import PANELS
 
-OURS = ("better", "lemmas", "bounds", "communication", "separate")
+OURS = ("better", "lemmas", "bounds", "communication", "separate", "notices")
 LUMA = np.array([0.299, 0.587, 0.114])  # how bright a colour prints
 PAPER = [name for name in PANELS if name not in OURS]
 CLAIMS = {
@@ -30,6 +30,10 @@ CLAIMS = {
     "3c": ["3c-alike"],
     "toy": ["toy-true", "toy-expected", "toy-any-alpha"],
     "lastfm-unknown": ["lastfm-unknown-unknown-costs"],
+    "notices": [
+        *("notices-drift-abrupt-soon", "notices-misfit-soon", "notices-few"),
+        *("notices-drift-abrupt-fewer", "notices-odd-task-fewer", "notices-misfit-fewer"),
+    ],
 }
 
 
@@ -47,7 +51,7 @@ def test_the_order_of_the_paper():
 
 
 @pytest.mark.parametrize("settings", ["printed", "notebook"])
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", CLAIMS)
 def test_small(name, settings):
     panel, options = PANELS[name], smoke(settings)
     results = findings(name, settings)

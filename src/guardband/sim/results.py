@@ -97,8 +97,8 @@ class Series:
     def alarms(self) -> Floats:
         """(trials, M): alarms that monitors raised; `totals` has kinds, and when it was noticed."""
         kinds = [values for name, values in self.totals.items() if name.startswith("alarms_")]
-        raised: Floats = np.sum(kinds, axis=0)
-        return raised
+        found: Floats = sum(kinds, np.zeros(self.regret.shape))  # older results have none
+        return found
 
     @property
     def conservative(self) -> Floats:
