@@ -75,23 +75,22 @@ def test_what_was_played_instead_is_watched_as_it_stood() -> None:
     """Declared weight 1 / noise^2, and theta-hat's value less the radius, of what was played."""
     agent = gb.Agent(dim=3, **STATED)
     rounds_of(agent, FIRST, 50, 1)
-    menu, late = np.eye(3) * 0.5, gb.Agent(dim=3, **STATED)
+    menu = np.eye(3) * 0.5
     decision = agent.decide(menu, baseline=0)
     group = agent._group
     state, theta = group.states[0], agent.theta
     recall = group.recalls[0].get(decision.id)
-    agent.override(decision, 2)
+    agent.override(decision, action=2)
     awaited = group.pending[0][decision.id]
     assert awaited.declared == pytest.approx(100.0)
     width = recall.radius * math.sqrt(menu[2] @ state.estimate.inverse @ menu[2])
     assert awaited.lower == pytest.approx(menu[2] @ theta - width)
-    before = monitor_of(state.watch, 3).own.gram.copy()
+    before = monitor_of.py_func(state.watch, 3).own.gram.copy()
     agent.observe(decision, 0.2)
-    after = monitor_of(state.watch, 3).own.gram
+    after = monitor_of.py_func(state.watch, 3).own.gram
     np.testing.assert_allclose(after - before, 100.0 * np.outer(menu[2], menu[2]), atol=1e-9)
-    assert late.health.ok
     back = agent.decide(menu, baseline=1)
-    agent.override(back, 1)
+    agent.override(back, action=1)
     assert math.isnan(group.pending[0][back.id].lower)
 
 
