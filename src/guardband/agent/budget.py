@@ -112,6 +112,10 @@ class Spending:
         price, room = limits_of(self.numbers, base)
         return price, min(room, self.left)
 
+    def take_for_spent(self, amount: float) -> None:
+        """Count at least so much as spent."""
+        self.numbers[SPENT] = max(self.numbers[SPENT], amount)
+
     def pay_round(self, cost: float, base: float, ratio: float, dearest: float) -> None:
         """Pay for a round, or reserve what it may cost, and set the price for the next."""
         pay(self.numbers, cost, base, ratio, dearest)

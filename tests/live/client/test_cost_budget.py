@@ -16,12 +16,13 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from live.client.world import Away, Switch, agent, journal_of, link_of
+from live.client.world import Away, Hands, Switch, agent, journal_of, link_of
 from live.operators.journals import change, found
 from numpy.testing import assert_array_equal
 
 import guardband as gb
 from guardband.errors import BudgetSpentError, InvalidValueError
+from guardband.live.client.journal import Journal
 from guardband.live.client.replay import rebuild
 from guardband.live.link.local import LocalLink
 
@@ -201,6 +202,48 @@ def test_a_folder_that_was_put_back_spends_nothing_twice(tmp_path: Path) -> None
         shutil.rmtree(one.state_dir)
         shutil.copytree(tmp_path / "old", one.state_dir)
     assert 4.0 < total <= 8.0 + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_cost", [None, 0.05])
+def test_power_failures_spend_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_cost: float | None
+) -> None:
+    """All that is left of a journal is what was on disk; the folder stays where it is."""
+    disk: dict[str, bytes] = {}
+    real = Journal.flush
+
+    def flush(journal: Journal) -> None:
+        real(journal)
+        for path in journal.path.parent.glob("journal.db*"):
+            disk[path.name] = path.read_bytes()
+
+    played = 0.0
+    for life in range(20):
+        clock = Hands().clock(f"boot {life}")
+        one = start(tmp_path, 2.0, 40, max_cost=max_cost, clock=clock)
+        monkeypatch.setattr(Journal, "flush", flush)
+        one.sync()
+        one._store.journal.flush()
+        for n in range(200 if life == 19 else 12):
+            with contextlib.suppress(BudgetSpentError):
+                decision = one.decide(MENU, 0, cost=None if max_cost else [0.02, 0.03, 0.1])
+                played += decision.cost
+                if max_cost and n % 2:
+                    one.observe(decision, 0.5, cost=0.02)
+                    played -= decision.cost - 0.02
+            assert played <= 2.0 + 1e-9
+            if n % 12 == 11 and life == 19:
+                one.sync()
+        monkeypatch.setattr(Journal, "flush", real)
+        one._forks.release()
+        one._worker.leave()
+        one._store.journal.close()
+        for path in one.state_dir.glob("journal.db*"):
+            path.unlink()
+        for name, content in disk.items():
+            (one.state_dir / name).write_bytes(content)
+    assert played > 1.0
 
 
 def test_without_a_coordinator_only_what_was_granted_is_spent(tmp_path: Path) -> None:

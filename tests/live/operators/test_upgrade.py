@@ -107,7 +107,7 @@ def test_shares_of_the_first_format_stay_what_they_were(folder: Path, task: str)
     last = journal.last()[0]
     levels = journal.query("SELECT * FROM level ORDER BY from_seq")
     assert levels == [(1, 0, share, 1), (1, last + 1, share, 2)]
-    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(10,)]
+    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(11,)]
     journal.close()
     one = opened(folder, task)
     for decision in work(one, 10, seed=5):

@@ -19,7 +19,10 @@ from guardband.kernels.types import Floats
 from guardband.live.client.journal import Journal
 from guardband.live.protocol.messages import Account
 
-__all__ = ["JournalAccount", "Part", "kept_numbers", "open_account", "put_account", "put_spending"]
+__all__ = ["JournalAccount", "Part", "claim", "kept_numbers", "note_boot", "open_account"]
+__all__ += ["put_account", "put_spending"]
+
+CLAIM = 1 / 64  # of the budget: so much is claimed at a time, and lost with a power failure
 
 
 class Part(NamedTuple):
@@ -47,6 +50,8 @@ class JournalAccount(NamedTuple):
     trials: Part  # of `trial_budget`, or of `max_loss`
     costs: Part  # of `budget`
     since: int  # the newest decision when it was opened: what is saved of older ones is another's
+    claimed: float = 0.0  # what was spent is at most this, which is on disk
+    boot: str | None = None  # in which it was claimed
 
     def asks(self, part: Part, budget: float, spent: float) -> Account:
         """Return what to tell the coordinator of one part."""
@@ -63,13 +68,15 @@ def open_account(journal: Journal, spent: float, paid: float, last: int) -> Jour
     """
     mark = _mark_beside(journal.path)
     row = journal.one(
-        "SELECT mark, name, spent_before, granted, cost_before, cost_granted, since FROM account"
+        "SELECT mark, name, spent_before, granted, cost_before, cost_granted, since, claimed, boot "
+        "FROM account"
     )
     if row is not None and row[0] == mark:
-        return JournalAccount(row[1], Part(*row[2:4]), Part(*row[4:6]), row[6])
+        return JournalAccount(row[1], Part(*row[2:4]), Part(*row[4:6]), *row[6:])
     account = JournalAccount(str(uuid.uuid4()), Part(spent, 0.0), Part(paid, 0.0), last)
     journal.query(
-        "INSERT INTO account VALUES (1, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE SET "
+        "INSERT INTO account(id, name, mark, spent_before, granted, cost_before, cost_granted, "
+        "since) VALUES (1, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET claimed = 0, "
         "name = excluded.name, mark = excluded.mark, spent_before = excluded.spent_before, "
         "granted = 0, cost_before = excluded.cost_before, cost_granted = 0, since = excluded.since",
         (account.name, mark, *account.trials, *account.costs, last),
@@ -92,6 +99,26 @@ def kept_numbers(journal: Journal) -> Floats:
 def put_spending(journal: Journal, spending: Spending) -> None:
     """Write down what was spent of the budget."""
     journal.query("UPDATE account SET purse = ?", (spending.numbers.tobytes(),))
+
+
+def claim(journal: Journal, account: JournalAccount, spending: Spending) -> JournalAccount:
+    """Claim more of the budget than was spent; it must be on disk before a decision is told."""
+    claimed = spending.spent + CLAIM * spending.budget.total
+    journal.query("UPDATE account SET claimed = ?", (claimed,))
+    return account._replace(claimed=claimed)
+
+
+def note_boot(
+    journal: Journal, account: JournalAccount, spending: Spending, boot: str, last: int
+) -> JournalAccount:
+    """Take all that was claimed for spent, in a new boot: a power failure may have forgotten it.
+
+    What was reserved before may have been given back and spent again, so it is not given back.
+    """
+    spending.take_for_spent(account.claimed)
+    put_spending(journal, spending)
+    journal.query("UPDATE account SET boot = ?, since = ?", (boot, last))
+    return account._replace(boot=boot, since=last)
 
 
 def _mark_beside(journal: Path) -> str:

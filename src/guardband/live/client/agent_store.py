@@ -9,7 +9,14 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
-from guardband.live.client.account import kept_numbers, open_account, put_account
+from guardband.live.client.account import (
+    claim,
+    kept_numbers,
+    note_boot,
+    open_account,
+    put_account,
+    put_spending,
+)
 from guardband.live.client.agent_state import COST_AT, AgentSetup, AgentState, empty_tally
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import Learner, new_watch, unpack
@@ -62,7 +69,7 @@ class AgentStore:
         self.lock = threading.RLock()
         self.journal = Journal(self.path)
         self.state = AgentState(shadow=self.setup.shadow)
-        self._stale = True
+        self._stale, self._claimed = True, False
         with self:
             self._set_clock()
 
@@ -91,6 +98,9 @@ class AgentStore:
             if error is None:
                 self.journal.commit()
                 self._stale = False
+                if self._claimed:
+                    self._claimed = False
+                    self.journal.flush()
             else:
                 self.journal.undo(error)
         finally:
@@ -161,6 +171,20 @@ class AgentStore:
         state.share = share
         state.update_level()
 
+    def put_spending(self) -> None:
+        """Write down what was spent of the budget for costs, where there is one.
+
+        Where that exceeds what was claimed, more is claimed, and put on disk with the transaction:
+        seldom, so that decisions need not wait.
+        """
+        state = self.state
+        if state.spending is None:
+            return
+        put_spending(self.journal, state.spending)
+        if state.spending.spent > state.account.claimed:
+            state.account = claim(self.journal, state.account, state.spending)
+            self._claimed = True
+
     def put_granted(self, trials: float, costs: float) -> None:
         """Spend up to what the journal was granted."""
         before = self.state.account
@@ -207,6 +231,10 @@ class AgentStore:
         if whole:
             paid = 0.0 if state.spending is None else state.spending.spent
             state.account = open_account(self.journal, state.spent, paid, state.last)
+            boot = self.clock.boot
+            if state.spending is not None and boot is not None and boot != state.account.boot:
+                given = (state.account, state.spending, boot, state.last)
+                state.account = note_boot(self.journal, *given)
         if moved:
             self.load_learner(head.own)
         state.update_allowance()

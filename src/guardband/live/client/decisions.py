@@ -13,7 +13,6 @@ import numpy as np
 from guardband.agent import Decision, Request, Spending, Verdict
 from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
-from guardband.live.client.account import put_spending
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decision_id import make_id
@@ -138,8 +137,7 @@ class Decisions:
                 None,
             )
         )
-        if state.spending is not None:
-            put_spending(self._store.journal, state.spending)
+        self._store.put_spending()
         learner.draw_coins()
         state.last, state.last_round = seq, round
         if v.charge > 0.0:

@@ -14,7 +14,7 @@ from guardband.uplift import Stake, stake_of
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS", "Head", "StoredDecision"]
 
-FORMAT = 10
+FORMAT = 11
 COLUMNS = 41  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
@@ -128,6 +128,12 @@ MIGRATIONS = (
     ALTER TABLE account ADD COLUMN cost_granted REAL NOT NULL DEFAULT 0;
     ALTER TABLE account ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE account ADD COLUMN purse BLOB;
+    """,
+    # How much of the budget for costs was claimed on disk before it was spent, and in which boot:
+    # after a power failure all of that is taken for spent.
+    """
+    ALTER TABLE account ADD COLUMN claimed REAL NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN boot TEXT;
     """,
 )
 

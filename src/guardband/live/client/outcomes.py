@@ -12,7 +12,6 @@ import numpy as np
 from guardband.agent import Awaited
 from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.kernels.holdback import gain_of
-from guardband.live.client.account import put_spending
 from guardband.live.client.agent_state import COST_AT, ENDS, SUMS, AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decision_id import parse_id, stamp
@@ -82,7 +81,7 @@ class Outcomes:
         if problem is None and made is not None and made.paid is None:
             assert state.spending is not None
             state.spending.give_back(less)
-            put_spending(self._store.journal, state.spending)
+            self._store.put_spending()
             if made.seq <= state.settled:  # it was counted with all that was reserved
                 state.tally[COST_AT] -= (made.cost or 0.0) - cost
                 self._store.save()

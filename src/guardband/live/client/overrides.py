@@ -9,7 +9,6 @@ from __future__ import annotations
 from guardband.agent import Awaited, Recall
 from guardband.checks import check_whole
 from guardband.errors import InvalidValueError, UnknownDecisionError
-from guardband.live.client.account import put_spending
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decisions import worth_of
@@ -47,8 +46,7 @@ def override(store: AgentStore, decision_id: str, action: int) -> None:
             raise InvalidValueError(f"action {k} is not one of the {actions} actions.")
         awaited = state.learner.instead(recall, k, bool(made.careful))
         cost = _exchanged(state, decision_id, made, recall, k)
-        if state.spending is not None:
-            put_spending(store.journal, state.spending)
+        store.put_spending()
         store.journal.query(EXCHANGE, _row(awaited, worth_of(request, k), cost, k, made.seq))
         state.fresh.pop(decision_id, None)  # it is out of date
         if made.override is None:
