@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,34 @@ def test_the_page_needs_nothing_else_and_has_all_sections(found: gb.Study) -> No
     assert "@media screen and (prefers-color-scheme: dark)" in page
     for sentence in found.logs.notes:
         assert sentence.split("'")[0] in page
+    assert f'<p class="verdict">{escape(found.recommendation)}</p>' in page
+
+
+def test_rates_are_drawn_over_dates_numbers_or_rows(quick: None) -> None:
+    """The picture's texts are in its comments."""
+    hours = shop().rename(columns={"when": "$\\when$"})
+    assert "<!-- 2026-Jan -->" in gb.study(hours, time="$\\when$", **ROLES).to_html()
+    numbers = hours.assign(at=[10 * i for i in range(len(hours))])
+    page = gb.study(numbers, time="at", **ROLES).to_html()
+    assert "<!-- at -->" in page
+    assert "<!-- 1500 -->" in page
+    page = gb.study(shop(), **ROLES).to_html()
+    assert "<!-- rows, in their order -->" in page
+    assert "<!-- 150 -->" in page
+
+
+def test_who_waits_for_kernels_is_told(
+    quick: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(make, "cache_folder", lambda: tmp_path)
+    gb.study(shop(), **ROLES)
+    assert "kernels are compiled now, once" in capsys.readouterr().err
+    (tmp_path / "loop.nbi").touch()  # compiled before
+    gb.study(shop(), **ROLES)
+    assert capsys.readouterr().err == ""
 
 
 def test_labels_and_names_are_escaped(quick: None) -> None:

@@ -23,8 +23,9 @@ body { margin: 0 auto; max-width: 72rem; padding: 2.5rem 1.25rem 4rem; backgroun
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
 h2 { font-size: 1.15rem; margin: 2.6rem 0 .8rem; }
 p.run { color: var(--soft); margin: .3rem 0 0; }
-ul.verdict { font-size: 1.1rem; margin: 1.4rem 0 0; padding: .9rem 1.2rem .9rem 2.2rem;
+.verdict { font-size: 1.1rem; margin: 1.4rem 0 0; padding: .9rem 1.2rem;
   background: var(--card); border-left: .3rem solid var(--mark); }
+ul.verdict { padding-left: 2.2rem; }
 ul.verdict.alarm { border-color: var(--alarm); }
 p.note { color: var(--soft); font-size: .88rem; }
 .wide { overflow-x: auto; }

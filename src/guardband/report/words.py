@@ -25,7 +25,7 @@ def number(value: float) -> str:
         told = f"{value:.1e}"
     else:
         told = f"{value:.3g}"
-    return MINUS + told[1:] if told.startswith("-") else told
+    return told.replace("-", MINUS)  # in exponents, too: lines break after a hyphen
 
 
 def percent(share: float) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from guardband.studies.contents import MeanReward
 from guardband.studies.values import PolicyValue
@@ -17,15 +20,17 @@ INK, GREY = "#222222", "#6b6b6b"
 COLOURS = {"logged": "#6b6b6b", "baseline": "#0072B2", "learned": "#D55E00"}
 
 
-def draw_rates(rates: Sequence[MeanReward]) -> Figure:
-    """Return mean rewards over time, with 95 % intervals."""
+def draw_rates(rates: Sequence[MeanReward], times: NDArray[Any], named: str) -> Figure:
+    """Return mean rewards over time, with 95 % intervals; times may be dates."""
     figure, axes = _axes(6.4, 2.6)
-    places = np.arange(len(rates)) + 1
     means = np.array([rate.mean for rate in rates])
     low = means - np.array([rate.low for rate in rates])
     high = np.array([rate.high for rate in rates]) - means
-    axes.errorbar(places, means, (low, high), fmt="o-", color=COLOURS["baseline"], ms=4, lw=1)
-    axes.set_xlabel("spans of time, from the first row to the last")
+    axes.errorbar(times, means, (low, high), fmt="o-", color=COLOURS["baseline"], ms=4, lw=1)
+    if times.dtype.kind == "M":
+        look = ConciseDateFormatter(axes.xaxis.get_major_locator())  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_formatter(look)
+    axes.set_xlabel(named, parse_math=False)
     axes.set_ylabel("mean reward")
     axes.set_ylim(bottom=max(0.0, float((means - low).min()) * 0.9))
     return figure

@@ -183,7 +183,8 @@ class StudyLogs:
     propensities
         (n,): the probability with which the action was played; None if it is not known.
     times
-        (n,): seconds, from any origin; None if they are not known.
+        (n,): seconds, from any origin; None if they are not known. `dated`: they are dates, since
+        1970.
     tasks
         (n,): codes of tasks; None if the logs do not name them.
     ids
@@ -211,6 +212,7 @@ class StudyLogs:
     baseline_given: bool = False
     propensities: Floats | None = None
     times: Floats | None = None
+    dated: bool = False
     tasks: Ints | None = None
     ids: NDArray[Any] | None = None
     notes: list[str] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from guardband.kernels._jit import cache_folder
 from guardband.progress import ProgressBar
 from guardband.studies.advice import advise
 from guardband.studies.config import StudyConfig
@@ -18,6 +19,10 @@ from guardband.studies.values import value_policies
 
 __all__ = ["make_study", "study"]
 
+COMPILING = (
+    "The kernels are compiled now, once, which takes some minutes; until then the time that is "
+    "left is not known."
+)
 READ, FITTED, PLAYED, VALUED = 0.15, 0.15, 0.6, 0.1  # shares of the work
 
 
@@ -128,6 +133,8 @@ def make_study(
         linearity = judge_linearity(logs, config.alpha, config.seed)
         suggested = suggest_settings(logs, linearity, config.alpha, config.settings, config.seed)
         bar.advance(FITTED)
+        if progress is not False and not any(cache_folder().rglob("*.nbi")):
+            bar.say(COMPILING)
         expectation = expect(
             logs,
             alpha=config.alpha,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from guardband.report import code, inline_svg, number, page, percent, picture, section, tabulate
-from guardband.studies.contents import SHOWN, Contents
+from guardband.studies.contents import SHOWN, SPANS
 from guardband.studies.drawings import draw_rates, draw_values
 from guardband.studies.expect import Expectation, Prospect
 from guardband.studies.linearity import Linearity
@@ -42,8 +45,8 @@ def study_page(study: Study) -> str:
     parts = [
         f"<header><h1>{escape(title)}</h1>",
         f'<p class="run">{escape(run)}</p>',
-        f'<ul class="verdict"><li>{escape(study.recommendation)}</li></ul></header>',
-        section("1. What is there", *_contents(study.contents)),
+        f'<p class="verdict">{escape(study.recommendation)}</p></header>',
+        section("1. What is there", *_contents(study)),
         section("2. Is a linear model good enough", *_linearity(study.linearity)),
         section("3. Settings that the data suggest", *_settings(study)),
         section("4. What to expect", *_expect(study.expectation)),
@@ -61,7 +64,8 @@ def _list(sentences: list[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in sentences) + "</ul>"
 
 
-def _contents(contents: Contents) -> Iterator[str]:
+def _contents(study: Study) -> Iterator[str]:
+    contents = study.contents
     rows, rewards = contents.rows, contents.rewards
     least, most = rows["on_offer"]
     lines = [
@@ -90,7 +94,8 @@ def _contents(contents: Contents) -> Iterator[str]:
         yield "<p>What was found or decided while reading:</p>" + _list(rows["notes"])
     if len(contents.by_time) > 1:
         caption = "Mean reward over time, with 95 % intervals."
-        yield picture(inline_svg(draw_rates(contents.by_time), "rates"), caption)
+        drawn = draw_rates(contents.by_time, *_times(study))
+        yield picture(inline_svg(drawn, "rates"), caption)
     shown = contents.by_action[:SHOWN]
     yield tabulate(
         ["label", "rows", "mean reward", "95 % interval"],
@@ -102,6 +107,16 @@ def _contents(contents: Contents) -> Iterator[str]:
     )
     if len(contents.by_action) > len(shown):
         yield _note(f"The {len(shown)} labels that were played most, of {rows['labels']:,}.")
+
+
+def _times(study: Study) -> tuple[NDArray[Any], str]:
+    """Return the middle of each span of time, dates as dates, and what the axis is called."""
+    logs = study.logs
+    times = np.arange(1.0, len(logs) + 1) if logs.times is None else logs.times
+    parts = np.array([rate.name for rate in study.contents.by_time]) + 0.5
+    middles = times[0] + parts * (times[-1] - times[0]) / min(SPANS, len(logs))
+    named = study.config.time or "rows, in their order"
+    return (middles * 1e6).astype("datetime64[us]") if logs.dated else middles, named
 
 
 def _linearity(found: Linearity) -> Iterator[str]:
@@ -159,7 +174,7 @@ def expect_rows(expectation: Expectation) -> list[tuple[str, ...]]:
 
 def _prospect(found: Prospect) -> tuple[str, ...]:
     def when(rounds: int | None) -> str:
-        return "not within the rounds" if rounds is None else f"round {rounds:,}"
+        return "not yet" if rounds is None else f"round {rounds:,}"
 
     leaves = {True: "yes", False: "no", None: "can't tell"}[found.can_leave]
     return (
@@ -176,8 +191,8 @@ def _expect(expectation: Expectation) -> Iterator[str]:
     yield _note(
         f"By simulation on these rows, {expectation.rounds:,} rounds ahead; with logs: after "
         f"{expectation.rows:,} rows like those that were not looked at. Cost: the most by which "
-        "rewards, summed, fall behind the baseline's. The budget for trials is "
-        f"{expectation.budget:.3g}."
+        "rewards, summed, fall behind the baseline's. Not yet: not within these rounds. The budget "
+        f"for trials is {expectation.budget:.3g}."
     )
     yield from map(_note, expectation.notes)
 

@@ -82,6 +82,7 @@ def read_study_logs(data: Any, config: StudyConfig, menus: Any = None) -> StudyL
         notes=notes,
         whole=whole,
         **parts,
+        dated=bool(extras.pop("dated", False)),
         **{name: values[:keep] for name, values in extras.items()},
     )
 
@@ -175,7 +176,7 @@ def _extras(source: Source, config: StudyConfig, notes: list[str]) -> dict[str, 
             config.propensity, least=least, most=1.0, what=PROPENSITY
         )
     if config.time is not None:
-        found["times"], note = source.times(config.time)
+        found["times"], found["dated"], note = source.times(config.time)
         notes += [note] if note else []
     if config.task is not None:
         codes, names = pd.factorize(source.complete(config.task, "its task"))

@@ -169,14 +169,15 @@ class Source:
             raise self.error(name, row, f"there is no value, and every row needs {what}.")
         return found
 
-    def times(self, name: str) -> tuple[Floats, str]:
-        """Return times as seconds in the order of rows, and what was done about time zones."""
+    def times(self, name: str) -> tuple[Floats, bool, str]:
+        """Return times in seconds, if they are dates, and what was done about time zones."""
         given = self.complete(name, "a time")
         note = ""
         if given.dtype.kind == "O":  # texts that spell numbers are numbers, as in files
             numbers = pd.to_numeric(given, errors="coerce")
             given = given if numbers.isna().any() else numbers
-        if given.dtype.kind in "fiu":
+        dated = given.dtype.kind not in "fiu"
+        if not dated:
             seconds = given.to_numpy(np.float64)
         else:
             stamps, note = self._stamps(given)
@@ -189,7 +190,7 @@ class Source:
                 "it lies before the row above. Rows must be in the order of time, as agents learn "
                 f"them: sort them by {name!r}.",
             )
-        return seconds, note
+        return seconds, dated, note
 
     def _stamps(self, given: pd.Series) -> tuple[pd.DatetimeIndex, str]:
         """Return points in time, in UTC where they have time zones."""
