@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from studies.examples import PRICES, ROLES, shop
 
+import guardband as gb
 from guardband.studies.config import StudyConfig
 from guardband.studies.linear import fit_linear, greedy_choices
 from guardband.studies.read import read_study_logs
@@ -125,6 +126,24 @@ def test_what_was_not_seen_makes_no_interval_exact() -> None:
             assert found.interval == "betting"
             missed += not found.low <= 0.05 + 0.95 * 0.1 <= found.high
     assert missed <= 4  # of 20 intervals at 95 %: 5 or more have a probability of 0.3 %
+
+
+def test_an_action_that_never_earned_has_an_estimate_of_0() -> None:
+    """Its rewards do not vary, and what is left of their variance is rounding."""
+    rng = np.random.default_rng(4)
+    labels = [f"l{i}" for i in range(30)]
+    for seed in range(5):
+        frame = pd.DataFrame({"action": rng.choice(labels, 4_000), "reward": 0.0, "chance": 1 / 30})
+        frame.loc[rng.random(4_000) < 0.01, "reward"] = 1.0
+        frame.loc[frame.action == "l3", "reward"] = 0.0
+        config = StudyConfig(
+            features=gb.Features(categories={"action": labels}),
+            baseline="old",
+            propensity="chance",
+            seed=seed,
+        )
+        each = values_of(frame.assign(old="l3"), config).of("baseline", "DM")
+        assert each.value == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_intervals_assume_is_said_of_each() -> None:

@@ -269,7 +269,7 @@ class DirectMethod:
         value = float(values.mean())
         weights = self.rows @ (self.inverse @ mean)
         half = math.sqrt(float(weights @ weights) * math.log(2.0 / LEVEL) / 2.0) + outside
-        known = float(mean @ self.fit.covariance @ mean)
+        known = max(float(mean @ self.fit.covariance @ mean), 0.0)  # rounding may make it negative
         error = math.sqrt(known + float(values.var()) / len(values))
         wide = normal_quantile(LEVEL) * error + outside
         return PolicyValue(
