@@ -146,7 +146,8 @@ def recognised(looked_at: LookedAt, logs: Logs, *, reuse: bool) -> Recognised:
     """Return which rows were looked at; refuse them unless they are to be used again."""
     found = looked_at.recognise(logs.whole, logs.rewards, logs.ids)
     if found.reused and not reuse:
-        raise looked_at.refusal(int(np.argmax(found.rows)), logs.ids)
+        row = int(np.argmax(found.rows))
+        raise looked_at.refusal(row, None if logs.ids is None else logs.ids[row])
     return found
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -20,17 +23,19 @@ from guardband.kernels.types import Floats
 
 __all__ = ["LookedAt", "Recognised"]
 
-FORMAT, VERSION = "guardband rows looked at", 1
+FORMAT, VERSION = "guardband rows looked at", 2
 BLOCK = 8192  # rows that are hashed at once
-SPARE = np.dtype(np.uint32)
-LENGTHS = tuple(2**k for k in range(1, 10))  # of runs
+LENGTHS = tuple(2**k for k in range(10))  # of runs
 BASE = 0x9E3779B97F4A7C15  # an odd number: runs are hashed as polynomials in it
+WHOLE = re.compile(r"0*(\d+)(?:\.0+)?", re.ASCII)
+
+Flags = NDArray[np.bool_]
 
 
 class Recognised(NamedTuple):
-    """Which rows of a log were looked at, and what may still be learned after it."""
+    """Which rows of a log were looked at, or may have been, and the record after the others."""
 
-    rows: NDArray[np.bool_]  # (n,)
+    rows: Flags  # (n,)
     after: LookedAt
 
     @property
@@ -43,46 +48,52 @@ class Recognised(NamedTuple):
 class LookedAt:
     """The rows of logs that a study has looked at; `of` makes it.
 
-    A row is known by its id, where the logs have ids. Else it is known by what it holds, features
-    and reward. Rows that hold the same, as clicks on one of ten links do, cannot be told apart one
-    by one. Of a hundred equal rows of which forty were looked at, sixty may be learned, and the
-    next one is refused; and so are runs of rows that were looked at, in their order.
+    Where the studied log has ids, a row is known by its id. Else it is known by what it holds,
+    features and reward. A row that holds what no row that was looked at holds is another one. Rows
+    that hold the same, as clicks on one of ten links do, cannot be told apart one by one: they are
+    taken for rows that were looked at, unless they come as the rest of the studied log, from its
+    first row on and in its order, in one call or in several. So whatever passes is, in what it
+    holds and in its order, what was not looked at.
 
-    Numbers are compared as float32, so that another processor's last bit makes no other row. Of
-    each row 8 bytes of a hash are kept, 8 more of its id, and 16 for runs where rows are equal.
+    A row with an id that the studied log does not have is a new one. Two mistakes are found even
+    so: more than half of the rows hold what only rows that were looked at hold; or runs of them
+    follow each other as rows that were looked at did.
+
+    Numbers are compared as float32, so that another processor's last bit makes no other row; ids
+    without leading zeros. Of each row that was looked at, or holds the same as one, 8 bytes of a
+    hash are kept, and of each row 8 of its id.
 
     Attributes
     ----------
-    contents
-        Rising hashes of what the rows hold.
-    spare
-        (size of contents,): how many rows that hold the same were not looked at, and are not
-        learned yet.
-    run, runs
-        How many rows a run has, and rising hashes of runs; 0 where none are needed, or none would
-        tell.
-    ids
-        Rising hashes of their ids; empty where the logs have none.
+    rows
+        Hashes of what was looked at, and of the log's other rows that hold the same, in its order.
+    looked
+        (size of rows,): which of them were looked at.
+    ids, others
+        Rising hashes of the ids of rows that were looked at, and of the others; empty where the log
+        has none.
     count
         How many rows were looked at.
     split
         By which rule they were chosen, in words.
+    learned
+        How many of `rows` that were not looked at are learned by now: the first ones.
     """
 
-    contents: Digests
-    spare: NDArray[np.uint32]
-    run: int
-    runs: Digests
+    rows: Digests
+    looked: Flags
     ids: Digests
+    others: Digests
     count: int
     split: str
+    learned: int = 0
 
     @classmethod
     def of(
         cls,
         table: Floats,
         rewards: Floats,
-        looked: NDArray[np.bool_],
+        looked: Flags,
         ids: Sequence[Any] | None = None,
         split: str = "",
     ) -> LookedAt:
@@ -109,64 +120,139 @@ class LookedAt:
                 "not fit together: give one flag for each row."
             )
         found = _contents(table, rewards)
-        contents = np.unique(found[seen])
-        at, equal = _places(contents, found[~seen])
-        spare = np.bincount(at[equal], minlength=contents.size).astype(SPARE)
-        run, runs = _telling_runs(found, seen) if equal.any() else (0, NONE)
-        names = NONE if ids is None else np.unique(digests_of(ids)[seen])
-        return cls(contents, spare, run, runs, names, int(seen.sum()), split)
+        alike = np.isin(found, found[seen])
+        named = others = NONE
+        if ids is not None:
+            digests = _digests(ids)
+            named = np.unique(digests[seen])
+            others = np.setdiff1d(digests[~seen], named)
+        return cls(found[alike], seen[alike], named, others, int(seen.sum()), split)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the studied log has ids."""
+        return self.ids.size + self.others.size > 0
+
+    @cached_property
+    def _contents(self) -> Digests:
+        """What was looked at."""
+        return np.unique(self.rows[self.looked])
+
+    @cached_property
+    def _rest(self) -> Digests:
+        """What was not looked at and holds the same as what was, in its order."""
+        return self.rows[~self.looked]
+
+    @cached_property
+    def _only(self) -> Digests:
+        """What only rows hold that were looked at."""
+        return np.setdiff1d(self._contents, self._rest)
+
+    @cached_property
+    def _telling(self) -> tuple[int, Digests]:
+        return _telling_runs(self.rows, self.looked)
+
+    def after(self, count: int) -> LookedAt:
+        """Return the record after so many more rows of the rest were learned."""
+        found = copy.copy(self)  # with what was computed of it
+        object.__setattr__(found, "learned", self.learned + count)
+        return found
 
     def recognise(
         self, table: Floats | None, rewards: Floats, ids: Sequence[Any] | None = None
     ) -> Recognised:
-        """Return which rows were looked at; by their ids, where they and the record have them.
+        """Return which of the next rows were looked at, or cannot be told from such.
 
         `table` is (n, dim), or None where the rows lack some of the features.
         """
-        if ids is not None and self.ids.size:
-            return Recognised(np.isin(digests_of(ids), self.ids), self)
+        looked, alike, found = self._alike(table, rewards, ids)
+        follow = _follows(found, self._rest[self.learned :])
+        looked[alike[follow:]] = True
+        return Recognised(looked, self.after(follow))
+
+    def leave_out(
+        self, table: Floats | None, rewards: Floats, ids: Sequence[Any] | None, place: int
+    ) -> tuple[Flags, int]:
+        """Return which rows of a log were looked at for certain.
+
+        By ids; by what only such rows hold; or because the log is the studied one, as far as it was
+        read: `place` is how many of `rows` came before these. It comes back with those among these.
+        """
+        looked, alike, found = self._alike(table, rewards, ids)
+        follow = _follows(found, self.rows[place:])
+        if follow < min(found.size, self.rows.size - place):
+            follow = 0  # another log, whatever its first rows hold
+        looked[alike[:follow]] = self.looked[place : place + follow]
+        looked[alike[follow:]] = np.isin(found[follow:], self._only)
+        return looked, place + follow
+
+    def _alike(
+        self, table: Floats | None, rewards: Floats, ids: Sequence[Any] | None
+    ) -> tuple[Flags, NDArray[np.intp], Digests]:
+        """Return which rows were looked at by ids, and which others only their order may tell.
+
+        The latter as their places and hashes.
+        """
+        looked, unseen = self._by_ids(len(rewards), ids)
+        none = np.zeros(0, np.intp)
+        if not unseen.any():
+            return looked, none, NONE
+        found = self._hold(table, rewards)
+        if ids is not None and self.has_ids:
+            looked[unseen] = self._under_other_ids(found[unseen])
+            return looked, none, NONE
+        alike = np.flatnonzero(np.isin(found, self._contents))
+        return looked, alike, found[alike]
+
+    def _by_ids(self, count: int, ids: Sequence[Any] | None) -> tuple[Flags, Flags]:
+        """Return which rows were looked at by their ids, and of which ids do not tell."""
+        if ids is None or not self.has_ids:
+            return np.zeros(count, np.bool_), np.ones(count, np.bool_)
+        named = _digests(ids)
+        looked = np.isin(named, self.ids)
+        return looked, ~(looked | np.isin(named, self.others))
+
+    def _hold(self, table: Floats | None, rewards: Floats) -> Digests:
+        """Return hashes of what rows hold."""
         if table is None:
-            remedy = "ids" if self.ids.size else "all features, such as by name"
+            remedy = "the ids that the study saw, or " if self.has_ids else ""
             raise InvalidValueError(
                 "whether these rows were looked at cannot be seen from the features of one task "
-                f"alone: give {remedy}."
+                f"alone: give {remedy}all features, such as by name."
             )
-        found = _contents(table, rewards)
-        looked = self._in_runs(found)
-        at, equal = _places(self.contents, found)
-        left = np.flatnonzero(equal & ~looked)
-        at = at[left]
-        order = np.argsort(at, kind="stable")
-        rank = np.empty(at.size, np.int64)
-        rank[order] = np.arange(at.size) - np.searchsorted(at[order], at[order])
-        looked[left] = rank >= self.spare[at]
-        used = np.bincount(at[~looked[left]], minlength=self.spare.size)
-        return Recognised(looked, replace(self, spare=(self.spare - used).astype(SPARE)))
+        return _contents(table, rewards)
 
-    def _in_runs(self, found: Digests) -> NDArray[np.bool_]:
-        """Return which rows are in a run that was looked at."""
-        steps = np.zeros(found.size + 1, np.int64)
-        if self.run:
-            first = np.flatnonzero(_places(self.runs, _runs(found, self.run))[1])
+    def _under_other_ids(self, found: Digests) -> Flags:
+        """Return which rows were looked at under other ids than those that they have now."""
+        looked = np.isin(found, self._only)
+        if 2 * looked.sum() <= looked.size:
+            looked[:] = False
+        run, runs = self._telling
+        alike = np.flatnonzero(np.isin(found, self._contents))
+        if run and alike.size >= run:
+            first = np.flatnonzero(np.isin(_runs(found[alike], run), runs))
+            steps = np.zeros(alike.size + 1, np.int64)
             steps[first] += 1
-            steps[first + self.run] -= 1
-        return np.cumsum(steps[:-1]) > 0
+            steps[first + run] -= 1
+            looked[alike] |= np.cumsum(steps[:-1]) > 0
+        return looked
 
-    def refusal(self, row: int, ids: Sequence[Any] | None = None) -> InvalidValueError:
-        """Return the error about a row that was looked at."""
+    def refusal(self, row: int, ident: Any = None) -> InvalidValueError:
+        """Return the error about a row that was looked at; `ident` is its id, if it has one."""
         rule = f" (the rows that were looked at: {self.split})" if self.split else ""
         named, tell = ", or one that holds the same,", ""
-        if ids is not None and self.ids.size:
-            named = f", with id {ids[row]!r},"
+        if ident is not None and self.has_ids:
+            named = f", with id {ident!r},"
+            if _digests([ident])[0] not in self.ids:
+                named = f", with another id than {ident!r},"
         else:
             how = (
-                "give their ids, which tell"
-                if self.ids.size
-                else "a study of logs with ids can tell"
+                "give their ids, which tell" if self.has_ids else "ids, of the study's rows too, tell"
             )
             tell = (
-                " Rows without ids are known by features and reward: if these are others that hold "
-                f"the same, {how} them apart."
+                " Rows without ids are known by features and reward. Those that hold the same as "
+                "one that was looked at are learned as the rest of the studied log alone: all of "
+                f"it, in its order, each once. If these are others, {how} them apart."
             )
         return InvalidValueError(
             f"row {row}{named} was looked at by the study{rule}: settings were chosen by it, and a "
@@ -181,12 +267,11 @@ class LookedAt:
         file = io.BytesIO()
         np.savez_compressed(
             file,
-            about=np.array(json.dumps(about)),
-            contents=self.contents,
-            spare=self.spare,
-            run=np.array(self.run),
-            runs=self.runs,
+            about=np.array(json.dumps(about | {"learned": self.learned})),
+            rows=self.rows,
+            looked=self.looked,
             ids=self.ids,
+            others=self.others,
         )
         return file.getvalue()
 
@@ -195,20 +280,21 @@ class LookedAt:
         """Return what `to_bytes` wrote."""
         try:
             with np.load(io.BytesIO(raw), allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                contents, spare, ids = file["contents"], file["spare"], file["ids"]
-                run, runs = int(file["run"]), file["runs"]
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays.pop("about")))
             if about["format"] != FORMAT:
                 raise InvalidValueError(f"its format is {about['format']!r}")
-            if about["version"] <= VERSION:
-                about_rows = (int(about["count"]), str(about["split"]))
-                return _checked(cls(contents, spare, run, runs, ids, *about_rows))
+            version = about["version"]
+            if version == VERSION:
+                told = {name: about[name] for name in ("count", "split", "learned")}
+                return _checked(cls(**arrays, **told))
         except (
             ArithmeticError,
             AttributeError,
             EOFError,
             LookupError,
             OSError,
+            RecursionError,
             TypeError,
             ValueError,
             zipfile.BadZipFile,
@@ -219,26 +305,45 @@ class LookedAt:
                 f"this is no record of rows that were looked at, or it is damaged{detail}."
             ) from None
         raise InvalidValueError(
-            f"the record of rows that were looked at has format version {about['version']}, newer "
-            f"than the {VERSION} this version of guardband reads: upgrade guardband."
+            f"the record of rows that were looked at has format version {version!r}, and this "
+            f"version of guardband reads {VERSION}: "
+            + ("run the study again." if version == 1 else "upgrade guardband.")
         )
 
 
 def _checked(found: LookedAt) -> LookedAt:
-    for digests in (found.contents, found.runs, found.ids):
-        if digests.dtype != NONE.dtype or digests.ndim != 1 or (digests[1:] <= digests[:-1]).any():
+    for digests in (found.rows, found.ids, found.others):
+        if digests.dtype != NONE.dtype or digests.ndim != 1:
             raise InvalidValueError("the hashes do not fit")
-    if found.spare.dtype != SPARE or found.spare.shape != found.contents.shape:
-        raise InvalidValueError("the counts do not fit")
+    for digests in (found.ids, found.others):
+        if (digests[1:] <= digests[:-1]).any():
+            raise InvalidValueError("the hashes do not fit")
+    if found.looked.dtype != np.bool_ or found.looked.shape != found.rows.shape:
+        raise InvalidValueError("the flags do not fit")
+    if type(found.count) is not int or found.count != int(found.looked.sum()):
+        raise InvalidValueError("the count does not fit")
+    if type(found.learned) is not int or not 0 <= found.learned <= found.rows.size - found.count:
+        raise InvalidValueError("the number of rows that were learned does not fit")
+    if not isinstance(found.split, str):
+        raise InvalidValueError("the rule of the split is no text")
     return found
 
 
-def _places(contents: Digests, found: Digests) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return where hashes are among rising ones, and whether they are there at all."""
-    if not contents.size:
-        return np.zeros(found.size, np.intp), np.zeros(found.size, np.bool_)
-    at = np.minimum(np.searchsorted(contents, found), contents.size - 1)
-    return at, contents[at] == found
+def _follows(found: Digests, expected: Digests) -> int:
+    """Return how many of the first hashes are those that are expected, in order."""
+    size = min(found.size, expected.size)
+    differ = np.flatnonzero(found[:size] != expected[:size])
+    return int(differ[0]) if differ.size else size
+
+
+def _digests(ids: Sequence[Any]) -> Digests:
+    """Return hashes of ids; 7, "7", "007" and "7.0" are one, as files do not tell them apart."""
+    return digests_of([_spelt(each) for each in ids])
+
+
+def _spelt(each: Any) -> Any:
+    found = WHOLE.fullmatch(each.strip()) if isinstance(each, str) else None
+    return found[1] if found else each
 
 
 def _contents(table: Floats, rewards: Floats) -> Digests:
@@ -254,7 +359,7 @@ def _contents(table: Floats, rewards: Floats) -> Digests:
     return found
 
 
-def _telling_runs(found: Digests, seen: NDArray[np.bool_]) -> tuple[int, Digests]:
+def _telling_runs(found: Digests, seen: Flags) -> tuple[int, Digests]:
     """Return how many rows it takes until no run that was looked at is one of the others, too.
 
     And the hashes of such runs: of those that were looked at, as they follow each other, and of all

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.agent import Learned, Logs, LookedAt, learned, read_logs, recognised, widths_now
+from guardband.agent import Learned, Logs, LookedAt, learned, read_logs, widths_now
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import AgentState
@@ -29,6 +29,7 @@ __all__ = ["BATCH", "LogBlock", "LoggedRows"]
 
 BATCH = 8192  # rows of one transaction: so long the agent's other processes wait for the journal
 KEY = 16  # characters of a digest in an id
+REST = "rest learned"  # in the journal: how far the rest of the studied log is learned
 Flags = NDArray[np.bool_]
 
 
@@ -59,27 +60,52 @@ class RowNames:
 
 
 class Watched:
-    """Which rows of a log had been looked at, block by block; see `LiveAgent.learn_blocks`."""
+    """Which rows of a log had been looked at, block by block; see `LiveAgent.learn_blocks`.
+
+    Parameters
+    ----------
+    looked_at
+        The space's record of them; None: it has none.
+    reuse, rest
+        Whether to learn them, too, or to leave them out; else they are refused.
+    """
 
     def __init__(self, looked_at: LookedAt | None, *, reuse: bool, rest: bool) -> None:
         if reuse and rest:
             raise InvalidValueError("either reuse rows that were looked at, or learn the rest.")
-        self._first = self._now = looked_at
-        self._reuse, self._rest = reuse, rest
+        self._record, self._reuse, self._rest = looked_at, reuse, rest
+        self._place, self._rows = 0, np.zeros(0, np.intp)
 
     def anew(self) -> Watched:
         """Return the same, at the beginning of the log."""
-        return Watched(self._first, reuse=self._reuse, rest=self._rest)
+        return Watched(self._record, reuse=self._reuse, rest=self._rest)
 
-    def among(self, logs: Logs) -> tuple[Logs, Flags]:
-        """Return those of the next rows that are to be learned, and which had been looked at."""
-        if self._now is None:
-            return logs, np.zeros(len(logs.rewards), np.bool_)
-        found = recognised(self._now, logs, reuse=self._reuse or self._rest)
-        self._now = found.after
-        if self._rest:
-            return logs.only(~found.rows), found.rows[~found.rows]
-        return logs, found.rows
+    def kept(self, logs: Logs) -> Logs:
+        """Return those of the log's next rows that are to be learned."""
+        self._rows = np.arange(len(logs.rewards))
+        if self._record is None or not self._rest:
+            return logs
+        given = (logs.whole, logs.rewards, logs.ids)
+        looked, self._place = self._record.leave_out(*given, self._place)
+        self._rows = np.flatnonzero(~looked)
+        return logs.only(~looked)
+
+    def reused(self, logs: Logs, new: list[int], learned: int) -> tuple[Flags, int]:
+        """Return which of the kept rows that are new had been looked at; refuse them if need be.
+
+        `learned` rows of the record's rest are known, see `LookedAt.learned`; their number with
+        these comes back.
+        """
+        if self._record is None:
+            return np.zeros(len(new), np.bool_), learned
+        ids = None if logs.ids is None else [logs.ids[i] for i in new]
+        whole = None if logs.whole is None else logs.whole[new]
+        now = self._record.after(learned)
+        found = now.recognise(whole, logs.rewards[new], ids)
+        if found.reused and not self._reuse:
+            row = int(np.argmax(found.rows))
+            raise now.refusal(int(self._rows[new[row]]), None if ids is None else ids[row])
+        return found.rows, found.after.learned
 
 
 class LoggedRows:
@@ -119,9 +145,9 @@ class LoggedRows:
         new, again, names = 0, 0, RowNames()
         looked = looked.anew()
         for block in blocks():
-            logs, reused = looked.among(self._read(block))
+            logs = looked.kept(self._read(block))
             ids = names.ids(logs) if logs.ids is None else _as_texts(logs.ids)
-            taken = self._take_in(logs, ids, reused, stream)
+            taken = self._take_in(logs, ids, looked, stream)
             new, again = new + taken[0], again + taken[1]
         with self._store as state:
             found = learned(state.learner.group, 0, offered, before, new, always)
@@ -161,13 +187,16 @@ class LoggedRows:
         different features of one log, and name its rows in different ways.
         """
         content, rows, certain, with_ids = sha256(), 0, None, False
+        names, learned = RowNames(), self._learned_rest()
         for block in blocks:
-            logs, _ = looked.among(self._read(block))
+            logs = looked.kept(self._read(block))
             if rows and with_ids != (logs.ids is not None):
                 raise InvalidValueError("some rows have ids and others do not: give all, or none.")
             with_ids = logs.ids is not None
+            ids = names.ids(logs) if logs.ids is None else _as_texts(logs.ids)
             if logs.ids is not None:
-                self._check_known(logs, _as_texts(logs.ids))
+                self._check_known(logs, ids)
+            _, learned = looked.reused(logs, self._unknown(ids), learned)
             content.update((logs.rewards + 0.0).tobytes())
             rows += len(logs.rewards)
             if logs.propensities is not None:
@@ -190,6 +219,21 @@ class LoggedRows:
                 raise InvalidValueError(f"row {row}: {error}") from None
         return logs
 
+    def _learned_rest(self) -> int:
+        """Return how many rows of the studied log's rest are learned, where only order tells."""
+        found = self._store.journal.one("SELECT value FROM meta WHERE key = ?", (REST,))
+        return 0 if found is None else int(json.loads(found[0]))
+
+    def _unknown(self, ids: Sequence[str]) -> list[int]:
+        """Return the places of ids that were not learned before."""
+        found: list[int] = []
+        for start in range(0, len(ids), BATCH):
+            names = ids[start : start + BATCH]
+            with self._store:
+                known = self._store.journal.logged(names)
+            found += [i for i, name in enumerate(names, start) if name not in known]
+        return found
+
     def _check_known(self, logs: Logs, ids: Sequence[str]) -> None:
         """Refuse rows that were learned before under their id with other values."""
         for start in range(0, len(ids), BATCH):
@@ -210,7 +254,7 @@ class LoggedRows:
                     )
 
     def _take_in(
-        self, logs: Logs, ids: Sequence[str], reused: Flags, stream: str | None
+        self, logs: Logs, ids: Sequence[str], looked: Watched, stream: str | None
     ) -> tuple[int, int]:
         """Learn the rows that are not known yet, in their order.
 
@@ -229,9 +273,12 @@ class LoggedRows:
                 known = self._store.journal.logged(names)
                 new = [i for i, name in enumerate(names, start) if name not in known]
                 if new:
-                    given = (logs.rows[new], logs.rewards[new], reused[new])
+                    reused, learned = looked.reused(logs, new, self._learned_rest())
+                    given = (logs.rows[new], logs.rewards[new], reused)
                     self._learn(state, *given, [ids[i] for i in new])
-                count, again = count + len(new), again + int(reused[new].sum())
+                    note = (REST, json.dumps(learned))
+                    self._store.journal.query("INSERT OR REPLACE INTO meta VALUES (?, ?)", note)
+                    count, again = count + len(new), again + int(reused.sum())
         return count, again
 
     def _learn(
