@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import guardband as gb
 from guardband.agent import LookedAt
@@ -95,56 +93,6 @@ def test_ids_decide_where_study_and_rows_have_them() -> None:
     agent.learn(march, march["clicked"], ids=[f"march-{i}" for i in range(900)])
     with pytest.raises(gb.InvalidValueError, match="these ids tell them apart"):
         agent.learn(frame[looked], frame["clicked"][looked])
-
-
-# ---- rows that hold the same ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-@pytest.mark.parametrize("split", ["blocks", "random", "first"])
-def test_equal_rows_that_were_not_looked_at_can_be_learned(split: str, share: float) -> None:
-    frame, n = log(6000, prices=False), np.arange(6000)
-    rng = np.random.default_rng(2)
-    looked = {
-        "first": n < share * n.size,
-        "blocks": rng.random(60)[n // 100] < share,
-        "random": rng.random(n.size) < share,
-    }[split]
-    looked_at = record(frame, looked)
-    assert looked_at.contents.size == 6
-    rest = frame[~looked]
-    agent = agent_with(looked_at)
-    for part in (rest.iloc[:1000], rest.iloc[1000:]):  # in one call or in several
-        agent.learn(part, part["clicked"])
-    for wrong in (frame, frame[looked], frame[looked].iloc[:500], frame[:1500]):
-        with pytest.raises(gb.InvalidValueError, match="was looked at"):
-            agent_with(looked_at).learn(wrong, wrong["clicked"])
-        with pytest.raises(gb.InvalidValueError, match="was looked at"):
-            agent.learn(wrong, wrong["clicked"])
-    new = log(3000, seed=5, prices=False)  # of another month
-    if (~looked).sum() > 2 * len(new):
-        agent_with(looked_at).learn(new, new["clicked"])
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.integers(0, 3), min_size=1, max_size=60),
-    st.data(),
-)
-def test_of_equal_rows_as_many_can_be_learned_as_were_left(values: list[int], data: Any) -> None:
-    looked = np.array(data.draw(st.lists(st.booleans(), min_size=len(values))))[: len(values)]
-    table, rewards = np.array(values, float)[:, None] / 4, np.zeros(len(values))
-    found = replace(LookedAt.of(table, rewards, looked), run=0)
-    for value in set(values):
-        same = table[:, 0] == value / 4
-        left = int((same & ~looked).sum())
-        got = found.recognise(table[same], rewards[same])
-        expected = int((same & looked).sum())
-        assert got.reused == expected
-        again = got.after.recognise(table[same][:1], rewards[:1])
-        assert again.reused == (1 if expected else 0)
-        if left:
-            assert found.recognise(table[same & ~looked], rewards[:left]).reused == 0
 
 
 # ---- using rows again ----------------------------------------------------------------------------
@@ -258,12 +206,12 @@ def test_rows_of_a_task_without_all_features_need_ids() -> None:
 
 def test_a_record_comes_back_from_its_bytes() -> None:
     frame = log(500, prices=False)
-    found = record(frame, np.arange(500) < 200, ids=True)
+    found = record(frame, np.arange(500) < 200, ids=True).after(7)
     again = LookedAt.from_bytes(found.to_bytes())
-    for name in ("contents", "spare", "runs", "ids"):
+    for name in ("rows", "looked", "ids", "others"):
         assert (getattr(found, name) == getattr(again, name)).all()
-    assert (again.run, again.count, again.split) == (found.run, 200, "a test")
-    assert found.run > 0
+    assert (again.count, again.split, again.learned) == (200, "a test", 7)
+    assert (again.rows.size, again.ids.size, again.others.size) == (500, 200, 300)
 
 
 def test_damaged_records_are_refused() -> None:
@@ -271,6 +219,39 @@ def test_damaged_records_are_refused() -> None:
     for wrong in (b"", b"rows", raw[:-30], raw[:40] + b"x" * 20 + raw[60:]):
         with pytest.raises(gb.InvalidValueError, match="no record of rows"):
             LookedAt.from_bytes(wrong)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("count", -4),
+        ("count", 2),
+        ("count", 1.0),
+        ("learned", -1),
+        ("learned", 2),
+        ("split", 3),
+        ("looked", np.array([True])),
+        ("looked", np.array([1, 0])),
+        ("rows", np.array([1.0, 2.0])),
+        ("ids", np.array([2, 1], np.uint64)),
+        ("others", np.array([[1]], np.uint64)),
+    ],
+)
+def test_records_with_wrong_parts_are_refused(part: str, value: Any) -> None:
+    good = record(log(2, prices=False).assign(item="a", clicked=1.0), np.array([True, False]))
+    LookedAt.from_bytes(good.to_bytes())
+    with pytest.raises(gb.InvalidValueError, match="no record of rows"):
+        LookedAt.from_bytes(replace(good, **{part: value}).to_bytes())
+
+
+def test_records_of_other_versions_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = record(log(2), np.ones(2, bool))
+    for version, remedy in ((1, "run the study again"), (3, "upgrade guardband")):
+        monkeypatch.setattr("guardband.agent.looked_at.VERSION", version)
+        raw = good.to_bytes()
+        monkeypatch.undo()
+        with pytest.raises(gb.InvalidValueError, match=f"version {version}, .*{remedy}"):
+            LookedAt.from_bytes(raw)
 
 
 def test_what_does_not_fit_together_is_refused() -> None:

@@ -120,7 +120,7 @@ class LookedAt:
                 "not fit together: give one flag for each row."
             )
         found = _contents(table, rewards)
-        alike = np.isin(found, found[seen])
+        alike = _among(found, np.unique(found[seen]))
         named = others = NONE
         if ids is not None:
             digests = _digests(ids)
@@ -183,7 +183,7 @@ class LookedAt:
         if follow < min(found.size, self.rows.size - place):
             follow = 0  # another log, whatever its first rows hold
         looked[alike[:follow]] = self.looked[place : place + follow]
-        looked[alike[follow:]] = np.isin(found[follow:], self._only)
+        looked[alike[follow:]] = _among(found[follow:], self._only)
         return looked, place + follow
 
     def _alike(
@@ -201,7 +201,7 @@ class LookedAt:
         if ids is not None and self.has_ids:
             looked[unseen] = self._under_other_ids(found[unseen])
             return looked, none, NONE
-        alike = np.flatnonzero(np.isin(found, self._contents))
+        alike = np.flatnonzero(_among(found, self._contents))
         return looked, alike, found[alike]
 
     def _by_ids(self, count: int, ids: Sequence[Any] | None) -> tuple[Flags, Flags]:
@@ -209,8 +209,8 @@ class LookedAt:
         if ids is None or not self.has_ids:
             return np.zeros(count, np.bool_), np.ones(count, np.bool_)
         named = _digests(ids)
-        looked = np.isin(named, self.ids)
-        return looked, ~(looked | np.isin(named, self.others))
+        looked = _among(named, self.ids)
+        return looked, ~(looked | _among(named, self.others))
 
     def _hold(self, table: Floats | None, rewards: Floats) -> Digests:
         """Return hashes of what rows hold."""
@@ -224,11 +224,11 @@ class LookedAt:
 
     def _under_other_ids(self, found: Digests) -> Flags:
         """Return which rows were looked at under other ids than those that they have now."""
-        looked = np.isin(found, self._only)
+        looked = _among(found, self._only)
         if 2 * looked.sum() <= looked.size:
             looked[:] = False
         run, runs = self._telling
-        alike = np.flatnonzero(np.isin(found, self._contents))
+        alike = np.flatnonzero(_among(found, self._contents))
         if run and alike.size >= run:
             first = np.flatnonzero(np.isin(_runs(found[alike], run), runs))
             steps = np.zeros(alike.size + 1, np.int64)
@@ -327,6 +327,15 @@ def _checked(found: LookedAt) -> LookedAt:
     if not isinstance(found.split, str):
         raise InvalidValueError("the rule of the split is no text")
     return found
+
+
+def _among(found: Digests, rising: Digests) -> Flags:
+    """Return which hashes are among rising ones."""
+    if not rising.size:
+        return np.zeros(found.size, np.bool_)
+    places = np.minimum(np.searchsorted(rising, found), rising.size - 1)
+    there: Flags = rising[places] == found
+    return there
 
 
 def _follows(found: Digests, expected: Digests) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,19 @@ from guardband.studies.offered import Labels, ReadMenus
 from guardband.studies.plain import PlainColumns
 from guardband.studies.source import Source, key_of
 
-__all__ = ["FeatureColumns", "stated_columns"]
+__all__ = ["FeatureColumns", "Looked", "stated_columns"]
 
 # How often columns change within labels, as `changes_within_labels` counts: the action's do at most
 # so often; those that do more often, up to a limit, are asked about. Rules that play by a column
 # and explore in 2 % of rows already make it change more often than the first.
 NEARLY, UNCLEAR = 0.01, 0.25
+
+
+class Looked(NamedTuple):
+    """What is looked at of the logs: all that is found out comes from there."""
+
+    rows: int  # the first ones
+    labels: int  # those with the first codes
 
 
 def stated_columns(config: StudyConfig) -> list[str]:
@@ -46,6 +53,8 @@ class FeatureColumns:
         The labels, and the codes of what was played.
     read
         The menus.
+    looked
+        How many rows and labels are looked at.
     notes
         Gets what was decided, in sentences.
 
@@ -56,7 +65,7 @@ class FeatureColumns:
     context
         The columns of the round, for all rows.
     by_label
-        The columns of the action.
+        The columns of the action, as far as rows are looked at.
     """
 
     def __init__(
@@ -66,10 +75,12 @@ class FeatureColumns:
         labels: Labels,
         played: Ints,
         read: ReadMenus,
+        looked: Looked,
         notes: list[str],
     ) -> None:
         self._source, self._config, self._notes = source, config, notes
         self._labels, self._played, self._read = labels, played, read
+        self._looked, self._seen = looked, read.first(looked.rows)
         self._actions = None if config.actions is None else _read_actions(config)
         frame, roles = source.frame, set(config.roles.values())
         given = list(self._actions.columns) if self._actions is not None else []
@@ -87,15 +98,20 @@ class FeatureColumns:
             elif name in given:
                 self.by_label[name] = LabelValues(self._given(name))
             elif name in self._logged:
-                self.by_label[name] = LabelValues(_known(source.plain(name), played), played)
+                seen = played[: looked.rows]
+                logged = _known(self._plain(name)[: looked.rows], seen)
+                self.by_label[name] = LabelValues(logged, seen)
             elif name not in read.pairs:
-                self.context[name] = source.plain(name).to_numpy()
+                self.context[name] = self._plain(name).to_numpy()
         if len(self.context) == len(self.encoder.columns):
             raise InvalidValueError(
                 f"no feature tells actions apart: {', '.join(self.context) or 'there are none'}. "
                 "Say which columns are the action's with action_columns, give a table of actions, "
                 f"or make {config.action!r} itself a category."
             )
+
+    def _plain(self, name: str) -> pd.Series:
+        return self._source.plain(name, self._looked.rows)
 
     def _of_actions(self, free: Sequence[str]) -> list[str]:
         """Return the columns of the action among those that rows have."""
@@ -108,8 +124,9 @@ class FeatureColumns:
                     )
             return [name for name in stated if name in free]
         there = [name for name in free if name in self._source.frame.columns]
-        columns = {name: self._source.plain(name) for name in there}
-        changes = changes_within_labels(columns, self._played)
+        rows = self._looked.rows
+        columns = {name: self._plain(name)[:rows] for name in there}
+        changes = changes_within_labels(columns, self._played[:rows])
         fixed = [name for name, share in changes.items() if share == 0.0]
         nearly = [name for name, share in changes.items() if 0.0 < share <= NEARLY]
         unclear = [name for name, share in changes.items() if NEARLY < share <= UNCLEAR]
@@ -149,12 +166,17 @@ class FeatureColumns:
                 f"No column tells actions apart but {config.action!r} itself: it is a feature, "
                 "with a weight for each label."
             )
-        columns = {n: self._source.plain(n) for n in names if n in self._source.frame.columns}
+        columns = {n: self._plain(n) for n in names if n in self._source.frame.columns}
+        first = dict.fromkeys(columns, self._looked.rows)
         columns |= {name: pd.Series(values) for name, values in read.pairs.items()}
+        first |= dict.fromkeys(read.pairs, len(self._seen.lists.codes))
         if self._actions is not None:
-            columns |= {n: pd.Series(self._given(n)) for n in self._actions.columns if n in names}
+            given = [name for name in self._actions.columns if name in names]
+            columns |= {name: pd.Series(self._given(name)) for name in given}
+            first |= dict.fromkeys(given, self._looked.labels)
         columns.pop(config.action, None)
-        found, notes = find_features(columns, config.action, self._labels.values, own)
+        labels = self._labels.values[: self._looked.labels]
+        found, notes = find_features(columns, first, config.action, labels, own)
         self._notes += notes
         return found
 
@@ -169,10 +191,13 @@ class FeatureColumns:
         return found
 
     def known_menus(self, trusted: Ints) -> ReadMenus:
-        """Return the menus without labels whose columns are not known: they were never played."""
-        read, labels = self._read, self._labels
-        seen = np.zeros(len(labels), np.bool_)
-        seen[self._played] = True
+        """Return the menus that are looked at, without labels whose columns are not known.
+
+        These were not played in rows that are looked at.
+        """
+        read, labels = self._seen, self._labels
+        seen = np.zeros(self._looked.labels, np.bool_)
+        seen[self._played[: self._looked.rows]] = True
         logged = [name for name in self.by_label if name in self._logged]
         if not logged or seen.all() or read.lists.starts is None:
             return read
@@ -181,31 +206,35 @@ class FeatureColumns:
             raise self._source.error(
                 str(self._config.baseline),
                 row,
-                f"{labels.values[trusted[row]]!r} was never played, so its {logged[0]!r} is not "
-                "known: give a table of actions.",
+                f"{labels.values[trusted[row]]!r} was not played in rows that are looked at, so "
+                f"its {logged[0]!r} is not known: give a table of actions.",
             )
         keep = seen[read.lists.codes]
-        count = len(self._played)
+        count = self._looked.rows
         owner = np.repeat(np.arange(count), np.diff(read.lists.starts))
         sizes = np.bincount(owner[keep], minlength=count)
         starts = np.concatenate(([0], np.cumsum(sizes)))
         self._notes.append(
-            f"{int((~seen).sum()):,} labels are on menus but were never played, so their "
-            f"{', '.join(logged)} are not known: they were left off the menus. A table of actions "
-            "would tell."
+            f"{int((~seen).sum()):,} labels are on menus but were not played in rows that are "
+            f"looked at, so their {', '.join(logged)} are not known: they were left off the "
+            "menus. A table of actions would tell."
         )
         pairs = {name: values[keep] for name, values in read.pairs.items()}
         return ReadMenus(MenuLists(read.lists.codes[keep], starts), pairs)
 
-    def of_played(self, read: ReadMenus) -> dict[str, NDArray[Any]]:
+    def of_played(self) -> dict[str, NDArray[Any]]:
         """Return the columns of what was played, for all rows."""
-        rows = np.arange(len(self._played))
         found: dict[str, NDArray[Any]] = dict(self.context)
-        found |= {name: each.of(self._played, rows) for name, each in self.by_label.items()}
-        found |= {n: self._source.plain(n).to_numpy() for n in self.by_label if n in self._logged}
-        if read.pairs:
-            places = read.lists.places(self._played)
-            found |= {name: values[places] for name, values in read.pairs.items()}
+        for name in self.by_label:
+            if name == self._config.action:
+                found[name] = _objects(self._labels.values)[self._played]
+            elif name in self._logged:
+                found[name] = self._plain(name).to_numpy()
+            else:
+                found[name] = self._given(name)[self._played]
+        if self._read.pairs:
+            places = self._read.lists.places(self._played)
+            found |= {name: values[places] for name, values in self._read.pairs.items()}
         return {name: found[name] for name in self.encoder.columns}
 
 

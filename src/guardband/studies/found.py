@@ -38,10 +38,9 @@ class _Found:
         self.fill: dict[str, Any] = {}  # what stands for missing values
         self.notes: list[str] = []
 
-    def take(self, name: str, column: pd.Series) -> None:
-        """Take a column as what it seems to be, or leave it out."""
+    def take(self, name: str, column: pd.Series, lost: bool) -> None:
+        """Take a column as what it seems to be, or leave it out; `lost`: values are missing."""
         given = column.dropna()
-        lost = len(given) < len(column)
         if given.empty:
             self.notes.append(f"Column {name!r} has no values and was left out.")
         elif given.dtype.kind in "fiub":
@@ -107,7 +106,11 @@ class _Found:
 
 
 def find_features(
-    columns: Mapping[str, pd.Series], action: str, labels: Sequence[Any], own: bool
+    columns: Mapping[str, pd.Series],
+    first: Mapping[str, int],
+    action: str,
+    labels: Sequence[Any],
+    own: bool,
 ) -> tuple[Features, list[str]]:
     """Return features of columns, and what was decided about them, in sentences.
 
@@ -115,6 +118,9 @@ def find_features(
     ----------
     columns
         The columns that may be features, by name.
+    first
+        How many values of each are looked at, the first ones. Of the others it counts alone whether
+        some are missing.
     action, labels
         The action's column, and its labels.
     own
@@ -122,7 +128,7 @@ def find_features(
     """
     found = _Found()
     for name, column in columns.items():
-        found.take(name, column)
+        found.take(name, column[: first[name]], bool(column.isna().any()))
     if own:
         few = len(labels) <= 4 * MOST_VALUES
         found.categories[action] = list(labels) if few else Hashed(4 * BUCKETS)

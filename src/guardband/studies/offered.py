@@ -60,6 +60,12 @@ class ReadMenus:
     def __init__(self, lists: MenuLists, pairs: dict[str, NDArray[Any]]) -> None:
         self.lists, self.pairs = lists, pairs
 
+    def first(self, rows: int) -> ReadMenus:
+        """Return the menus of the first rows."""
+        lists = self.lists.first(rows)
+        pairs = {name: values[: len(lists.codes)] for name, values in self.pairs.items()}
+        return ReadMenus(lists, pairs)
+
 
 def read_menus(
     source: Source, name: str, action: str, labels: Labels, wanted: Sequence[str]

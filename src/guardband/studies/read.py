@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.errors import InvalidTypeError, InvalidValueError
-from guardband.studies.columns import FeatureColumns, stated_columns
+from guardband.studies.columns import FeatureColumns, Looked, stated_columns
 from guardband.studies.config import StudyConfig
 from guardband.studies.logs import Ints, MenuLists, StudyLogs
 from guardband.studies.offered import Labels, ReadMenus, choose_baselines, read_menus
@@ -21,7 +21,11 @@ __all__ = ["read_study_logs"]
 LEAST = 20  # rows
 REWARD = "a reward between 0 and 1: (x - worst) / (best - worst), with a yes as 1 and a no as 0"
 BASELINE = " baseline names a column; if one label is always it, add a column that holds it."
-PROPENSITY = "a propensity: the probability with which it was played, above 0 and at most 1"
+LEAST_PROPENSITY = 1e-9  # less is a mistake: nobody has the rows among which it would be seen
+PROPENSITY = (
+    "a propensity: the probability with which it was played, above 0 and at most 1, and at least "
+    f"{LEAST_PROPENSITY:g}"
+)
 
 
 def read_study_logs(data: Any, config: StudyConfig, menus: Any = None) -> StudyLogs:
@@ -43,38 +47,45 @@ def read_study_logs(data: Any, config: StudyConfig, menus: Any = None) -> StudyL
     keep = min(max(round(config.look * len(source)), LEAST // 2), len(source) - 1)
     notes: list[str] = []
     rewards = source.numbers(config.reward, least=0.0, most=1.0, what=REWARD)
-    labels, flat, starts = Labels(), None, None
+    labels, flat, starts = Labels(), None, None  # labels of rows that are looked at come first
     if menus is not None:
         flat, starts = stacked(menus, len(source))
         if config.menu is None:  # labels are places
             labels.codes(pd.Series(np.arange(np.diff(starts).max())))
-    played = labels.codes(source.complete(config.action, "the label of what was played"))
-    read = _menus(source, config, labels, played, starts, notes)
-    trusted = _baselines(source, config, labels, played, read.lists, notes)
+    plays = source.complete(config.action, "the label of what was played")
+    labels.codes(plays[:keep])
+    read = _menus(source, config, labels, starts, notes)
+    played = labels.codes(plays)
+    _check_offered(source, config.action, labels, read.lists, played)
+    trusted = _baselines(source, config, labels, played, read.lists, keep, notes)
+    offered = read.lists.first(keep).codes
+    known = 1 + int(max(played[:keep].max(), offered.max(), trusted[:keep].max()))
     if flat is not None:
         dim = flat.shape[1]
         encoder: Any = PlainColumns(stated_columns(config) or [f"x{i}" for i in range(dim)])
         if encoder.dim != dim:
             raise InvalidValueError(f"{encoder.dim} names and menus of {dim} features do not fit.")
-        parts: dict[str, Any] = {"tables": flat}
+        parts: dict[str, Any] = {"tables": flat[: starts[keep]]}  # type: ignore[index]
+        seen = read.first(keep)
         whole = WholeLog(encoder, rewards=rewards, table=flat[read.lists.places(played)])
     else:
-        columns = FeatureColumns(source, config, labels, played, read, notes)
-        read, encoder = columns.known_menus(trusted), columns.encoder
-        parts = {"by_label": columns.by_label, "by_pair": read.pairs}
+        rows = Looked(keep, known)
+        columns = FeatureColumns(source, config, labels, played, read, rows, notes)
+        seen, encoder = columns.known_menus(trusted[:keep]), columns.encoder
+        parts = {"by_label": columns.by_label, "by_pair": seen.pairs}
         parts["context"] = {name: values[:keep] for name, values in columns.context.items()}
-        own = columns.of_played(read)
-        whole = WholeLog(encoder, rewards=rewards, columns=own, source=source)
-    extras = _extras(source, config, notes)
+        whole = WholeLog(encoder, rewards=rewards, columns=columns.of_played(), source=source)
+    extras = _extras(source, config, keep, notes)
     whole.ids = extras.get("ids")
+    whole.check(keep)
     return StudyLogs(
         encoder=encoder,
         rewards=rewards[:keep],
         played=whole.table(slice(0, keep)),
         actions=played[:keep],
-        labels=labels.values,
+        labels=labels.values[:known],
         baselines=trusted[:keep],
-        menus=read.lists.first(keep),
+        menus=seen.lists,
         numbers=np.arange(keep),
         total=len(source),
         menu_given=config.menu is not None or menus is not None,
@@ -106,7 +117,6 @@ def _menus(
     source: Source,
     config: StudyConfig,
     labels: Labels,
-    played: Ints,
     starts: Ints | None,
     notes: list[str],
 ) -> ReadMenus:
@@ -116,15 +126,14 @@ def _menus(
         if starts is not None and not np.array_equal(read.lists.starts, starts):  # type: ignore[arg-type]
             raise InvalidValueError("menus and the labels on offer differ in their sizes.")
     elif starts is not None:
-        owner = np.repeat(np.arange(len(played)), np.diff(starts))
+        owner = np.repeat(np.arange(len(source)), np.diff(starts))
         read = ReadMenus(MenuLists(np.arange(len(owner)) - starts[owner], starts), {})
     else:
         count = len(labels)
         notes.append(
             f"The logs have no menus: all labels seen are taken to be on offer ({count:,})."
         )
-        return ReadMenus(MenuLists(np.arange(count)), {})
-    _check_offered(source, config.action, labels, read.lists, played)
+        read = ReadMenus(MenuLists(np.arange(count)), {})
     return read
 
 
@@ -134,22 +143,25 @@ def _baselines(
     labels: Labels,
     played: Ints,
     lists: MenuLists,
+    keep: int,
     notes: list[str],
 ) -> Ints:
+    """Return baselines; those that are not named follow from the first `keep` rows."""
     if config.baseline is None:
-        trusted, best, differ = choose_baselines(played, lists, len(labels))
+        trusted, best, differ = choose_baselines(played[:keep], lists.first(keep), len(labels))
         rest = "; where it is not on offer, the most played label that is" if differ else ""
         notes.append(
             "The logs name no baseline: it is taken to be the label that was played most, "
             f"{labels.values[best]!r}{rest}."
         )
         return trusted
-    before = len(labels)
     trusted = labels.codes(source.complete(config.baseline, "the label of its baseline"))
-    if len(labels) > before and lists.starts is None:
-        row = int(np.argmax(trusted >= before))
-        what = f"{labels.values[before]!r} was never played, and the logs have no menus: nothing "
-        raise source.error(config.baseline, row, what + "is known about it.")
+    if lists.starts is None and (trusted[:keep] >= len(lists.codes)).any():
+        row = int(np.argmax(trusted[:keep] >= len(lists.codes)))
+        what = f"{labels.values[trusted[row]]!r} was not played in rows that are looked at, and the"
+        raise source.error(
+            config.baseline, row, f"{what} logs have no menus: nothing is known about it."
+        )
     _check_offered(source, config.baseline, labels, lists, trusted)
     return trusted
 
@@ -167,24 +179,23 @@ def _check_offered(
         raise source.error(column, row, f"{labels.values[codes[row]]!r} is not on offer in it.")
 
 
-def _extras(source: Source, config: StudyConfig, notes: list[str]) -> dict[str, Any]:
+def _extras(source: Source, config: StudyConfig, keep: int, notes: list[str]) -> dict[str, Any]:
     """Return propensities, times, tasks and ids, those that the logs have."""
     found: dict[str, Any] = {}
     if config.propensity is not None:
-        least = float(np.nextafter(0.0, 1.0))
         found["propensities"] = source.numbers(
-            config.propensity, least=least, most=1.0, what=PROPENSITY
+            config.propensity, least=LEAST_PROPENSITY, most=1.0, what=PROPENSITY
         )
     if config.time is not None:
         found["times"], found["dated"], note = source.times(config.time)
         notes += [note] if note else []
     if config.task is not None:
-        codes, names = pd.factorize(source.complete(config.task, "its task"))
+        codes, _ = pd.factorize(source.complete(config.task, "its task"))
         found["tasks"] = codes.astype(np.int64)
-        if len(names) > 1:
-            notes.append(f"There are {len(names):,} tasks; they are studied together.")
+        if count := int(codes[:keep].max()):
+            notes.append(f"There are {count + 1:,} tasks; they are studied together.")
     if config.id is not None:
-        ids = source.complete(config.id, "an id")
+        ids = source.ids(config.id)
         twice = ids.duplicated().to_numpy()
         if twice.any():
             row = int(np.argmax(twice))

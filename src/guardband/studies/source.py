@@ -102,13 +102,14 @@ class Source:
             self._find([str(each) for each in self.frame.columns], [name])
         return self.frame[name]
 
-    def plain(self, name: str) -> pd.Series:
+    def plain(self, name: str, first: int) -> pd.Series:
         """Return a column of numbers as numbers; one of other values as it is.
 
-        A few texts among numbers are a mistake, not a category, and so is what is not finite.
+        Which it is, the first rows say. A few texts among numbers are a mistake, not a category,
+        and so is what is not finite.
         """
         if name not in self._plain:
-            self._plain[name] = self._as_numbers(name)
+            self._plain[name] = self._as_numbers(name, first)
             self._check_finite(name, self._plain[name])
         return self._plain[name]
 
@@ -120,14 +121,16 @@ class Source:
                 what = f"{found.iloc[row]} is not finite: write the largest number that it can be, "
                 raise self.error(name, row, what + "or nothing if it is not known.")
 
-    def _as_numbers(self, name: str) -> pd.Series:
+    def _as_numbers(self, name: str, first: int) -> pd.Series:
         given = self.column(name)
-        filled = given.dropna()
+        filled = given[:first].dropna()
         if given.dtype.kind in "fiubMm" or filled.empty or not _are_plain(filled):
             return given
         found = pd.to_numeric(given, errors="coerce")
         wrong = (found.isna() & given.notna()).to_numpy()
-        if wrong.any() and wrong.sum() <= FEW * len(filled):
+        if wrong[:first].sum() > FEW * len(filled):
+            return given
+        if wrong.any():
             row = int(np.argmax(wrong))
             raise self.error(
                 name,
@@ -135,7 +138,7 @@ class Source:
                 f"{given.iloc[row]!r} is not a number, and nearly all other rows have one. If the "
                 "column is a category, state its values: features.categories.",
             )
-        return given if wrong.any() else found
+        return found
 
     def numbers(self, name: str, *, least: float, most: float, what: str) -> Floats:
         """Return a column of numbers between two limits; `what` tells what they are."""
@@ -169,6 +172,21 @@ class Source:
             raise self.error(name, row, f"there is no value, and every row needs {what}.")
         return found
 
+    def ids(self, name: str) -> pd.Series:
+        """Return a column of ids, texts or whole numbers."""
+        found = self.complete(name, "an id")
+        if found.dtype.kind == "f":
+            wrong = (found % 1.0 != 0.0).to_numpy()  # also where it is infinite
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise self.error(name, row, f"{found.iloc[row]!r} is no text or whole number.")
+            return found.astype(np.int64)
+        if found.dtype.kind not in "iu":
+            for row, each in enumerate(found):
+                if not isinstance(each, str | int | np.integer) or isinstance(each, bool):
+                    raise self.error(name, row, f"{each!r} is no text or whole number.")
+        return found
+
     def times(self, name: str) -> tuple[Floats, bool, str]:
         """Return times in seconds, if they are dates, and what was done about time zones."""
         given = self.complete(name, "a time")
@@ -179,6 +197,9 @@ class Source:
         dated = given.dtype.kind not in "fiu"
         if not dated:
             seconds = given.to_numpy(np.float64)
+            if not np.isfinite(seconds).all():
+                row = int(np.argmin(np.isfinite(seconds)))
+                raise self.error(name, row, f"{seconds[row]:g} is no time.")
         else:
             stamps, note = self._stamps(given)
             seconds = stamps.to_numpy("datetime64[ns]").astype(np.int64) / 1e9

@@ -47,6 +47,11 @@ class WholeLog:
         self.ids: NDArray[Any] | None = None
         self.columns, self._table, self._source = columns, table, source
 
+    def check(self, first: int) -> None:
+        """Refuse features of the rows from `first` on that cannot be learned."""
+        for start in range(first, len(self.rewards), BLOCK):
+            self.table(slice(start, start + BLOCK))
+
     def table(self, rows: slice | None = None, kind: Any = np.float64) -> Floats:
         """Return the features of these rows, of all if none are named."""
         first, last, _ = (rows or slice(None)).indices(len(self.rewards))
