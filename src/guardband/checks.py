@@ -22,6 +22,7 @@ __all__ = [
     "check_fraction",
     "check_not_negative",
     "check_positive",
+    "check_text",
     "check_whole",
     "nearest",
 ]
@@ -73,6 +74,19 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
         raise InvalidValueError(
             f"{name} must be one of {offered}, not {value!r}.{nearest(value, choices)}"
         )
+    return value
+
+
+def check_text(name: str, value: str) -> str:
+    """Return `value` if files can hold it: no half of a character is in it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        part = value[max(error.start - 20, 0) : error.end]
+        raise InvalidValueError(
+            f"{name} has half of a character, a lone surrogate, in {part!r}, which no file can "
+            "hold: read the text with the encoding in which it was written."
+        ) from None
     return value
 
 

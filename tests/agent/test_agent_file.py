@@ -134,6 +134,21 @@ WRONG = {
         'file = "../x.npz"\nsha256 = "0"',
         "a file beside it",
     ),
+    "no name": (
+        'format = "guardband agent"\nversion = 1\n[settings]\ndim = 2\n[looked_at]\n'
+        'file = ""\nsha256 = "0"',
+        "a file beside it",
+    ),
+    "an odd name": (
+        'format = "guardband agent"\nversion = 1\n[settings]\ndim = 2\n[looked_at]\n'
+        'file = "a\\u0000b"\nsha256 = "0"',
+        "a file beside it",
+    ),
+    "depth": ("a = " + "[" * 5000 + "]" * 5000, "nested too deep"),
+    "a column": (
+        'format = "guardband agent"\nversion = 1\n[settings]\ndim = 2\n[columns]\nreward = 3',
+        "columns.reward must be names of columns, not 3",
+    ),
 }
 
 
@@ -157,8 +172,20 @@ def test_rows_that_were_looked_at_must_be_there_and_the_same(tmp_path: Path) -> 
     beside.unlink()
     with pytest.raises(gb.InvalidValueError, match=r"cannot be read .*Copy both files"):
         gb.Agent.from_file(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="guardband study"):
         gb.Agent.from_file(tmp_path / "none.toml")
+
+
+def test_more_features_than_agents_can_have_are_refused() -> None:
+    with pytest.raises(gb.InvalidValueError, match="dim must be at most 10,000, not 100,000,000"):
+        gb.Agent(dim=10**8)
+
+
+def test_texts_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
+    features = gb.Features(categories={"item": ["a", "\ud800"]})
+    with pytest.raises(gb.InvalidValueError, match="lone surrogate"):
+        written(tmp_path, features=features, looked_at=looked())
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_that_no_agent_can_have_are_not_written(tmp_path: Path) -> None:

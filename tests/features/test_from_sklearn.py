@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,20 @@ def test_one_encoder_alone_and_dropped_columns() -> None:
     parts = [("keep", MinMaxScaler(), ["stars"]), ("away", "drop", ["gain"])]
     some = gb.Features.from_sklearn(ColumnTransformer(parts).fit(FRAME))
     assert some.columns == ("stars",)
+
+
+def test_imputers_of_pandas_own_missing_values_and_of_empty_columns() -> None:
+    data = FRAME[["stars", "gain"]].astype(float).assign(empty=np.nan)[["empty", "stars", "gain"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn says that a column is dropped
+        dropping = make_pipeline(SimpleImputer(), MinMaxScaler()).fit(data)
+        wanted = dropping.transform(data)
+    features = gb.Features.from_sklearn(dropping, intercept=False)
+    assert features.columns == ("stars", "gain")
+    np.testing.assert_allclose(features.table(data) * math.sqrt(2), wanted, rtol=0, atol=1e-12)
+    own = data[["stars"]].astype("Float64")
+    imputer = make_pipeline(SimpleImputer(missing_values=pd.NA), MinMaxScaler()).fit(own)
+    assert gb.Features.from_sklearn(imputer).columns == ("stars",)
 
 
 STARS = FRAME[["stars"]]

@@ -153,6 +153,10 @@ BAD = [
     ("when", "2026-01-01 17:00:00+01:00", "column 'when', row 17: .* has a time zone"),
     ("when", "2025-01-01 17:00:00", "column 'when', row 17: it lies before the row above"),
     ("age", "old", "column 'age', row 17: 'old' is not a number, and nearly all"),
+    ("chance", 1e-300, "column 'chance', row 17: 1e-300 is not a propensity.* at least 1e-09"),
+    ("request", 2.5, "column 'request', row 17: 2.5 is no text or whole number"),
+    ("item", "\ud800", "column 'item': the label has half of a character"),
+    ("segment", "\ud800", "a feature has half of a character"),
 ]
 
 
@@ -160,6 +164,65 @@ BAD = [
 def test_what_is_wrong_is_named(column: str, value: Any, what: str) -> None:
     with pytest.raises(gb.InvalidValueError, match=what):
         read_study_logs(changed(column, 17, value), CONFIG)
+
+
+@pytest.mark.parametrize("end", [np.inf, -np.inf])
+def test_times_are_finite(end: float) -> None:
+    times = np.arange(len(shop()), dtype=float)
+    times[0 if end < 0 else -1] = end
+    with pytest.raises(gb.InvalidValueError, match=r"column 'when', row .*inf is no time"):
+        read_study_logs(shop().assign(when=times), CONFIG)
+
+
+def test_ids_may_be_whole_floats_and_no_others() -> None:
+    count = len(shop())
+    logs = read_study_logs(shop().assign(request=np.arange(count) + 1.0), CONFIG)
+    assert logs.ids is not None
+    assert logs.ids[:2].tolist() == [1, 2]
+    assert isinstance(logs.ids[0].item(), int)
+    with pytest.raises(gb.InvalidValueError, match=r"column 'request', row 0: .*0.5.* is no text"):
+        read_study_logs(shop().assign(request=np.arange(count) + 0.5), CONFIG)
+
+
+@pytest.mark.parametrize("menus", [False, True])
+@pytest.mark.parametrize("baseline", [None, "old_choice"])
+def test_nothing_is_found_out_from_rows_that_are_not_looked_at(
+    menus: bool, baseline: str | None
+) -> None:
+    frame = shop().drop(columns="chance")
+    frame["menu"] = [["a", "b", "c", "d", "e"]] * len(frame)
+    frame["old_choice"] = "a"
+    other, late = frame.copy(), np.arange(len(frame)) >= 200
+    other.loc[late, "age"] *= 50
+    other.loc[late, "price"] = np.arange(late.sum()) % 7  # not one price per label any more
+    other.loc[late, "item"] = "e"
+    other.loc[late, "segment"] = "new"
+    other.loc[late, "old_choice"] = "e"
+    menu = "menu" if menus else None
+    config = StudyConfig("clicked", "item", menu, baseline, id="request", time="when")
+    config = config.updated(columns=["age", "price", "segment"])
+    one, two = (read_study_logs(each, config) for each in (frame, other))
+    assert one.encoder == two.encoder
+    assert (one.labels, one.notes) == (two.labels, two.notes)
+    for name in ("played", "rewards", "actions", "baselines"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    for row in (0, 60, 199):
+        np.testing.assert_array_equal(one.menu(row).features, two.menu(row).features)
+    assert one.left == two.left == 200
+
+
+def test_rows_that_are_not_looked_at_are_checked_before_anything_is_computed() -> None:
+    n = 40
+    frame = pd.DataFrame({"action": ["a", "b"] * 20, "reward": [0.0] * n, "x": [0.5, 0.2] * 20})
+    config = StudyConfig(features=["x"])
+    read_study_logs(frame, config)
+    frame.loc[33, "x"] = 5.0
+    with pytest.raises(gb.InvalidValueError, match="row 33: its features have length 5"):
+        read_study_logs(frame, config)
+    texts = frame.astype({"x": object})
+    texts.loc[33, "x"] = "much"
+    with pytest.raises(gb.InvalidValueError, match="column 'x', row 33: 'much' is not a number"):
+        read_study_logs(texts, StudyConfig())
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

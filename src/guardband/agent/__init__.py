@@ -1,7 +1,12 @@
 """Agents in the user's own process, and the parts that live agents share with them."""
 
 from guardband.agent.agent import Agent
-from guardband.agent.agent_file import AgentFile, read_agent_file, write_agent_file
+from guardband.agent.agent_file import (
+    AgentFile,
+    check_setting_names,
+    read_agent_file,
+    write_agent_file,
+)
 from guardband.agent.budget import Budget, Spending
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
@@ -63,6 +68,7 @@ __all__ = [
     "as_number",
     "as_reward",
     "blocked_features",
+    "check_setting_names",
     "learned",
     "listing",
     "outlook_of",

@@ -18,12 +18,12 @@ import tomli_w
 from guardband.agent.looked_at import LookedAt
 from guardband.agent.settings import DEFAULT
 from guardband.algorithms import ALGORITHMS
-from guardband.checks import check_choice, nearest
+from guardband.checks import check_choice, check_text, nearest
 from guardband.errors import InputError, InvalidTypeError, InvalidValueError
 from guardband.features import Features
 from guardband.files import write_atomically
 
-__all__ = ["AgentFile", "read_agent_file", "write_agent_file"]
+__all__ = ["AgentFile", "check_setting_names", "read_agent_file", "write_agent_file"]
 
 FORMAT, VERSION = "guardband agent", 1
 PARTS = ("format", "version", "settings", "columns", "features", "looked_at")
@@ -56,12 +56,7 @@ class AgentFile:
 
     def __post_init__(self) -> None:
         name = check_choice("algorithm", self.settings.get("algorithm", DEFAULT), _names())
-        known = [*OF_AGENTS, *ALGORITHMS[name].kind.settings()]
-        for each in self.settings:
-            if each not in known:
-                raise InvalidValueError(
-                    f"agents with {name} have no setting {each!r}.{nearest(each, known)}"
-                )
+        check_setting_names(self.settings, name)
         if (self.features is None) == ("dim" not in self.settings):
             raise InvalidValueError("give either the setting dim or named features.")
 
@@ -72,6 +67,16 @@ class AgentFile:
         own = {k: v for k, v in self.settings.items() if k in entry.kind.settings()}
         rest = {k: v for k, v in self.settings.items() if k not in own}
         return {**rest, "algorithm": entry.make(**own), "features": self.features}
+
+
+def check_setting_names(settings: Mapping[str, Any], algorithm: str = DEFAULT) -> None:
+    """Refuse settings that agents with this algorithm do not have."""
+    known = [*OF_AGENTS, *ALGORITHMS[algorithm].kind.settings()]
+    for each in settings:
+        if each not in known:
+            raise InvalidValueError(
+                f"agents with {algorithm} have no setting {each!r}.{nearest(each, known)}"
+            )
 
 
 def write_agent_file(path: str | Path, file: AgentFile, comment: str = "") -> Path:
@@ -85,10 +90,9 @@ def write_agent_file(path: str | Path, file: AgentFile, comment: str = "") -> Pa
         table["columns"] = dict(file.columns)
     if file.features is not None:
         table["features"] = file.features.to_dict()
+    raw, beside = b"", target.with_suffix(SUFFIX)
     if file.looked_at is not None:
-        raw, beside = file.looked_at.to_bytes(), target.with_suffix(SUFFIX)
-        with write_atomically(beside) as out:
-            out.write(raw)
+        raw = file.looked_at.to_bytes()
         table["looked_at"] = {
             "rows": file.looked_at.count,
             "split": file.looked_at.split,
@@ -96,8 +100,13 @@ def write_agent_file(path: str | Path, file: AgentFile, comment: str = "") -> Pa
             "sha256": sha256(raw).hexdigest(),
         }
     lines = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    text = lines + ("\n" if lines else "") + tomli_w.dumps(table)
+    check_text("agent.toml", text)
+    if raw:
+        with write_atomically(beside) as out:
+            out.write(raw)
     with write_atomically(target) as out:
-        out.write((lines + ("\n" if lines else "") + tomli_w.dumps(table)).encode())
+        out.write(text.encode())
     return target
 
 
@@ -112,6 +121,8 @@ def read_agent_file(path: str | Path) -> AgentFile:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidValueError(f"{source} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise InvalidValueError(f"{source} describes no agent: it is nested too deep.") from None
     try:
         return _read(table, source)
     except InputError as error:
@@ -137,6 +148,11 @@ def _read(table: dict[str, Any], source: Path) -> AgentFile:
     for name, part in parts.items():
         if not isinstance(part, dict):
             raise InvalidTypeError(f"{name} must be a table, [{name}], not {part!r}.")
+    for name, given in parts["columns"].items():
+        if not all(
+            isinstance(each, str) for each in (given if isinstance(given, list) else [given])
+        ):
+            raise InvalidTypeError(f"columns.{name} must be names of columns, not {given!r}.")
     found = AgentFile(
         parts["settings"],
         Features.from_dict(parts["features"]) if "features" in table else None,
@@ -150,7 +166,8 @@ def _read(table: dict[str, Any], source: Path) -> AgentFile:
 def _looked_at(part: dict[str, Any], source: Path) -> LookedAt:
     """Return the rows that were looked at, from the file beside the agent's."""
     name, digest = part.get("file"), part.get("sha256")
-    if not isinstance(name, str) or not isinstance(digest, str) or Path(name).name != name:
+    texts = isinstance(name, str) and isinstance(digest, str)
+    if not texts or not name or "\0" in name or Path(name).name != name:
         raise InvalidValueError(
             f"looked_at must name a file beside it and its sha256, not file={name!r} and "
             f"sha256={digest!r}."

@@ -8,7 +8,7 @@ from typing import Any
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.checks import check_choice, check_whole
 from guardband.errors import InvalidTypeError, InvalidValueError
-from guardband.features import Features
+from guardband.features import LARGEST_DIM, Features
 
 __all__ = ["DEFAULT", "settle_algorithm", "settle_dim"]
 
@@ -23,7 +23,14 @@ def settle_dim(dim: int | None, features: Features | None) -> int:
     if (dim is None) == (features is None):
         given = "none" if dim is None else f"dim={dim!r} and features"
         raise InvalidTypeError(f"give either dim or features=gb.Features(...), not {given}.")
-    return check_whole("dim", dim) if features is None else features.dim  # type: ignore[arg-type]
+    if features is not None:
+        return features.dim
+    size = check_whole("dim", dim)  # type: ignore[arg-type]
+    if size > LARGEST_DIM:
+        raise InvalidValueError(
+            f"dim must be at most {LARGEST_DIM:,}, not {size:,}: agents compute with its square."
+        )
+    return size
 
 
 def settle_algorithm(algorithm: Algorithm | str | None, **given: Any) -> tuple[Algorithm, float]:

@@ -5,7 +5,8 @@ of data has the same features, in every process and after every restart.
 """
 
 from guardband.features.columns import Hashed
-from guardband.features.features import Features
+from guardband.features.features import LARGEST_DIM, Features
 from guardband.features.rows import Rows, is_frame, is_named, is_sparse, labels_of
 
-__all__ = ["Features", "Hashed", "Rows", "is_frame", "is_named", "is_sparse", "labels_of"]
+__all__ = ["LARGEST_DIM", "Features", "Hashed", "Rows", "is_frame", "is_named", "is_sparse"]
+__all__ += ["labels_of"]

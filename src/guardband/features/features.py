@@ -30,7 +30,7 @@ from guardband.features.rows import Rows
 from guardband.features.transformers import read_transformer
 from guardband.kernels.types import Floats
 
-__all__ = ["Features"]
+__all__ = ["LARGEST_DIM", "Features"]
 
 FORMAT = "guardband features"
 VERSION = 1
@@ -360,6 +360,9 @@ class Features:
         `OneHotEncoder`, `MinMaxScaler`, `MaxAbsScaler`, `StandardScaler`, each after a
         `SimpleImputer` or not, in a `Pipeline` or a `ColumnTransformer`, fitted to a DataFrame.
         Others are refused, and so are columns that pass through without limits.
+
+        The table's columns are in the order of all `Features`, the intercept first, then numbers,
+        then categories, and not in that of `transform`: go by `names`.
 
         Parameters
         ----------

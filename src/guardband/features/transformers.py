@@ -18,6 +18,7 @@ from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features.columns import Category, Number
 from guardband.features.definitions import as_plain_value
 from guardband.features.reading import Value
+from guardband.features.rows import is_missing
 
 __all__ = ["Fitted", "read_transformer"]
 
@@ -92,19 +93,25 @@ def _pipeline(transformer: Any, columns: Any, found: Fitted, limit: Any) -> None
             raise InvalidTypeError(
                 f"{type(step).__name__} comes before another step: only SimpleImputer may."
             )
-        _imputer(step, columns, found)
+        columns = _imputer(step, columns, found)
     _read(steps[-1], columns, found, limit)
 
 
-def _imputer(step: Any, columns: Sequence[str], found: Fitted) -> None:
+def _imputer(step: Any, columns: Sequence[str], found: Fitted) -> list[str]:
+    """Note what stands for missing values; return the columns that are kept.
+
+    Those that had no value at all are dropped, or have NaN for what stands for them.
+    """
     _refuse(step, add_indicator=False)
-    if step.missing_values is not None and step.missing_values == step.missing_values:
+    if not is_missing(step.missing_values):
         raise InvalidValueError(
             f"SimpleImputer replaces {step.missing_values!r}: only None and NaN are missing here."
         )
-    for name, value in zip(columns, step.statistics_, strict=True):
-        found.missing[name] = as_plain_value(value)
+    filled = dict(zip(columns, map(as_plain_value, step.statistics_), strict=True))
+    kept = {name: value for name, value in filled.items() if not is_missing(value)}
+    found.missing |= kept
     _note(step, columns, found)
+    return list(kept)
 
 
 def _encoder(transformer: Any, columns: Any, found: Fitted, limit: Any) -> None:

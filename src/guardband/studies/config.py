@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from guardband.agent import check_setting_names
 from guardband.checks import as_alpha, check_fraction, check_whole, nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features, Hashed
@@ -138,6 +139,7 @@ class StudyConfig:
             raise InvalidTypeError(f"settings must be a dict by name, not {self.settings!r}.")
         if "alpha" in self.settings:
             raise InvalidValueError("alpha is a setting of the whole study, not one of settings.")
+        _check_settings(self.settings)
 
     @property
     def roles(self) -> dict[str, str]:
@@ -149,6 +151,15 @@ class StudyConfig:
         return replace(self, **{k: v for k, v in changes.items() if v is not None})
 
 
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings before anything is simulated without them."""
+    if "dim" in settings:
+        raise InvalidValueError("settings has dim: how many features there are, the columns say.")
+    if "algorithm" in settings:
+        raise InvalidValueError("settings has algorithm: a study is about Guard-UCB alone.")
+    check_setting_names(settings)
+
+
 def read_study_config(path: Path) -> StudyConfig:
     """Return the settings in a TOML file; files that it names lie beside it."""
     try:
@@ -157,6 +168,8 @@ def read_study_config(path: Path) -> StudyConfig:
         raise FileNotFoundError(f"there is no {path}; make one with --init {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidValueError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise InvalidValueError(f"{path} is nested too deep.") from None
     known = [each.name for each in fields(StudyConfig)]
     for key in table:
         if key not in known:

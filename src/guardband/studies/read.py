@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from guardband.checks import check_text
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.studies.columns import FeatureColumns, Looked, stated_columns
 from guardband.studies.config import StudyConfig
-from guardband.studies.logs import Ints, MenuLists, StudyLogs
+from guardband.studies.logs import Encoder, Ints, MenuLists, StudyLogs
 from guardband.studies.offered import Labels, ReadMenus, choose_baselines, read_menus
 from guardband.studies.plain import PlainColumns, stacked
 from guardband.studies.source import Source
@@ -78,6 +80,7 @@ def read_study_logs(data: Any, config: StudyConfig, menus: Any = None) -> StudyL
     extras = _extras(source, config, keep, notes)
     whole.ids = extras.get("ids")
     whole.check(keep)
+    _check_texts(config, encoder, labels.values)
     return StudyLogs(
         encoder=encoder,
         rewards=rewards[:keep],
@@ -177,6 +180,16 @@ def _check_offered(
     if not there.all():
         row = int(np.argmin(there))
         raise source.error(column, row, f"{labels.values[codes[row]]!r} is not on offer in it.")
+
+
+def _check_texts(config: StudyConfig, encoder: Encoder, labels: Sequence[Any]) -> None:
+    """Refuse texts that a page or an agent.toml could not hold."""
+    for label in labels:
+        check_text(f"column {config.action!r}: the label", str(label))
+    for name in (*config.roles.values(), *encoder.columns):
+        check_text("the name of a column", name)
+    for name in encoder.names:
+        check_text("a feature", name)
 
 
 def _extras(source: Source, config: StudyConfig, keep: int, notes: list[str]) -> dict[str, Any]:

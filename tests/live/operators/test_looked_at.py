@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,86 @@ def test_the_rest_is_learned_and_rows_that_were_looked_at_are_refused(
         assert {d.promise for d in play(one, 5)} == {"play"}
         assert one.report().gauges["reused"] == 0
     assert "either" in refusal(*learn("--rest", "--reuse"))
+
+
+def equal(ids: bool = False) -> pd.DataFrame:
+    """A log with six different rows, of which a study has looked at the first, and its space."""
+    made = log().assign(price=1.0)
+    made.to_csv("log.csv", index=False)
+    seen = np.arange(ROWS) < SEEN
+    names = made["request"].tolist() if ids else None
+    looked_at = LookedAt.of(FEATURES.table(made), made["clicked"].to_numpy(), seen, names)
+    settings = {"alpha": 0.2, "context_noise": 0.0, "bias_bound": 0.0}
+    write_agent_file("agent.toml", AgentFile(settings, FEATURES, {}, looked_at))
+    made_space()
+    return made
+
+
+@pytest.mark.parametrize("size", [1, 12])
+def test_equal_rows_are_refused_in_calls_of_any_size(frame: pd.DataFrame, size: int) -> None:
+    made = equal()
+    rest = made[SEEN:].reset_index(drop=True)
+    with live() as one:
+        for start in range(0, 60, size):
+            part = made[start : start + size]
+            with contextlib.suppress(gb.InvalidValueError):
+                one.learn(part, part["clicked"])
+        learned = one.counted
+        assert learned < 60 / 3
+        journal = one._store.journal
+        kept = journal.query("SELECT x, reward FROM logged ORDER BY k")
+    table, clicked = FEATURES.table(rest), rest["clicked"].to_numpy(float)
+    assert kept == [(table[i].tobytes(), clicked[i]) for i in range(learned)]
+
+
+def test_the_rest_of_equal_rows_may_grow(
+    frame: pd.DataFrame,
+) -> None:
+    made = equal()
+    rest = made[SEEN:]
+    with live() as one:
+        assert one.learn(rest[:500], rest["clicked"][:500]).rows == 500
+    with live() as again:  # another process knows how far the rest is learned
+        found = again.learn(rest, rest["clicked"])
+        assert (found.rows, found.known) == (len(rest) - 500, 500)
+        with pytest.raises(gb.InvalidValueError, match="was looked at"):
+            again.learn(rest[1:], rest["clicked"][1:])
+        assert again.decide(MENU, baseline=0).promise == "play"
+
+
+@pytest.mark.parametrize("size", [7, 100, ROWS])
+def test_the_rest_of_equal_rows_is_found_in_blocks_of_any_size(
+    frame: pd.DataFrame, size: int
+) -> None:
+    made = equal()
+
+    def blocks(rows: pd.DataFrame) -> Any:
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+        return lambda: [(part, part["clicked"].to_numpy(float), None, None) for part in parts]
+
+    table = FEATURES.table(made)[SEEN:]
+    with live() as one:
+        for _ in range(2):
+            found = one.learn_blocks(blocks(made), rest=True)
+            assert one.counted == ROWS - SEEN
+        assert found.known == ROWS - SEEN
+        assert one.learn_blocks(blocks(made[SEEN:]), rest=True).known == ROWS - SEEN
+        journal = one._store.journal
+        kept = journal.query("SELECT x, reward, reused FROM logged ORDER BY k")
+        with pytest.raises(gb.InvalidValueError, match=r"row .* was looked at"):
+            one.learn_blocks(blocks(made.sample(frac=1.0, random_state=0)), rest=True)
+    clicked = made["clicked"].to_numpy(float)[SEEN:]
+    assert kept == [(x.tobytes(), y, 0) for x, y in zip(table, clicked, strict=True)]
+
+
+def test_a_column_of_other_ids_does_not_hide_rows_that_were_looked_at(
+    frame: pd.DataFrame,
+) -> None:
+    made = equal(ids=True)
+    made.assign(id=np.arange(ROWS) + 10**6).to_csv("log.csv", index=False)
+    said = refusal(*learn())
+    assert "row 1, with another id than '1000000', was looked at" in said
+    assert "2,000 rows learned" in run(*learn("--rest"))
 
 
 def test_after_reuse_all_that_pool_say_so_and_audits_agree(
