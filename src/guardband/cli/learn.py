@@ -43,7 +43,9 @@ def learn(
     reward: Annotated[str, typer.Option(help="The column of rewards.")] = "reward",
     ident: Annotated[
         str | None,
-        typer.Option("--id", help="The column of ids; else `id`, if there is one."),
+        typer.Option(
+            "--id", help="The column of ids, the study's if there was one; else `id`, if it exists."
+        ),
     ] = None,
     propensity: Annotated[
         str | None,
@@ -74,8 +76,8 @@ def learn(
     to it. When the promise holds with logs: docs/logs.md.
 
     Rows that a study looked at when the space was set up are refused. With --rest they are left
-    out. With --reuse they are learned, and decisions say promise "reused" from then on, in every
-    task that pools with them.
+    out: give the file that was studied, or the rest of it. With --reuse they are learned, and
+    decisions say promise "reused" from then on, in every task that pools with them.
     """
     with readable_errors():
         from guardband.cli.log_file import LogColumns, LogFile

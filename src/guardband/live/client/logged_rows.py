@@ -7,7 +7,7 @@ tasks share contexts, they belong to rounds that are over for all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import repeat
@@ -75,6 +75,11 @@ class Watched:
             raise InvalidValueError("either reuse rows that were looked at, or learn the rest.")
         self._record, self._reuse, self._rest = looked_at, reuse, rest
         self._place, self._rows = 0, np.zeros(0, np.intp)
+
+    @property
+    def watches(self) -> bool:
+        """Whether there are rows to watch for."""
+        return self._record is not None
 
     def anew(self) -> Watched:
         """Return the same, at the beginning of the log."""
@@ -187,16 +192,20 @@ class LoggedRows:
         different features of one log, and name its rows in different ways.
         """
         content, rows, certain, with_ids = sha256(), 0, None, False
-        names, learned = RowNames(), self._learned_rest()
+        names = RowNames()
+        with self._store:
+            learned = self._learned_rest()
         for block in blocks:
             logs = looked.kept(self._read(block))
             if rows and with_ids != (logs.ids is not None):
                 raise InvalidValueError("some rows have ids and others do not: give all, or none.")
             with_ids = logs.ids is not None
-            ids = names.ids(logs) if logs.ids is None else _as_texts(logs.ids)
             if logs.ids is not None:
-                self._check_known(logs, ids)
-            _, learned = looked.reused(logs, self._unknown(ids), learned)
+                self._check_known(logs, _as_texts(logs.ids))
+            if looked.watches:
+                ids = names.ids(logs) if logs.ids is None else _as_texts(logs.ids)
+                for new in self._unknown(ids):
+                    _, learned = looked.reused(logs, new, learned)
             content.update((logs.rewards + 0.0).tobytes())
             rows += len(logs.rewards)
             if logs.propensities is not None:
@@ -224,15 +233,13 @@ class LoggedRows:
         found = self._store.journal.one("SELECT value FROM meta WHERE key = ?", (REST,))
         return 0 if found is None else int(json.loads(found[0]))
 
-    def _unknown(self, ids: Sequence[str]) -> list[int]:
-        """Return the places of ids that were not learned before."""
-        found: list[int] = []
+    def _unknown(self, ids: Sequence[str]) -> Iterator[list[int]]:
+        """Yield the places of ids that were not learned before, batch by batch."""
         for start in range(0, len(ids), BATCH):
             names = ids[start : start + BATCH]
             with self._store:
                 known = self._store.journal.logged(names)
-            found += [i for i, name in enumerate(names, start) if name not in known]
-        return found
+            yield [i for i, name in enumerate(names, start) if name not in known]
 
     def _check_known(self, logs: Logs, ids: Sequence[str]) -> None:
         """Refuse rows that were learned before under their id with other values."""

@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 KINDS = ("learned", "explored", "baseline", "trial")  # of decisions, as reports count them
-LONGEST_RECORD = 2**25  # bytes of a record of rows that were looked at: some 4 million rows
+LONGEST_RECORD = 2**25  # bytes of a record of rows that were looked at: 4 million, or 1 with ids
 # What a report computes from observations, beside its sums.
 ESTIMATES = ("theta", "halfwidth", "outlook")
 FIGURES = (
