@@ -79,12 +79,13 @@ def read_study_logs(data: Any, config: StudyConfig, menus: Any = None) -> StudyL
         whole = WholeLog(encoder, rewards=rewards, columns=columns.of_played(), source=source)
     extras = _extras(source, config, keep, notes)
     whole.ids = extras.get("ids")
+    features = whole.table(slice(0, keep))
     whole.check(keep)
     _check_texts(config, encoder, labels.values)
     return StudyLogs(
         encoder=encoder,
         rewards=rewards[:keep],
-        played=whole.table(slice(0, keep)),
+        played=features,
         actions=played[:keep],
         labels=labels.values[:known],
         baselines=trusted[:keep],

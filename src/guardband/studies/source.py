@@ -179,7 +179,7 @@ class Source:
             wrong = (found % 1.0 != 0.0).to_numpy()  # also where it is infinite
             if wrong.any():
                 row = int(np.argmax(wrong))
-                raise self.error(name, row, f"{found.iloc[row]!r} is no text or whole number.")
+                raise self.error(name, row, f"{found.iloc[row]} is no text or whole number.")
             return found.astype(np.int64)
         if found.dtype.kind not in "iu":
             for row, each in enumerate(found):
