@@ -335,3 +335,18 @@ def test_a_settings_file_says_the_same(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('rewards = "clicked"\n')
     with pytest.raises(gb.InvalidValueError, match=r"unknown setting 'rewards'.*'reward'"):
         read_study_config(tmp_path / "study.toml")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"thetabound": 1.0}, "no setting 'thetabound'.* 'theta_bound'"),
+        ({"dim": 2}, "settings has dim"),
+        ({"algorithm": "disc-ucb"}, "Guard-UCB alone"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_simulated(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(gb.InvalidValueError, match=message):
+        StudyConfig(settings=settings)

