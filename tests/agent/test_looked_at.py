@@ -91,7 +91,7 @@ def test_ids_decide_where_study_and_rows_have_them() -> None:
     agent.learn(rest, rest["clicked"], ids=rest["id"])
     march = log(900, seed=9, prices=False)  # equal rows, but new ones: their ids tell
     agent.learn(march, march["clicked"], ids=[f"march-{i}" for i in range(900)])
-    with pytest.raises(gb.InvalidValueError, match="these ids tell them apart"):
+    with pytest.raises(gb.InvalidValueError, match="give their ids, which tell them apart"):
         agent.learn(frame[looked], frame["clicked"][looked])
 
 

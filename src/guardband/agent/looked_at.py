@@ -246,13 +246,11 @@ class LookedAt:
             if _digests([ident])[0] not in self.ids:
                 named = f", with another id than {ident!r},"
         else:
-            how = (
-                "give their ids, which tell" if self.has_ids else "ids, of the study's rows too, tell"
-            )
+            how = "give their ids, which" if self.has_ids else "ids, of the study's rows too,"
             tell = (
                 " Rows without ids are known by features and reward. Those that hold the same as "
                 "one that was looked at are learned as the rest of the studied log alone: all of "
-                f"it, in its order, each once. If these are others, {how} them apart."
+                f"it, in its order, each once. If these are others, {how} tell them apart."
             )
         return InvalidValueError(
             f"row {row}{named} was looked at by the study{rule}: settings were chosen by it, and a "
