@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agent.test_value import features
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_array_equal, assert_equal
 
 import guardband as gb
 from guardband.agent import recall
@@ -46,7 +46,7 @@ def test_what_came_between_does_not_count() -> None:
     agent.override(decision.id, action=decision.action)
     after = agent._group.pending[0][decision.id]
     assert_array_equal(before.x, after.x)
-    assert before[1:] == after[1:]
+    assert_equal(before[1:], after[1:])
 
 
 def test_supports_count_as_they_did() -> None:
@@ -59,7 +59,7 @@ def test_supports_count_as_they_did() -> None:
     decision = agent.decide(menu, 0, support=support, weights=weights)
     before = agent._group.pending[0][decision.id]
     agent.override(decision, action=decision.action)
-    assert before[1:] == agent._group.pending[0][decision.id][1:]
+    assert_equal(before[1:], agent._group.pending[0][decision.id][1:])
 
 
 def test_what_cannot_be_overridden_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -28,6 +29,15 @@ def test_it_plays_what_guard_ucb_plays_if_everything_may_be_lost(
     assert_array_equal(one.sync_rounds, other.sync_rounds)
     assert not one.conservative.any()
     assert other.conservative.any()
+
+
+def test_with_values_it_plays_the_most_valuable_of_all() -> None:
+    """Nothing holds it back, whatever is known of rewards."""
+    agent = gb.Agent(dim=3, algorithm=GuardUCBFree(noise=0.1))
+    agent.learn(0.9 * np.eye(3), [0.9, 0.5, 0.1])
+    for value in ([0.0, 1.0, 2.0], [3.0, 1.0, 2.0]):
+        decision = agent.decide(0.9 * np.eye(3), 0, value=value)
+        assert decision.action == int(np.argmax(value))
 
 
 def test_it_has_no_alpha_and_checks_its_settings() -> None:

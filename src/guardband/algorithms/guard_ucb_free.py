@@ -28,6 +28,8 @@ __all__ = ["GuardUCBFree"]
 class GuardUCBFree(Policy):
     """Guard-UCB without a constraint: it plays the most promising action in every round.
 
+    Where actions have values, it plays the most valuable of all, whatever its reward.
+
     The regret of `GuardUCB` divided by this one's is what safety costs.
 
     Parameters
