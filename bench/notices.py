@@ -174,6 +174,26 @@ def goals() -> list[str]:
     return lines
 
 
+def windows() -> list[str]:
+    """Return a table of what windows are worth, and cost, with a declared drift and without."""
+    kinds: dict[str, dict[str, Any]] = {
+        "monitors alone": {},
+        "window 500": {"window": 500},
+        "window 500, drift 0.0002": {"window": 500, "drift": 2e-4},
+    }
+    lines = ["| problem | " + " | ".join(kinds) + " |", "|---|" + "---:|" * len(kinds)]
+    for title, name, settings in (
+        ("nothing happens, M = 1", "liar", {"agents": 1, "since": NEVER}),
+        ("`drift-abrupt`", "drift-abrupt", {}),
+        ("`drift-slow`", "drift-slow", {}),
+        ("`drift-season`", "drift-season", {}),
+    ):
+        found = [run(name, {**STATED, **told}, **settings) for told in kinds.values()]
+        cells = [f"{each.regret.mean():,.1f}; {below(each).mean():.2g}" for each in found]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def costs() -> list[str]:
     """Return what monitors cost."""
     lines = ["| | with monitors | without | ratio |", "|---|---:|---:|---:|"]
@@ -228,6 +248,12 @@ def main() -> None:
         "## False alarms",
         "",
         *false_alarms(),
+        "",
+        "## Windows",
+        "",
+        "Regret per task; and plays below the floor per task.",
+        "",
+        *windows(),
         "",
         "## Cost",
         "",

@@ -22,6 +22,8 @@ SETTINGS = {
     "holdback": None,
     "on_alarm": None,
     "delta_alarm": None,
+    "window": None,
+    "drift": None,
     "noise": None,
     "reward_ceiling": None,
     "context_noise": None,

@@ -125,17 +125,27 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
     assert trace.conservative.any() == algorithm.constrained
 
 
-@pytest.mark.parametrize("name", ["odd-task", "drift-abrupt"])
-def test_restarts_and_leaving_the_pool_replay_the_simulator(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("odd-task", {}),
+        ("drift-abrupt", {}),
+        ("drift-slow", {"window": 150}),
+        ("drift-slow", {"window": 150, "drift": 1e-4}),
+    ],
+)
+def test_restarts_leaving_the_pool_and_windows_replay_the_simulator(
+    name: str, told: dict[str, Any]
+) -> None:
     rounds, tasks = 400, ("a", "b", "c")
     problem = gb.problem(name, agents=3)
-    algorithm = gb.GuardUCB(0.2, noise=0.1, context_noise=0.0)
+    algorithm = gb.GuardUCB(0.2, noise=0.1, context_noise=0.0, **told)
     world = problem.build(11)
     plan = algorithm.plan(world.facts(rounds))
     runner = CommonRunner(world, plan, np.full(3, 0.2), checkpoint_rounds(rounds), rounds)
     (chunk,) = TrialDraws(world, rounds, 11).chunks()
     runner.play(chunk)
-    assert runner.metrics.totals[:, Metric.NOTICED].any()
+    assert runner.metrics.totals[:, Metric.NOTICED].any() == (not told)
     fleet = gb.Fleet(dict.fromkeys(tasks), 5, algorithm=algorithm)
     group, tables = fleet._group, chunk.tables
     for t in range(rounds):

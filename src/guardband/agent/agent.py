@@ -62,6 +62,9 @@ class Agent(RewardTaker):
     on_alarm, delta_alarm
         What Guard-UCB's monitors do when rewards contradict its assumptions ("restart", "baseline"
         or "warn"), and how often they may be wrong; see `health` and `gb.GuardUCB`.
+    window, drift
+        For worlds that move: for how many rounds Guard-UCB's data count, and by how much an
+        expected reward may change in a round; see `gb.GuardUCB`.
     noise
         None: every reward lies in [0, 1]; others are refused. A number: rewards are sub-Gaussian
         around their mean with this parameter, and may leave [0, 1].
@@ -111,6 +114,8 @@ class Agent(RewardTaker):
         holdback: float | None = None,
         on_alarm: str | None = None,
         delta_alarm: float | None = None,
+        window: int | None = None,
+        drift: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -137,6 +142,8 @@ class Agent(RewardTaker):
             holdback=holdback,
             on_alarm=on_alarm,
             delta_alarm=delta_alarm,
+            window=window,
+            drift=drift,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

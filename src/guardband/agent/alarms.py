@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from guardband.agent.engine import Engine
 from guardband.agent.health import Alarm
 from guardband.errors import InvalidValueError
-from guardband.kernels.alarms import Response, misfit, readmit, respond
+from guardband.kernels.alarms import Response, misfit, readmit, respond, slide
 from guardband.kernels.monitors import KINDS, AlarmCode, Note, wealth_of
 from guardband.kernels.types import Terms
 
 if TYPE_CHECKING:
     from guardband.agent.group import AgentGroup
 
-__all__ = ["heed", "kinds_watched", "let_back", "raised", "resume"]
+__all__ = ["heed", "kinds_watched", "let_back", "move_window", "raised", "resume"]
 
 CERTIFICATES, FIT = int(AlarmCode.CERTIFICATES), int(AlarmCode.FIT)
 PENDING = int(Note.PENDING)
@@ -23,8 +23,10 @@ PENDING = int(Note.PENDING)
 
 def kinds_watched(engine: Engine) -> tuple[str, ...]:
     """Return the kinds of alarms that agents can raise."""
-    if math.isnan(engine.terms.alarm):
+    if not engine.terms.alarm < math.inf:
         return ()
+    if engine.terms.drift:
+        return KINDS[1:2]  # the others take the world to stand still
     return KINDS if engine.terms.shares else KINDS[:2]
 
 
@@ -44,7 +46,7 @@ def heed(group: AgentGroup, pooled: bool) -> None:
             code = int(notes[PENDING])
             evidence = wealth_of(notes) if code == CERTIFICATES else notes[Note.EVIDENCE]
             pooled = _answer(group, m, code, float(evidence)) or pooled
-    if not pooled or not group.engine.terms.shares:
+    if not pooled or "fit" not in group.watched:
         return
     for _ in group.names:
         m, evidence = misfit(group.engine.group, _terms(group.engine), group.poolings + 1)
@@ -60,6 +62,19 @@ def _answer(group: AgentGroup, m: int, code: int, evidence: float) -> bool:
     logdet = respond(group.engine.group, m, terms, code)
     group.starts += terms.on_alarm != Response.WARN
     return group.note_pooling(float(logdet))
+
+
+def move_window(group: AgentGroup, agent: int) -> None:
+    """Forget the older half of a window if it ends before the round in which an agent decides.
+
+    Rewards of decisions before that do not count any more.
+    """
+    half, last, turn = int(group.engine.terms.half), max(group.rounds), group.rounds[agent] + 1
+    if turn > last > 0 and last % half == 0:
+        group.note_pooling(float(slide(group.engine.group, _terms(group.engine))))
+        group.starts += 1
+    if group.engine.terms.drift:
+        group.engine.set_time(max(last, turn))
 
 
 def resume(group: AgentGroup, agent: int) -> None:

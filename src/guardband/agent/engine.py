@@ -23,6 +23,7 @@ from guardband.agent.records import (
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
+from guardband.kernels.alarms import moved_by
 from guardband.kernels.leave_out import pool_without, set_without
 from guardband.kernels.logs import learn_rows
 from guardband.kernels.override import weigh_instead
@@ -59,6 +60,7 @@ GRANTED = ("play", "policy", "trial")  # promises that rest on what was learned
 HOLDBACK = "holdback"
 REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
 CONFIDENCE, ALLOWANCE = (Terms._fields.index(name) for name in ("confidence", "allowance"))
+MOVED = Terms._fields.index("moved")
 TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
 REUSED = 5  # in a statistic's scalars
 GUARD = float(Rule.GUARD)
@@ -318,6 +320,12 @@ class Engine:
         """Let `allowance` be what agents may be charged with in all from now on; NaN: none."""
         for row in (*self.known, *self.unknown):
             row[ALLOWANCE] = allowance
+
+    def set_time(self, now: int) -> None:
+        """Let `now` be the round, for worlds that move by a declared drift."""
+        moved = moved_by(self.terms, now)
+        for row in (*self.known, *self.unknown):
+            row[MOVED] = moved
 
     def set_trigger(self, trigger: Trigger, budget: float, agents: int) -> None:
         """Let `learn` call for a pooling by this trigger, among so many agents."""

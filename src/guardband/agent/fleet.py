@@ -47,8 +47,9 @@ class Fleet(Mapping[str, Agent]):
     tolerate
         1: whatever any one other task learns or sends, no play of a task is below its floor; see
         `gb.GuardUCB`. Learning is slower.
-    on_alarm, delta_alarm
-        As for `gb.Agent`; `delta_alarm` is for all tasks together.
+    on_alarm, delta_alarm, window, drift
+        As for `gb.Agent`; `delta_alarm` is for all tasks together, and a round is one of the task
+        that decides most often.
     holdback, feature_bound, ridge, delta
         As for `gb.Agent`.
     horizon, reward_floor, seed
@@ -80,6 +81,8 @@ class Fleet(Mapping[str, Agent]):
         holdback: float | None = None,
         on_alarm: str | None = None,
         delta_alarm: float | None = None,
+        window: int | None = None,
+        drift: float | None = None,
         noise: float | None = None,
         reward_ceiling: float | None = None,
         context_noise: float | None = None,
@@ -118,6 +121,8 @@ class Fleet(Mapping[str, Agent]):
             holdback=holdback,
             on_alarm=on_alarm,
             delta_alarm=delta_alarm,
+            window=window,
+            drift=drift,
             noise=noise,
             reward_ceiling=reward_ceiling,
             context_noise=context_noise,

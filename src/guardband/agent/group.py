@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.agent.alarms import heed, kinds_watched, raised
+from guardband.agent.alarms import heed, kinds_watched, move_window, raised
 from guardband.agent.budget import Budget, Purse
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
@@ -181,6 +181,8 @@ class AgentGroup:
         """Decide for an agent; its id has the task's name and the number of the round."""
         turn, watch = self.rounds[agent] + 1, self.watches[agent]
         self.settle(agent)
+        if self.engine.terms.half:
+            move_window(self, agent)
         self.seen[agent].add(turn, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
         purse, cost, base, limits = self.purses[agent], NO_VALUE, 0.0, NO_LIMITS
@@ -287,6 +289,10 @@ class AgentGroup:
         None is carried out here: the other agents may be in the middle of a round. `reused` of the
         rows had been looked at.
         """
+        if rewards.size and self.engine.terms.half:
+            raise InvalidValueError(
+                "learn(...) is for agents without a window: rows of logs are of another time."
+            )
         now = self.passed(agent)
         given = (self.poolings + 1, self.logdet_pooled, now - self.rounds_pooled[agent], now)
         absorbed = self.engine.learn_rows(agent, rows, rewards, *given, reused)

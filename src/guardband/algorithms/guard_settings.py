@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from guardband.checks import check_fraction, check_not_negative, check_positive
+from guardband.checks import check_fraction, check_not_negative, check_positive, check_whole
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 
-__all__ = ["as_ceiling", "as_holdback", "as_realised", "check_size", "check_tolerance"]
+__all__ = ["as_ceiling", "as_drift", "as_holdback", "as_realised", "as_window", "check_size"]
+__all__ += ["check_tolerance", "check_window"]
 
 LARGEST = 10_000_000  # numbers that agents in one process may keep beside their own
 MOST_HELD_BACK = 0.5
@@ -34,6 +35,27 @@ def check_tolerance(settings: Any) -> None:
             )
     if tolerate and settings.radius == "paper":
         raise InvalidValueError("tolerate=1 needs the radii of Guard-UCB, not radius='paper'.")
+
+
+def check_window(settings: Any) -> None:
+    """Refuse what a window does not go with, or means nothing without one."""
+    if settings.window is None and settings.drift is not None:
+        raise InvalidValueError(
+            f"drift={settings.drift:g} is by how much expected rewards may change in a round: say "
+            "with window=... for how many rounds data count."
+        )
+    for name, usual in (("tolerate", 0), ("anchors", False)):
+        value = getattr(settings, name)
+        if settings.window is not None and value != usual:
+            raise InvalidValueError(
+                f"window={settings.window} is for {name}={usual!r}, not {value!r}: leave one of "
+                "them out."
+            )
+    taken = ("best", "logdet") if settings.drift is not None else ("best", "logdet", "empirical")
+    if settings.window is not None and settings.radius not in taken:
+        raise InvalidValueError(
+            f"a window, or a drift, is for radius='best', not {settings.radius!r}."
+        )
 
 
 def check_size(agents: int, facts: Facts) -> None:
@@ -76,3 +98,13 @@ def as_realised(value: Any) -> Any:
     if isinstance(value, tuple | list) and len(value) == 2 and value[0] == "chance":
         return ("chance", check_fraction("the chance in realised", value[1]))
     raise InvalidValueError(f"realised must be None, 'worst' or ('chance', eps), not {value!r}.")
+
+
+def as_window(value: Any) -> int | None:
+    """Return for how many rounds data count, checked."""
+    return None if value is None else check_whole("window", value, 2)
+
+
+def as_drift(value: Any) -> float | None:
+    """Return by how much an expected reward may change in a round, checked."""
+    return None if value is None else check_positive("drift", value)

@@ -10,10 +10,13 @@ import numpy as np
 
 from guardband.algorithms.guard_settings import (
     as_ceiling,
+    as_drift,
     as_holdback,
     as_realised,
+    as_window,
     check_size,
     check_tolerance,
+    check_window,
 )
 from guardband.algorithms.plan import Plan, Traffic, packed
 from guardband.algorithms.policy import Policy, Rate
@@ -153,6 +156,12 @@ class GuardUCB(Policy):
     delta_alarm
         The probability with which monitors may ever raise a false alarm; None: none watch. None
         do with on_refuted="ellipsoid" or tolerate=1, nor in live agents.
+    window
+        In rounds, for worlds that move: only data of the last half to whole window count. None: all
+        data do. Not in live agents.
+    drift
+        With a window: no action's expected reward changes by more in a round. The promise then
+        counts what may have changed; None: it holds if nothing changes within a window.
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -179,6 +188,8 @@ class GuardUCB(Policy):
     holdback: float = field(default=0.0, kw_only=True)
     on_alarm: str = field(default="restart", kw_only=True)
     delta_alarm: float | None = field(default=1e-3, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
+    drift: float | None = field(default=None, kw_only=True)
 
     constrained: ClassVar[bool] = True
     runs: ClassVar[frozenset[str]] = frozenset({"agent", "live"})
@@ -240,6 +251,9 @@ class GuardUCB(Policy):
                     f"{ALLOWANCES[self.mode]}=... there."
                 )
         set_(self, "tolerate", check_whole("tolerate", self.tolerate, 0))
+        set_(self, "window", as_window(self.window))
+        set_(self, "drift", as_drift(self.drift))
+        check_window(self)
         check_tolerance(self)
         if self.trial_budget is not None and self.realised is not None:
             raise InvalidValueError(
@@ -286,24 +300,33 @@ class GuardUCB(Policy):
         return math.sqrt(growth + 2.0 * math.log(1.0 / delta) + self.penalty * self.theta_bound**2)
 
     def _threshold(self, facts: Facts) -> float:
-        """Return log(3 M / delta_alarm), for three monitors of M agents; NaN: none watch."""
+        """Return log(3 M / delta_alarm), for three monitors of M agents; NaN: none watch.
+
+        A window needs the sums of monitors; infinite: they keep them, and raise no alarm.
+        """
         known = self.radius != "paper" and self.on_refuted == "baseline" and not self.tolerate
         if self.delta_alarm is None or not known or facts.size is not None:
-            return math.nan
+            return math.nan if self.window is None else math.inf
         return math.log(3.0 * facts.agents / self.delta_alarm)
 
     def plan(self, facts: Facts) -> Plan:
         """Return the terms for a problem of which `facts` are known."""
         agents, paper = facts.agents, self.radius == "paper"
         bounded = self.noise is None or facts.bounded
-        by_variance = bounded and self.radius in ("best", "empirical")
+        radius = self.radius if self.drift is None else "logdet"  # see Proposition 11
+        by_variance = bounded and radius in ("best", "empirical")
         # What lies in [0, 1] is 1/2-sub-Gaussian.
         stated = math.inf if self.noise is None else self.noise**2
         variance = min(stated, 0.25) if bounded else stated
-        radii = 2 if self.radius == "best" and not by_variance else 1
+        radii = 2 if radius == "best" and not by_variance else 1
         # Agents elsewhere pool what was cut by rules that this proof does not cover.
         pooled = self.pooled_set and self.share and agents > 1 and facts.size is None and not paper
-        delta = 0.5 * self.delta if pooled else self.delta
+        pooled = pooled and self.drift is None
+        if self.window is not None and facts.size is not None:
+            raise InvalidValueError("window=... is for gb.Agent, gb.Fleet and simulations.")
+        # Half is for the first window, and half for all that follow.
+        whole = self.delta if self.window is None else 0.5 * self.delta
+        delta = 0.5 * whole if pooled else whole
         tolerant = self.tolerate > 0 and agents > 1  # one task alone has no others
         if tolerant:
             check_size(agents, facts)
@@ -329,7 +352,7 @@ class GuardUCB(Policy):
             # A single agent has no other to pool with, and every epoch uses up part of delta.
             trigger=int(Trigger.ANYTIME if self.share and agents > 1 else Trigger.NEVER),
             eager=EAGER if pooled else RELUCTANT[self.mode],
-            radius=int(RADII[self.radius]),
+            radius=int(RADII[radius]),
             realised=int(kind),
             chance=float(chance),
             tail=math.sqrt((1.0 - chance) / chance) if chance > 0 else math.inf,  # Cantelli
@@ -355,6 +378,8 @@ class GuardUCB(Policy):
             alarm=self._threshold(facts),
             on_alarm=int(RESPONSES[self.on_alarm]),
             shares=self.share and agents > 1,
+            half=float((self.window or 0) // 2),
+            drift=self.drift or 0.0,
         )
         alpha = np.array(as_alpha(self.alpha, agents))
         # n, sum w y^2, H and sum w go with W and U; with anchors, the same of the reports.

@@ -16,7 +16,7 @@ from guardband.kernels.ridge import refresh
 from guardband.kernels.state import state_of
 from guardband.kernels.sync import add_statistic, clear_statistic, pool
 
-__all__ = ["Response", "misfit", "readmit", "respond"]
+__all__ = ["Response", "misfit", "moved_by", "readmit", "respond", "slide"]
 
 PATIENCE = 2.0  # where features do not fit, the next start waits for so many times the rewards
 FOREVER = 1e18  # rewards
@@ -256,3 +256,38 @@ def readmit(group, m, terms):
     for j in range(agents + 1):
         _next_share(group.watch[j])
     return pool(group, terms)
+
+
+@rare_kernel
+def slide(group, terms):
+    """Forget the older half of the window, between two rounds.
+
+    What was learned since the last time is left, at declared weights, and monitors begin anew.
+    Returns log det(V / ridge) of the pool, or NaN if agents do not pool.
+    """
+    d, agents = group.own.moment.shape[1], group.work.shape[0] - 2
+    shared, nothing = state_of(group, agents), state_of(group, agents + 1)
+    clear_statistic(shared.own)
+    for m in range(agents):
+        state = state_of(group, m)
+        monitor = monitor_of(state.watch, d)
+        clear_statistic(state.own)
+        add_statistic(state.own, monitor.own)
+        refresh(state, nothing.own, terms.ridge)
+        state.estimate.scalars[2] = terms.ridge
+        state.estimate.scalars[3] = terms.ridge * d
+        begin(monitor, terms)
+        _next_share(monitor.notes)
+    _next_share(shared.watch)
+    return pool(group, terms) if terms.shares else math.nan
+
+
+@kernel
+def moved_by(terms, now):
+    """Return by how much expected rewards may have changed since the oldest data, in round `now`.
+
+    These are of the first round after the last slide but one.
+    """
+    slides = (now - 1) // int(terms.half)
+    oldest = max(slides - 1, 0) * int(terms.half) + 1
+    return terms.drift * (now - oldest)

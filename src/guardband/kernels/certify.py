@@ -43,7 +43,8 @@ def radius_at(state, pooled, terms, level):
 
     `level` is 2 log(1/delta_p).
 
-    log det:   sqrt(log det(V/ridge) + 2 log(1/delta_p) + ridge S^2) + bias sqrt(sum w)
+    log det:   sqrt(log det(V/ridge) + 2 log(1/delta_p) + ridge S^2) + bias sqrt(sum w); where theta
+               moves sqrt(ridge) S is added to the root instead, and moved sqrt(sum w)
     empirical: sqrt(max(0, G) + 2 log(1/delta_p) + ridge S^2), G = H + U'V^-1 U,
                H = sum w (yhat^2 - 2 y yhat); with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
 
@@ -55,7 +56,10 @@ def radius_at(state, pooled, terms, level):
     growth, total = estimate.scalars[0], own.scalars[3] + pooled.scalars[3]
     if terms.radius not in (BEST, LOGDET, EMPIRICAL):  # the paper's, in these units
         return math.sqrt(growth + terms.confidence) + math.sqrt(prior)
-    by_volume = math.sqrt(growth + level + prior) + terms.bias * math.sqrt(total)
+    by_volume = math.sqrt(growth + level + prior)
+    if terms.drift > 0.0:  # see Proposition 11
+        by_volume = math.sqrt(growth + level) + math.sqrt(prior)
+    by_volume += (terms.bias + terms.moved) * math.sqrt(total)
     if terms.by_variance or own.scalars[4] + pooled.scalars[4] > 0.0:
         by_volume = math.inf
     beta = math.inf if terms.radius == EMPIRICAL else by_volume

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel, rare_kernel
-from guardband.kernels.alarms import misfit, respond
+from guardband.kernels.alarms import misfit, respond, slide
 from guardband.kernels.environment import Metric
 from guardband.kernels.monitors import AlarmCode, Note
 
-__all__ = ["heed"]
+__all__ = ["heed", "slide_window"]
 
 PENDING, FIT = int(Note.PENDING), int(AlarmCode.FIT)
 ALARMS, NOTICED = int(Metric.ALARMS_ASSUMPTIONS), int(Metric.NOTICED)
@@ -27,7 +27,7 @@ def heed(group, terms, clock, metrics, raised, pooled):
             code = int(group.watch[m, PENDING])
             if code > 0:
                 pooled = _respond(group, terms, clock, metrics, m, code) or pooled
-    if pooled and terms.shares:
+    if pooled and terms.shares and terms.drift == 0.0:
         for _ in range(agents):
             m, _evidence = misfit(group, terms, clock.ints[2] + 1)
             if m < 0:
@@ -42,10 +42,21 @@ def _respond(group, terms, clock, metrics, m, code):
     totals[ALARMS + code - 1] += 1.0
     if totals[NOTICED] == 0.0:
         totals[NOTICED] = now
-    logdet = respond(group, m, terms, code)
+    return _note_pooling(clock, respond(group, m, terms, code))
+
+
+@rare_kernel
+def slide_window(group, terms, clock):
+    """Forget the older half of the window at its end."""
+    _note_pooling(clock, slide(group, terms))
+
+
+@kernel
+def _note_pooling(clock, logdet):
+    """Note that agents pooled, and tell whether; not if `logdet` is NaN."""
     if math.isnan(logdet):
         return False
     clock.logdet[0] = logdet
-    clock.ints[1] = now + clock.ints[4]
+    clock.ints[1] = clock.ints[0] + clock.ints[4]
     clock.ints[2] += 1
     return True

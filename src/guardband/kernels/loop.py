@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.alarms import moved_by
 from guardband.kernels.allowance import explored
 from guardband.kernels.blend import blend
 from guardband.kernels.certify import declared_weight, weigh
@@ -22,7 +23,7 @@ from guardband.kernels.environment import (
     Trace,
 )
 from guardband.kernels.guard_ucb import choose as choose_guard
-from guardband.kernels.heeding import heed
+from guardband.kernels.heeding import heed, slide_window
 from guardband.kernels.holdback import count_gain, hold_back
 from guardband.kernels.leave_out import absorb_for_all, pool_without, weigh_for_all
 from guardband.kernels.leave_out import choose as choose_tolerant
@@ -66,6 +67,7 @@ BASELINE, GUARD = int(Rule.BASELINE), int(Rule.GUARD)
 LEARNED, EMPTY, IS_STUCK = int(Reason.LEARNED), int(Reason.EMPTY), int(Reason.STUCK)
 IS_REFUTED = int(Reason.REFUTED)
 HIDDEN, OBSERVED = int(Sight.HIDDEN), int(Sight.OBSERVED)
+MOVED = Terms._fields.index("moved")
 REGRET, REGRET_EXPECTED = int(Metric.REGRET), int(Metric.REGRET_EXPECTED)
 VIOLATIONS_EXPECTED = int(Metric.VIOLATIONS_EXPECTED)
 VIOLATIONS_REALISED = int(Metric.VIOLATIONS_REALISED)
@@ -127,6 +129,9 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
             slot = draw_round(env, draws, s)
             t = clock.ints[0] + 1
             clock.ints[0] = t
+            if guard and terms.drift > 0.0:
+                settings[0, MOVED] = moved_by(terms, t)
+                terms = terms_of(settings[0])
             call, raised = False, s == 0  # rows of logs may have raised an alarm before
             # Not range(agents): LLVM would set up a pointer per array and loop in every round.
             for m in tasks.agents:
@@ -204,6 +209,8 @@ def _rounds(guard, weighted=False, valued=False, tolerant=False):
                     trace.synced[t - 1] = True
             if guard and not tolerant and (raised or call):
                 heed(group, terms, clock, metrics, raised, call)
+            if guard and terms.half > 0.0 and t % int(terms.half) == 0:
+                slide_window(group, terms, clock)
             save_checkpoint(clock, metrics)
 
     return rounds

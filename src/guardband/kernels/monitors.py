@@ -146,7 +146,7 @@ def watch(state, terms, x, y, weight, lower):
         _certificates(monitor, terms, y, weight, lower)
     starts = notes[STARTS] + 1.0
     enough = terms.alarm + math.log(starts * (starts + 1.0))
-    if notes[EVIDENCE] >= enough and notes[RAISED] == 0.0:
+    if notes[EVIDENCE] >= enough and notes[RAISED] == 0.0 and terms.drift == 0.0:
         notes[PENDING] = ASSUMPTIONS
     elif wealth_of(notes) >= enough and notes[RAISED + 1] == 0.0:
         notes[PENDING] = CERTIFICATES

@@ -231,6 +231,11 @@ class Terms(NamedTuple):
     alarm: float = np.nan
     on_alarm: float = 0.0
     shares: float = False  # whether agents pool
+    # A window: rounds after which the older half is forgotten (0: never); by how much an expected
+    # reward may change in a round; and by how much since the oldest data, set in every round.
+    half: float = 0.0
+    drift: float = 0.0
+    moved: float = 0.0
 
 
 class RoundInput(NamedTuple):

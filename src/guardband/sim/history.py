@@ -65,6 +65,12 @@ def check_history(
                 "played, or when: leave it out, or leave history out. Guard-UCB, the paper's "
                 "algorithms and DisLinUCB can."
             )
+        window = getattr(algorithm, "window", None)
+        if window is not None:
+            raise InvalidValueError(
+                f"window={window} forgets what is old, and logs are of another time: "
+                "leave one of window and history out."
+            )
 
 
 def learn_history(

@@ -35,6 +35,8 @@ NOT_LIVE = {
     "mix": "agents play real actions, as mix='action' does; leave it out.",
     "delta_alarm": "live agents have no monitors yet; gb.Agent and gb.Fleet have.",
     "on_alarm": "live agents have no monitors yet; gb.Agent and gb.Fleet have.",
+    "window": "live agents count all data of a space; gb.Agent and gb.Fleet can forget.",
+    "drift": "live agents count all data of a space; gb.Agent and gb.Fleet can forget.",
     "pooled_set": "live agents certify by their own views alone; gb.Fleet has the pooled set.",
     "share": "the agents of a space learn together; to keep them apart, give each its own space.",
     "shared_context": "say contexts='shared' or contexts='per-request'.",
