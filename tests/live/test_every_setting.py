@@ -34,6 +34,7 @@ EXAMPLES: dict[str, Any] = {
     "context_noise": 0.13,
     "delta": 0.02,
     "delta_alarm": 0.01,
+    "drift": 0.01,
     "feature_bound": 1.9,
     "gap": 0.1,
     "gate": "none",
@@ -57,6 +58,7 @@ EXAMPLES: dict[str, Any] = {
     "theta_bound": 1.7,
     "tolerate": 1,
     "trial_budget": 9.0,
+    "window": 40,
 }
 # What a space calls otherwise.
 IN_A_SPACE = {
@@ -68,17 +70,20 @@ IN_A_SPACE = {
 NOT_IN_A_SPACE = {
     "anchors": r"gb\.Fleet can learn from them",
     "delta_alarm": r"gb\.Agent and gb\.Fleet have",
+    "drift": r"gb\.Agent and gb\.Fleet can forget",
     "gap": "gate='printed' or gate='none'",
     "mix": "agents play real actions",
     "on_alarm": r"gb\.Agent and gb\.Fleet have",
     "pooled_set": r"gb\.Fleet has the pooled set",
     "share": "give each its own space",
+    "window": r"gb\.Agent and gb\.Fleet can forget",
 }
 # What agents refuse, too.
 NOT_OF_AGENTS = {"gap", "mix"}
 # What an algorithm needs beside a setting.
 BESIDE: dict[str, Any] = {
     "anchors": {"baseline_tolerance": 0.05},
+    "drift": {"window": 40},
     "gap": {"gate": "gap"},
     "max_loss": {"mode": "policy"},
 }
