@@ -240,11 +240,11 @@ def test_few_menus_are_remembered() -> None:
     agent = gb.Agent(dim=2, alpha=0.1)
     for _ in range(300):
         agent.decide(np.eye(2), 0)
-    assert len(agent._group.seen[0]) == 128
+    assert len(list(agent._group.seen[0])) == 128
     large = gb.Agent(dim=50, alpha=0.1)
     for _ in range(30):
         large.decide(np.full((1000, 50), 0.01), 0)
-    assert len(large._group.seen[0]) == 10
+    assert len(list(large._group.seen[0])) == 10
 
 
 @pytest.mark.parametrize("algorithm", ["disc-ucb", "disc-ucb-unknown", "dis-lin-ucb"])

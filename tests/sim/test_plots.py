@@ -43,12 +43,25 @@ def lines(figure):
     return [line for line in figure.axes[0].lines if len(line.get_xdata()) > 2]
 
 
-@pytest.mark.parametrize("metric", METRICS)
+OF_VALUES = ("value", "value_regret", "cost")
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS if metric not in OF_VALUES])
 def test_every_metric_is_drawn_and_rendered(results, metric, tmp_path):
     figure = draw_curves(results, metric)
     assert isinstance(figure, Figure)
     figure.savefig(tmp_path / "figure.png")
     assert len(lines(figure)) == 3 + (metric == "reward")  # and the floor
+
+
+@pytest.mark.parametrize("metric", OF_VALUES)
+def test_values_are_drawn_where_there_are_any(results, metric, tmp_path):
+    with pytest.raises(ValueError, match=f"{metric} was not counted"):
+        draw_curves(results, metric)
+    bought = gb.simulate("routing", ["guard-ucb", "baseline"], rounds=30, trials=2)
+    figure = draw_curves(bought, metric)
+    figure.savefig(tmp_path / "figure.png")
+    assert len(lines(figure)) == 2
 
 
 def test_curves_are_means_over_agents_and_trials(results):

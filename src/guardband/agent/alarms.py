@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from guardband.agent.engine import Engine
 from guardband.agent.health import Alarm
 from guardband.errors import InvalidValueError
-from guardband.kernels.alarms import Response, misfit, readmit, respond, slide
+from guardband.kernels.alarms import misfit, readmit, respond, slide
 from guardband.kernels.monitors import KINDS, AlarmCode, Note, wealth_of
-from guardband.kernels.types import Terms
+from guardband.kernels.types import Response, Terms
 
 if TYPE_CHECKING:
     from guardband.agent.group import AgentGroup

@@ -31,12 +31,12 @@ from guardband.checks import (
 )
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
-from guardband.kernels.alarms import Response
 from guardband.kernels.types import (
     LEAST_RATE,
     Mix,
     Radius,
     Realised,
+    Response,
     Rule,
     Terms,
     Trigger,

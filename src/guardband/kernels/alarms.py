@@ -6,7 +6,6 @@ docs/guard-ucb-math.md says what each of it costs in delta.
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 
 from guardband.kernels._jit import kernel, rare_kernel
 from guardband.kernels.certify import guard_radius
@@ -15,8 +14,9 @@ from guardband.kernels.monitors import AlarmCode, Note, begin, monitor_of
 from guardband.kernels.ridge import refresh
 from guardband.kernels.state import state_of
 from guardband.kernels.sync import add_statistic, clear_statistic, pool
+from guardband.kernels.types import Response
 
-__all__ = ["Response", "misfit", "moved_by", "readmit", "respond", "slide"]
+__all__ = ["misfit", "moved_by", "readmit", "respond", "slide"]
 
 PATIENCE = 2.0  # where features do not fit, the next start waits for so many times the rewards
 FOREVER = 1e18  # rewards
@@ -27,14 +27,6 @@ REWARDS, LOGDET, PLAYS = int(Note.REWARDS), int(Note.LOGDET), int(Note.PLAYS)
 WEALTH, STARTS, LEVEL = int(Note.WEALTH), int(Note.STARTS), int(Note.LEVEL)
 HOLD, APART, SHARES = int(Note.HOLD), int(Note.APART), int(Note.SHARES)
 ANEW, RAISED, PENDING = int(Note.ANEW), int(Note.RAISED), int(Note.PENDING)
-
-
-class Response(IntEnum):
-    """What an alarm leads to."""
-
-    RESTART = 0
-    BASELINE = 1  # start anew, and hold to the baseline until a person resumes
-    WARN = 2  # nothing
 
 
 BASELINE, WARN = int(Response.BASELINE), int(Response.WARN)

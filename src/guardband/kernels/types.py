@@ -29,6 +29,7 @@ __all__ = [
     "Radius",
     "Realised",
     "Reason",
+    "Response",
     "RoundInput",
     "Rule",
     "Scores",
@@ -105,6 +106,14 @@ class Reason(IntEnum):
     SPENT = 13  # Guard-UCB: what exploration may cost is spent: only certified actions are played
     HOLDBACK = 14  # Guard-UCB: a coin of its own held back the choice, to measure what it earns
     ALARMED = 15  # Guard-UCB: after an alarm, the baseline alone is played for some time
+
+
+class Response(IntEnum):
+    """What an alarm leads to."""
+
+    RESTART = 0
+    BASELINE = 1  # start anew, and hold to the baseline until a person resumes
+    WARN = 2  # nothing
 
 
 class Radius(IntEnum):

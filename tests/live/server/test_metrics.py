@@ -182,6 +182,9 @@ def test_all_reasons_that_agents_report_are_known() -> None:
         "always",
         "holdback",
         "value",
+        "assumptions",
+        "certificates",
+        "fit",
     }
 
 
