@@ -165,6 +165,76 @@ def test_a_batch_must_be_payable_as_a_whole() -> None:
     assert agent.rounds == 0
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.floats(1.0, 1.3), st.booleans())
+def test_batches_do_not_spend_what_their_own_baselines_cost(
+    seed: int, size: int, spare: float, afterwards: bool
+) -> None:
+    """Baselines that grow dearer within a batch are paid for, whatever else is played in it."""
+    rng = np.random.default_rng(seed)
+    base = rng.exponential(size=size)
+    costs: list[Any] = [np.array([each, 5 * each, 0.5 * each]) for each in base]
+    most = float(5 * base.max())
+    if afterwards:
+        costs[-1] = None
+    total = spare * (float(base.sum()) + most * afterwards) + base[0] * 1e-6
+    budget = gb.Budget(max(total, most * afterwards), 1, most if afterwards else None)
+    agent = knowing(budget)
+    try:
+        made = agent.decide_many([MENU] * size, [0] * size, costs=costs)
+    except (BudgetSpentError, InvalidValueError):
+        assert agent.decide(MENU, 0, cost=[0.0, 0.0, 0.0]).cost_left == budget.total
+        return
+    assert sum(decision.cost for decision in made) <= budget.total * (1.0 + 1e-9)
+
+
+def test_a_dear_play_of_a_batch_leaves_what_the_next_baseline_costs() -> None:
+    agent = knowing(gb.Budget(10.0, 2))
+    made = agent.decide_many([MENU] * 2, [0, 0], costs=[[0.0, 0.0, 10.0], [5.0, 5.0, 5.0]])
+    assert made[-1].cost_left >= 0.0
+    agent = knowing(gb.Budget(20.0, 2, max_cost=10.0))
+    made = agent.decide_many([MENU] * 2, [0, 0], costs=[[0.0, 0.0, 10.0], None])
+    assert made[-1].cost_left == 0.0
+
+
+def test_no_value_is_so_large_that_the_price_overflows() -> None:
+    """A price of infinity would make all actions alike, those too that cannot be paid."""
+    agent = knowing(gb.Budget(10.0, 50))
+    with pytest.raises(InvalidValueError, match=r"value\[1\] is 1e\+120: at most 1e\+100"):
+        agent.decide(MENU, 0, value=[0.0, 1e120, 0.0], cost=[0.1, 0.1, 0.1])
+    agent.decide(MENU, 0, value=[0.0, 1e100, 0.0], cost=[1e-300, 2e-300, 1e-300])
+    decision = agent.decide(MENU, 0, value=[0.0, 1.0, 2.0], cost=[0.1, 100.0, 100.0])
+    assert decision.action == 0
+    assert decision.cost_left >= 9.8
+
+
+@pytest.mark.parametrize("first", [1.0, 1e-3, 1e-6])
+def test_one_small_extra_cost_does_not_stop_spending(first: float) -> None:
+    agent = knowing(gb.Budget(100.0, 400))
+    spent = 0.0
+    for t in range(400):
+        extra = first if t == 0 else 1.0
+        spent += agent.decide(MENU, 0, value=[0.0, 0.0, 1.0], cost=[0.0, 0.0, extra]).cost
+    assert 90.0 <= spent <= 100.0
+
+
+@pytest.mark.parametrize(("total", "horizon", "base"), [(0.3, 3, 0.1), (7.0, 10, 0.7)])
+def test_a_total_that_just_suffices_suffices(total: float, horizon: int, base: float) -> None:
+    agent = knowing(gb.Budget(total, horizon))
+    for _ in range(horizon):
+        assert agent.decide(MENU, 0, cost=[base] * 3).cost == base
+    with pytest.raises(BudgetSpentError):
+        agent.decide(MENU, 0, cost=[base] * 3)
+
+
+def test_what_no_play_may_cost_is_checked() -> None:
+    with pytest.raises(InvalidValueError, match="not one play could be paid"):
+        gb.Budget(1.0, 10, max_cost=5.0)
+    agent = knowing(gb.Budget(10.0, 10, max_cost=1.0))
+    with pytest.raises(InvalidValueError, match=r"cost\[1\] is 2, more than max_cost=1"):
+        agent.decide(MENU, 0, cost=[0.5, 2.0, 0.5])
+
+
 def test_tasks_have_budgets_of_their_own_and_files_keep_them(tmp_path: Any) -> None:
     algorithm = gb.GuardUCB(0.1, noise=0.05, context_noise=0.0)
     fleet = gb.Fleet({"a": None, "b": None}, 3, algorithm=algorithm, budget=gb.Budget(1.0, 5, 0.5))

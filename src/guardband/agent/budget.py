@@ -10,19 +10,31 @@ import numpy as np
 from guardband.agent.records import Request
 from guardband.checks import check_not_negative, check_positive, check_whole
 from guardband.errors import BudgetSpentError, InvalidValueError
-from guardband.kernels.purse import HORIZON, PURSE, ROUNDS, SPENT, TOTAL, limits_of, pay
+from guardband.kernels.purse import (
+    ASIDE,
+    HORIZON,
+    PURSE,
+    ROUNDS,
+    SPENT,
+    TOTAL,
+    limits_of,
+    pay,
+)
 from guardband.kernels.types import Floats
 
 __all__ = ["Budget", "Purse", "Spending"]
+
+ROUNDING = 1e-9  # of the total: sums of costs are rounded, and a total may just suffice
 
 
 @dataclass(frozen=True)
 class Budget:
     """What the plays of a task may cost in all.
 
-    The total is never exceeded: every play is paid for, or reserved, before it is made. What the
-    baseline costs stays affordable for the rest of the horizon, as long as no baseline costs more
-    than those before it; so the total must be at least what the baseline costs in all rounds.
+    The total is never exceeded, but for rounding (1e-9 of it): every play is paid for, or reserved,
+    before it is made. What the baseline costs stays affordable for the rest of the horizon, as long
+    as no baseline costs more than those before it; so the total must be at least what the baseline
+    costs in all rounds.
 
     Parameters
     ----------
@@ -44,6 +56,11 @@ class Budget:
         object.__setattr__(self, "horizon", check_whole("horizon", self.horizon))
         if self.max_cost is not None:
             object.__setattr__(self, "max_cost", check_positive("max_cost", self.max_cost))
+            if self.max_cost > self.total:
+                raise InvalidValueError(
+                    f"max_cost={self.max_cost:g} is more than the total, {self.total:g}: not one "
+                    "play could be paid."
+                )
 
 
 class Spending:
@@ -74,7 +91,7 @@ class Spending:
 
     def fill(self, numbers: Floats) -> None:
         """Go on from numbers that were kept, under the budget of today."""
-        self.numbers[SPENT:] = numbers[SPENT:]
+        self.numbers[SPENT : len(numbers)] = numbers[SPENT:]  # older ones are shorter
 
     def costs(self, request: Request) -> tuple[Floats, float]:
         """Return what each action costs at most, and the baseline's share of what must stay.
@@ -86,39 +103,66 @@ class Spending:
         return np.full(request.menu.shape[1], self.budget.max_cost), 0.0
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Refuse requests whose baselines cannot be paid; before anything is changed."""
-        left, rounds = self.left, int(self.numbers[ROUNDS])
+        """Refuse requests whose baselines cannot be paid; before anything is changed.
+
+        What these cost together is set aside, so that none of them is spent on another round.
+        """
+        left, rounds = self.left + ROUNDING * self.most, int(self.numbers[ROUNDS])
+        aside, total, horizon = 0.0, self.budget.total, self.budget.horizon
         for i, request in enumerate(requests):
             costs, base = self.costs(request)
+            self._check_most(costs)
             own = float(costs[request.baseline])
-            if rounds == 0 and i == 0 and base * self.budget.horizon > self.budget.total:
+            if rounds == 0 and i == 0 and base * horizon > total * (1.0 + ROUNDING):
                 raise InvalidValueError(
-                    f"a budget of {self.budget.total:g} is below what the baseline must cost: "
-                    f"{base:g} in each of {self.budget.horizon:,} rounds. Give total="
-                    f"{base * self.budget.horizon:g} or more, or a cheaper baseline."
+                    f"a budget of {total:g} is below what the baseline must cost: {base:g} in each "
+                    f"of {horizon:,} rounds. Give total={base * horizon:.10g} or more, or a "
+                    "cheaper baseline."
                 )
-            if own > left:
-                total = f"{self.budget.total:g}"
-                if self.most != self.budget.total:
-                    total += f", of which {self.most:g} is granted so far,"
+            aside += own
+            if aside > left:
+                shown = f"{total:g}"
+                if self.most != total:
+                    shown += f", of which {self.most:g} is granted so far,"
                 raise BudgetSpentError(
-                    f"the budget is used up: {left:g} of {total} is left, and the baseline costs "
-                    f"{own:g}. Nothing was decided; a baseline that is free can still be played."
+                    f"the budget is used up: {left - aside + own:g} of {shown} is left, and the "
+                    f"baseline costs {own:g}. Nothing was decided; a baseline that is free can "
+                    "still be played."
                 )
-            left -= own
+        self.numbers[ASIDE] = aside
 
-    def limits(self, base: float) -> tuple[float, float]:
-        """Return the price of cost, and what an action may cost now."""
+    def _check_most(self, costs: Floats) -> None:
+        most = self.budget.max_cost
+        if most is not None and float(costs.max()) > most:
+            k = int(costs.argmax())
+            raise InvalidValueError(
+                f"cost[{k}] is {costs[k]:.10g}, more than max_cost={most:g} of the budget."
+            )
+
+    def limits(self, request: Request) -> tuple[float, float]:
+        """Return the price of cost, and what an action may cost now.
+
+        What baselines of the same batch cost stays, beside what those of rounds to come may.
+        """
+        costs, base = self.costs(request)
         price, room = limits_of(self.numbers, base)
-        return price, min(room, self.left)
+        others = max(0.0, float(self.numbers[ASIDE]) - float(costs[request.baseline]))
+        return price, min(room, self.left - others)
 
     def take_for_spent(self, amount: float) -> None:
         """Count at least so much as spent."""
         self.numbers[SPENT] = max(self.numbers[SPENT], amount)
 
-    def pay_round(self, cost: float, base: float, ratio: float, dearest: float) -> None:
-        """Pay for a round, or reserve what it may cost, and set the price for the next."""
-        pay(self.numbers, cost, base, ratio, dearest)
+    def pay_round(self, request: Request, k: int, ratio: float, dearest: float) -> float:
+        """Pay for action k, or reserve what it may cost, and set the price for the next round.
+
+        Returns its cost.
+        """
+        costs, base = self.costs(request)
+        others = float(self.numbers[ASIDE]) - float(costs[request.baseline])
+        self.numbers[ASIDE] = max(0.0, others)
+        pay(self.numbers, float(costs[k]), base, ratio, dearest)
+        return float(costs[k])
 
     def pay_instead(self, name: str, charged: float, request: Request, k: int) -> float:
         """Pay for action k, which was played instead of what `charged` was paid for; its cost."""
@@ -144,8 +188,8 @@ class Spending:
         paid = check_not_negative("cost", cost)
         if paid > charged:
             raise InvalidValueError(
-                f"decision {name!r} cost {paid:g}, more than the {charged:g} that was reserved for "
-                "it."
+                f"decision {name!r} cost {paid:.10g}, more than the {charged:.10g} that was "
+                "reserved for it."
             )
         return charged - paid
 
@@ -167,10 +211,9 @@ class Purse(Spending):
         super().__init__(budget)
         self.charged: dict[str, float] = {}
 
-    def pay(self, name: str, cost: float, base: float, ratio: float, dearest: float) -> None:
+    def pay(self, name: str, request: Request, k: int, worth: tuple[float, float]) -> None:
         """Pay for a decision, or reserve what it may cost."""
-        self.pay_round(cost, base, ratio, dearest)
-        self.charged[name] = cost
+        self.charged[name] = self.pay_round(request, k, *worth)
 
     def exchange(self, name: str, request: Request, k: int) -> None:
         """Charge a decision with the cost of action k, which was played instead."""

@@ -185,10 +185,9 @@ class AgentGroup:
             move_window(self, agent)
         self.seen[agent].add(turn, request)
         number, coin = self.passed(agent) + 1, self.next_coin[agent]
-        purse, cost, base, limits = self.purses[agent], NO_VALUE, 0.0, NO_LIMITS
+        purse, cost, limits = self.purses[agent], NO_VALUE, NO_LIMITS
         if purse is not None:
-            cost, base = purse.costs(request)
-            limits = purse.limits(base)
+            cost, limits = purse.costs(request)[0], purse.limits(request)
         hold = self.next_hold[agent]
         given = (self.poolings + 1, number, coin, cost, limits, hold)
         verdict = self.engine.decide(agent, request, *given)
@@ -203,7 +202,7 @@ class AgentGroup:
         recall = Recall(request, known.inverse.copy(), known.theta.copy(), verdict.radius)
         self.recalls[agent].add(name, recall)
         if purse is not None:
-            purse.pay(name, float(cost[verdict.action]), base, *verdict.worth)
+            purse.pay(name, request, verdict.action, verdict.worth)
         label = request.label(verdict.action)
         reason = watch.reason_of(verdict) if watch.turn else None
         if self.alarms[agent].news:

@@ -31,6 +31,7 @@ from guardband.contexts import (
 )
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import labels_of
+from guardband.kernels.purse import LARGEST
 from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats, Realised
@@ -91,7 +92,7 @@ class RequestReader:
             contexts, chances = self._support(support, weights, menu)
         if covariance is not None:
             covariances = self._covariance(covariance, menu.shape[1])
-        worth = NO_VALUE if value is None else as_array("value", value, (actions,))
+        worth = NO_VALUE if value is None else _moderate("value", value, actions)
         given = (contexts, chances, covariances, names, worth, self._cost(cost, actions))
         request = Request(menu, row, baseline_reward, *given)
         self._check(request)
@@ -253,7 +254,7 @@ class RequestReader:
                 "budget=gb.Budget(total, horizon). What is only to be compared belongs in "
                 "value=..., with a minus sign."
             )
-        costs = as_array("cost", cost, (actions,))
+        costs = _moderate("cost", cost, actions)
         if (costs < 0.0).any():
             k = int(np.flatnonzero(costs < 0.0)[0])
             raise InvalidValueError(f"cost[{k}] is {costs[k]:g}: no cost may be negative.")
@@ -289,3 +290,12 @@ def _as_row(baseline: Any, actions: int) -> int:
     if not 0 <= row < actions:
         raise InvalidValueError(f"baseline {row} is not one of the {actions} actions.")
     return row
+
+
+def _moderate(name: str, given: Any, actions: int) -> Floats:
+    """Return numbers (K,) whose products with a price do not overflow."""
+    found = as_array(name, given, (actions,))
+    if actions and max(float(found.max()), -float(found.min())) > LARGEST:
+        k = int(np.abs(found).argmax())
+        raise InvalidValueError(f"{name}[{k}] is {found[k]:g}: at most {LARGEST:g}, please.")
+    return found

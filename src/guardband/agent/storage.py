@@ -154,7 +154,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     )
     for purse, saved in zip(group.purses, about.get("purses", []), strict=False):  # not in older
         if purse is not None:
-            purse.numbers[:], purse.charged = saved
+            numbers, purse.charged = saved
+            purse.numbers[: len(numbers)] = numbers  # older ones are shorter
     for name, array in group.engine.arrays().items():
         saved = array if name in LATER and name not in arrays else arrays[name]
         new = array.shape[-1] - saved.shape[-1]

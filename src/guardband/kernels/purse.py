@@ -12,16 +12,30 @@ import math
 
 from guardband.kernels._jit import kernel
 
-__all__ = ["HORIZON", "PURSE", "ROUNDS", "SPENT", "TOTAL", "limits_of", "pay", "worth_of_cost"]
+__all__ = [
+    "ASIDE",
+    "HORIZON",
+    "LARGEST",
+    "PURSE",
+    "ROUNDS",
+    "SPENT",
+    "TOTAL",
+    "limits_of",
+    "pay",
+    "worth_of_cost",
+]
 
 TOTAL, HORIZON = 0, 1
 SPENT, ROUNDS = 2, 3  # what was paid or is reserved; rounds so far
 NEED = 4  # the largest cost of a baseline so far
 PRICE, RATIO, DEAREST, SQUARES = 5, 6, 7, 8
-PURSE = 9
+ASIDE = 9  # what the baselines of the rounds cost that are decided together, and were not yet
+PURSE = 10
 FIRST = 0.1  # of the best ratio: where the price starts
 PACE = 2.0  # of a step of the logarithm of the price, in deviations of what is spent
 STEEPEST = 1.0  # no step is larger
+LARGEST = 1e100  # of a price; values and costs are no larger either, so that no product overflows
+FINE = 1e-9  # of a cost: a smaller extra cost is rounding, and says nothing of what a unit buys
 
 
 @kernel
@@ -45,12 +59,13 @@ def worth_of_cost(wish, scores, b):
     ratio, dearest = 0.0, 0.0
     for k in range(wish.cost.size):
         extra = wish.cost[k] - wish.cost[b]
-        if extra > 0.0 and scores.slack[k] >= 0.0 and wish.cost[k] <= wish.room:
+        dearer = extra > FINE * wish.cost[k]
+        if dearer and scores.slack[k] >= 0.0 and wish.cost[k] <= wish.room:
             gain = scores.mean[k] - scores.mean[b]
             if wish.value.size > 0:
                 gain = wish.value[k] - wish.value[b]
             ratio, dearest = max(ratio, gain / extra), max(dearest, extra)
-    return ratio, dearest
+    return min(ratio, LARGEST), dearest
 
 
 @kernel
@@ -66,7 +81,9 @@ def pay(purse, cost, base, ratio, dearest):
         if purse[RATIO] == 0.0:
             purse[PRICE] = FIRST * ratio
         purse[RATIO] = ratio
-    purse[DEAREST] = max(purse[DEAREST], dearest)
+    if dearest > purse[DEAREST]:  # steps are in its units, those before it too
+        purse[SQUARES] *= (purse[DEAREST] / dearest) ** 2
+        purse[DEAREST] = dearest
     if purse[RATIO] > 0.0:
         step = (cost - base - spare) / purse[DEAREST]
         purse[SQUARES] += step * step

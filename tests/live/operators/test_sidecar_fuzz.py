@@ -19,18 +19,26 @@ MENU = menus(1)[0].tolist()
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "path"), [("post", "/v1/decide"), ("post", "/v1/reward"), ("get", "/healthz")]
+    ("method", "path"),
+    [
+        ("post", "/v1/decide"),
+        ("post", "/v1/override"),
+        ("post", "/v1/reward"),
+        ("get", "/healthz"),
+    ],
 )
 def test_every_answer_is_in_the_document(tmp_path: Path, method: str, path: str) -> None:
     one = agent(tmp_path)
     app = make_sidecar(one)
     document = app.openapi()
-    assert set(document["paths"]) == {"/v1/decide", "/v1/reward", "/healthz"}
+    assert set(document["paths"]) == {"/v1/decide", "/v1/override", "/v1/reward", "/healthz"}
     ids = [one.decide(MENU, 0, 0.3).id for _ in range(50)]
 
     def honest(draw: Callable[..., Any]) -> dict[str, Any]:
         if path == "/v1/decide":
             return {"features": MENU, "baseline": draw(st.integers(0, 5)), "baseline_reward": 0.3}
+        if path == "/v1/override":
+            return {"id": draw(st.sampled_from(ids)), "action": draw(st.integers(0, 5))}
         end = {"reward": draw(st.floats(0.0, 1.0))} if draw(st.integers(0, 3)) else {"discard": "x"}
         return {"id": draw(st.sampled_from(ids)), **end}
 

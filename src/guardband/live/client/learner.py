@@ -191,8 +191,8 @@ class Learner:
         engine, spending = self.group.engine, self.spending
         if spending is None:
             return engine.decide(0, request, 1, turn, coin, hold=hold)
-        costs, base = spending.costs(request)
-        return engine.decide(0, request, 1, turn, coin, costs, spending.limits(base), hold)
+        costs = spending.costs(request)[0]
+        return engine.decide(0, request, 1, turn, coin, costs, spending.limits(request), hold)
 
     def _decide_freely(self, request: Request, turn: int, coin: float) -> Verdict:
         """Return what the algorithm would play whatever it costs."""
@@ -202,10 +202,7 @@ class Learner:
         """Pay for a decision, or reserve what it may cost; None: there is no budget."""
         if self.spending is None:
             return None
-        costs, base = self.spending.costs(request)
-        cost = float(costs[verdict.action])
-        self.spending.pay_round(cost, base, *verdict.worth)
-        return cost
+        return self.spending.pay_round(request, verdict.action, *verdict.worth)
 
     def instead(self, recall: Recall, k: int, careful: bool) -> Awaited:
         """Return what is awaited where action k was played instead, by what was known then."""

@@ -50,8 +50,7 @@ class Rebuilt(NamedTuple):
         spending = self.learner.spending
         if spending is None or self.row["purse"] is None:
             return None
-        costs, base = spending.costs(self.request)
-        return costs, spending.limits(base)
+        return spending.costs(self.request)[0], spending.limits(self.request)
 
     def again(self) -> Selection:
         """Make the decision again; also return what would have been played, in shadow mode."""
