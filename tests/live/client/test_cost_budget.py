@@ -133,6 +133,24 @@ def test_decisions_come_out_again(tmp_path: Path, max_cost: float | None) -> Non
         assert finding.choices[decision.action].why == "played"
 
 
+def test_a_batch_leaves_what_its_own_baselines_cost(tmp_path: Path) -> None:
+    """Baselines that grow dearer in a batch are paid for, and audits know what was set aside."""
+    one = start(tmp_path, 30.0, 20)
+    rng, made = np.random.default_rng(0), []
+    for _ in range(4):
+        base = rng.exponential(0.2, 5)
+        costs = [[each, 3.0 * each, 2.0] for each in base]
+        made += one.decide_many([MENU] * 5, [0] * 5, costs=costs)
+        for decision in made[-5:]:
+            one.observe(decision, float(REWARDS[decision.action]))
+        one.sync()
+        assert paid(one) == pytest.approx(spent(one))
+        assert one._store.state.spending.left >= 0.0
+    assert len({decision.action for decision in made}) > 1
+    for decision in made:
+        assert found(tmp_path / "gb", decision.id).result == "same"
+
+
 def test_a_restart_goes_on_with_what_was_spent(tmp_path: Path) -> None:
     one = start(tmp_path, 20.0)
     work(one, 40)
