@@ -295,7 +295,8 @@ def _as_row(baseline: Any, actions: int) -> int:
 def _moderate(name: str, given: Any, actions: int) -> Floats:
     """Return numbers (K,) whose products with a price do not overflow."""
     found = as_array(name, given, (actions,))
-    if actions and max(float(found.max()), -float(found.min())) > LARGEST:
+    if found.dot(found) > LARGEST * LARGEST:  # decisions wait for this, and it is quick
         k = int(np.abs(found).argmax())
-        raise InvalidValueError(f"{name}[{k}] is {found[k]:g}: at most {LARGEST:g}, please.")
+        if abs(found[k]) > LARGEST:
+            raise InvalidValueError(f"{name}[{k}] is {found[k]:g}: at most {LARGEST:g}, please.")
     return found
