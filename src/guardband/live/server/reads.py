@@ -34,6 +34,13 @@ BEAT_S = 15.0  # between two keep-alive lines of an event stream
 READY_S = 5.0
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
+# An event of a stream; before OpenAPI 3.2 the schema is that of each of them.
+EVENT = {
+    "type": "object",
+    "properties": {"data": {"type": "string"}, "event": {"type": "string"}},
+    "required": ["data"],
+}
+
 
 @router.get("/v1/spaces", responses=answers(*USUAL))
 async def list_spaces(request: Request) -> list[SpaceLine]:
@@ -114,7 +121,7 @@ async def history(
     responses={
         200: {
             "description": 'Server-sent events: data: {"space", "what"}.',
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {"schema": EVENT}},
         },
         **answers(*USUAL),
     },
