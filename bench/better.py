@@ -85,6 +85,9 @@ def page(table: pd.DataFrame, trials: int, seconds: float) -> str:
     lines = [
         "# Guard-UCB beside the others",
         "",
+        "For people who compare algorithms: what Guard-UCB earns, how often it is below the "
+        "floor, and what its rivals do on the same problems, each with its strongest setting.",
+        "",
         f"Means over {trials} trials, per agent; written by `make better` in {seconds:.0f} s, "
         f"commit {commit()}. Regret is in expected rewards; counts are rounds. `outside`: rounds "
         "with theta outside the confidence set; `refuted`: rounds in which Guard-UCB plays the "

@@ -81,6 +81,10 @@ def main() -> None:
     page = [
         "# Clicks, with nothing declared",
         "",
+        "For people whose rewards are clicks, a few in a hundred: how long an agent needs before "
+        "it leaves the baseline, and what it loses until then, if nobody tells it anything about "
+        "the rates.",
+        "",
         f"`clicks`, one agent, {ROUNDS:,} impressions, strict mode, alpha {ALPHA}, {TRIALS} seeds; "
         "means with their standard errors, the first learned play as median and range. Written by "
         "`make better`.",

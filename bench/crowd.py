@@ -8,23 +8,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 
+from bench.processes import free_port, process
 from bench.replicas import SPACE, Answer, Client
-from guardband.live.protocol.space import SyncSettings
+from guardband.live.protocol.space import SpaceSettings, SyncSettings
 
-__all__ = ["Crowded", "coordinator", "crowded", "free_port", "process"]
+__all__ = ["Crowded", "coordinator", "crowded"]
 
 EVERY_S = 10.0  # an epoch
 LONG_S, QUICK_S = 30.0, 10.0
@@ -33,33 +32,8 @@ RULES = SPACE.changed(sync=SyncSettings())  # deadlines as users have them
 
 
 @contextlib.contextmanager
-def process(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a server and wait until it answers."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started: subprocess.Popen[bytes] = subprocess.Popen([sys.executable, *command], **quiet)  # type: ignore[call-overload]
-    try:
-        until = time.monotonic() + 60.0
-        while time.monotonic() < until:
-            with contextlib.suppress(httpx.HTTPError):
-                httpx.get(f"http://127.0.0.1:{port}/healthz")
-                break
-            time.sleep(0.05)
-        yield started
-    finally:
-        started.terminate()
-        started.wait()
-
-
-def free_port() -> int:
-    """Return a port that nobody uses."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-@contextlib.contextmanager
 def coordinator(
-    folder: Path, agents: int, *, quiet: bool = False
+    folder: Path, agents: int, *, rules: SpaceSettings = RULES, quiet: bool = False
 ) -> Iterator[tuple[str, list[str], int]]:
     """`guardband serve` with a space for so many agents: its address, their tokens, its pid.
 
@@ -70,10 +44,10 @@ def coordinator(
     with process(command + ["--quiet"] * quiet, port) as server:
         url = f"http://127.0.0.1:{port}"
         with admin(url, folder) as ask:
-            ask.post("/v1/spaces", json=RULES.changed(agents=agents).as_json()).raise_for_status()
+            ask.post("/v1/spaces", json=rules.changed(agents=agents).as_json()).raise_for_status()
             tokens = []
             for k in range(agents):
-                body = {"role": "agent", "space": RULES.name, "task": f"task-{k}"}
+                body = {"role": "agent", "space": rules.name, "task": f"task-{k}"}
                 made = ask.post("/v1/tokens", json=body).raise_for_status()
                 tokens.append(str(made.json()["token"]))
         yield url, tokens, server.pid
@@ -122,7 +96,7 @@ class Member(Client):
         super().__init__(url, token, task, seed)
         self._refused = refused
 
-    async def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    async def ask(self, method: str, path: str, body: str = "") -> Answer:
         """Send a request until it is not refused."""
         while (said := await super().ask(method, path, body)).status >= 429:
             self._refused[said.status] += 1
@@ -137,16 +111,20 @@ async def crowd(url: str, tokens: list[str], pid: int, seconds: float) -> Crowde
     for client in clients:
         await client.open()
     first, taken = clients[0], []
-    rounds = [asyncio.create_task(client.round()) for client in clients[1:]]
-    await asyncio.sleep(1.0)  # until all of them wait
+
+    def begin() -> list[asyncio.Task[None]]:
+        for client in clients:
+            client.prepare(1)
+        return [asyncio.create_task(client.round()) for client in clients[1:]]
+
+    rounds = begin()
+    await asyncio.sleep(1.0 + len(clients) / 500.0)  # until all of them wait
     before, began = _cpu_seconds(pid), time.monotonic()
     while time.monotonic() < began + seconds:
         started = time.perf_counter()
-        await first.upload(first.body(trigger=True, for_epoch=first.epoch + 1))
-        first.epoch = (await first.news(first.epoch + 1))["epoch"]
-        await asyncio.gather(*rounds)
+        await asyncio.gather(first.open_epoch(), *rounds)
         taken.append(1e3 * (time.perf_counter() - started))
-        rounds = [asyncio.create_task(client.round()) for client in clients[1:]]
+        rounds = begin()
         await asyncio.sleep(max(0.0, began + EVERY_S * len(taken) - time.monotonic()))
     cpu = (_cpu_seconds(pid) - before) / (time.monotonic() - began)
     for task in rounds:

@@ -97,6 +97,9 @@ def main() -> None:
     page = [
         "# What logs are worth",
         "",
+        "For those who have logs of the rule that works today: how much sooner agents learn "
+        "with them.",
+        "",
         "Guard-UCB in strict mode with the alpha of the problem, after agents have "
         "[learned](logs.md) what the baseline's own rule played, or a rule that plays every action "
         "with the same probability; means with their standard errors. Written by "

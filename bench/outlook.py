@@ -169,6 +169,9 @@ def main() -> None:
     page = [
         "# How good outlooks are",
         "",
+        "For those who ask an agent whether it will ever leave the baseline: how often the answer "
+        "was right.",
+        "",
         "[`agent.outlook()`](guard-ucb.md#when-strict-mode-is-stuck) is rough. Here agents in "
         f"strict mode were asked after {', '.join(f'{m:,}' for m in MARKS)} rounds, as long as "
         f"they had made no learned play, and followed until they did; {SEEDS} seeds each. A cell "

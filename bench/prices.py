@@ -121,6 +121,8 @@ def main() -> None:
     page = [
         "# What Guard-UCB's settings are worth",
         "",
+        "For users of agents who are about to change a setting: what each one costs or earns.",
+        "",
         f"Per agent, {ROUNDS:,} rounds, {TRIALS} trials, seed 0, means with their standard errors; "
         f"written by `python -m bench.prices`, commit {commit()}. What the settings mean is said "
         "in [Guard-UCB](guard-ucb.md#what-to-set).",

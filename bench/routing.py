@@ -11,6 +11,7 @@ from rich.console import Console
 import guardband as gb
 from bench import budget
 from bench.clock import best_of
+from guardband.agent import warm_up
 from guardband.kernels.types import Floats
 
 PROBLEM = "routing"
@@ -69,7 +70,8 @@ def microseconds(value: Floats | None) -> float:
             d = agent.decide(menu, 0, value=value)
             agent.observe(d, float(menu[d.action] @ world.theta + error))
 
-    work()  # compiled before the clock runs
+    warm_up(["guard-ucb", "value"])  # before the clock runs
+    work()
     return best_of(work, TIMED)
 
 
@@ -79,6 +81,9 @@ def main() -> None:
     without, with_value = (min(each) for each in zip(*pairs, strict=True))
     page = [
         "# The cheapest that is still good enough, measured",
+        "",
+        "For those whose actions differ in price, as language models do: how much can be saved "
+        "while the floor holds.",
         "",
         "Guard-UCB in strict mode on [`routing`](problems.md#routing), with [values](value.md), "
         "after it has learned rows of a rule that plays all four models alike: cost over the next "

@@ -204,6 +204,9 @@ def page(shown: Measured) -> list[str]:
     return [
         "# Whether studies are right",
         "",
+        "For those who are about to trust a [study](study.md): how often what it foretells "
+        "comes true.",
+        "",
         "A [study](study.md) sees the log of an old rule, and nothing else; it looks at the first "
         "half of the rows and leaves the other half for the agent to learn. Beside it are "
         f"{SEEDS} agents that played the world that the log is from, with the same settings, all "

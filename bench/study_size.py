@@ -63,6 +63,8 @@ def main() -> None:
     lines = [
         "# How long a study takes",
         "",
+        "For people with large logs: how much time and memory a study of a million rows needs.",
+        "",
         f"`guardband study` on {ROWS:,} made-up rows with {ITEMS} items on offer and five columns "
         "of features, 10,000 rounds ahead, kernels compiled before; the page and agent.toml are "
         f"written. Wanted: {WANTED}. Written by `python -m bench.study_size`.",

@@ -26,6 +26,9 @@ TOTALS = ("trials", "charged", "shortfall", "violations_expected", "violations_t
 PAGE = """\
 # What a budget for trials buys
 
+For those whose actions have nothing in common with the baseline: what a budget for trials earns,
+and what it costs.
+
 Guard-UCB on `categories`: nine actions, of which the baseline is the fifth best; nothing that is
 certified teaches about another. +60 % is possible. *Charged* is the most that
 [trials](guard-ucb.md#a-budget-for-trials) could fall short of the floor by, or that

@@ -24,6 +24,9 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 PAGE = """\
 # What a holdback tells
 
+For those who ask whether agents earn: how often the interval of a holdback is right, and how wide
+it is.
+
 `agent.uplift()` of one agent ([what it is](guard-ucb.md#did-it-earn)): the interval of level
 {level} % for what its choices earn over the baseline per round, from the coin and the rewards
 alone. Rewards of `forecast` and `drift-abrupt` have a noise of 0.1, which is stated; those of

@@ -24,16 +24,21 @@ def features(contexts: int, actions: int, dim: int) -> tuple[Floats, Floats]:
 
 
 def rounds_of(
-    algorithm: Algorithm, actions: int, dim: int, contexts: int, rounds: int
+    algorithm: Algorithm, actions: int, dim: int, contexts: int, rounds: int, *, quick: bool = True
 ) -> Callable[[], float]:
     """Return a run of the simulator's loop; it answers with the share of conservative rounds."""
     phi, theta = features(contexts, actions, dim)
     problem = gb.Tabular(phi, phi, theta, baseline=actions // 2, reward_std=0.1)
-    return rounds_on(problem, algorithm, rounds)
+    return rounds_on(problem, algorithm, rounds, quick=quick)
 
 
-def rounds_on(problem: Problem, algorithm: Algorithm, rounds: int) -> Callable[[], float]:
-    """Return the same on a problem; the share is the first agent's."""
+def rounds_on(
+    problem: Problem, algorithm: Algorithm, rounds: int, *, quick: bool = True
+) -> Callable[[], float]:
+    """Return the same on a problem; the share is the first agent's.
+
+    Not `quick`: every width is computed in every round, and every round is played by itself.
+    """
     world = problem.build(0)
     facts = world.facts(rounds)
     plan = algorithm.plan(facts)
@@ -41,6 +46,9 @@ def rounds_on(problem: Problem, algorithm: Algorithm, rounds: int) -> Callable[[
 
     def work() -> float:
         runner = make_runner(world, plan, np.full(facts.agents, 0.3), checkpoint_rounds(rounds), 0)
+        if not quick:
+            runner.widths = runner.widths._replace(reach=np.zeros(0))
+            runner.before = runner.before._replace(numbers=np.zeros(0))
         for each in draws:
             runner.play(each)
         return float(runner.metrics.totals[0, 4]) / rounds

@@ -7,9 +7,22 @@ import pytest
 from hypothesis import settings
 
 import guardband as gb
+from guardband.kernels._jit import Kernel
 
 settings.register_profile("guardband", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("guardband")
+
+
+@pytest.fixture(autouse=True)
+def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test machine code from the first call on; what comes before is in `test_start.py`."""
+    monkeypatch.setattr(Kernel, "at_once", Kernel.__call__)
+
+
+@pytest.fixture
+def live_system() -> None:
+    """Skip what needs live agents where there are none: on Windows."""
+    pytest.importorskip("fcntl", reason="live agents need Linux or macOS")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
 import re
 import shlex
@@ -33,7 +34,7 @@ PACKAGE = "(?:algorithms|checks|contexts|kernels|facts|problems|seeds)"
 SHORT = r"(?:agent|cli|data|envs|report|sim)\.\w+"
 OPERATORS = (
     *("agent", "audit", "backup", "demo", "export", "learn"),
-    *("restore", "serve", "space", "study", "token"),
+    *("restore", "serve", "space", "status", "study", "token"),
 )
 DOTTED = re.compile(rf"`((?:{PACKAGE}|{SHORT})(?:\.\w+)+)`")
 
@@ -58,8 +59,8 @@ def prose(name: str) -> str:
 
 def commands(name: str) -> Iterator[list[str]]:
     """Yield the words of every command line that a page shows; comments and pipes cut off."""
-    for block in blocks(name, "sh", "console"):
-        for line in block.text.splitlines():
+    for block in blocks(name, "sh", "console", "bash"):
+        for line in block.text.replace("\\\n", " ").splitlines():
             if block.language == "console" and not line.startswith("$ "):
                 continue  # what the command answered
             words = shlex.split(line.removeprefix("$ "), comments=True)
@@ -102,6 +103,19 @@ def test_code_runs_and_prints_what_it_says(
         printed = out.getvalue()
 
 
+def with_examples() -> list[str]:
+    files = (path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text())
+    modules = (path.relative_to(ROOT / "src").with_suffix("") for path in files)
+    return sorted(".".join(path.parts).removesuffix(".__init__") for path in modules)
+
+
+@pytest.mark.parametrize("module", with_examples())
+def test_examples_in_docstrings_are_true(module: str) -> None:
+    found = doctest.testmod(import_module(module))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_links_lead_somewhere(name: str) -> None:
     for target in LINK.findall(prose(name)):
@@ -119,6 +133,46 @@ def anchors(text: str) -> set[str]:
     heads = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.M)
     plain = (re.sub(r"[^\w\- ]", "", head.lower()) for head in heads)
     return {head.replace(" ", "-") for head in plain}
+
+
+BESIDE = [*ROOT.glob("bench/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("clients/*/*.md")]
+BEGUN = sorted({*PAGES, *BESIDE} - {ROOT / "docs" / "simulation-runs.md"})
+
+
+@pytest.mark.parametrize("page", BEGUN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_first_paragraph_says_for_whom_a_page_is(page: Path) -> None:
+    wrong = lacks_a_beginning(page.read_text())
+    assert not wrong, f"{page.relative_to(ROOT)} begins with {wrong}"
+
+
+def lacks_a_beginning(text: str) -> str:
+    """Return what is wrong with the first paragraph of a page, or nothing."""
+    head, first = [*text.split("\n\n"), "", ""][:2]
+    if not re.fullmatch(r"# .+", head) or not re.match(r"[A-Z]|\[", first):
+        return "no heading, or something else than a sentence after it"
+    plain = re.sub(r"`[^`]*`", "", LINK.sub("", first)).lower()
+    if len(re.findall(r"[a-z]{2,}", plain)) < 12:
+        return "hardly a word that is not code or a link"
+    if re.search(r"written by `|commit [0-9a-f]{7}", first):
+        return "how it was made"
+    if not re.search(r"\b(for|you|people|who|whoever)\b", plain):
+        return "nobody whom it is for"
+    return ""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "`gb.algorithms.Baseline`, `baseline`. A reference.",
+        "## Commands",
+        "| file | on the clock |\n|---|---|",
+        "Means over 20 trials, for each agent; written by `make better` in 1301 s, commit 675feb4.",
+        "Several agents in one process, with threads in the background, and all of it by a seed.",
+        "The tests run all of them.",
+    ],
+)
+def test_a_first_paragraph_that_says_too_little_is_noticed(first: str) -> None:
+    assert lacks_a_beginning(f"# A page\n\n{first}\n\nFor people who read on.\n")
 
 
 @pytest.mark.parametrize("name", with_commands())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import inspect
 import pkgutil
 import tomllib
@@ -119,6 +120,16 @@ def test_every_public_name_is_documented(name: str) -> None:
         if member.startswith("_") or not (inspect.isroutine(value) or isinstance(value, property)):
             continue
         assert inspect.getdoc(getattr(thing, member)), f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_every_public_name_has_an_example(name: str) -> None:
+    """Errors and warnings aside; tests/test_docs.py runs them."""
+    thing = getattr(gb, name)
+    (found,) = doctest.DocTestFinder(recurse=False).find(thing, name)
+    assert found.examples, f"{name} has no example"
+    shown = [example for example in found.examples if example.want]
+    assert shown, f"the example of {name} prints nothing"
 
 
 def test_there_are_modules_in_every_package() -> None:

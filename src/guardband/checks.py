@@ -16,25 +16,32 @@ from guardband.kernels.types import Floats
 __all__ = [
     "as_alpha",
     "as_array",
+    "as_float",
     "as_index_set",
     "beyond_unit",
     "check_choice",
+    "check_delta",
     "check_fraction",
     "check_not_negative",
     "check_positive",
+    "check_seed",
     "check_text",
     "check_whole",
     "nearest",
 ]
 
 FLOAT = np.dtype(np.float64)  # the class would be looked up every time
+LEAST_DELTA = 1e-200  # a space's is larger, so that its parts for tasks and epochs are not below
+LARGEST = 2**63 - 1  # of whole numbers that count something
 
 
 def check_positive(name: str, value: float, why: str = "") -> float:
     """Return `value` as a float if it is finite and above zero."""
-    number = _as_float(name, value)
+    number = as_float(name, value)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidValueError(f"{name} must be a positive number, not {value!r}.{_because(why)}")
+        raise InvalidValueError(
+            f"{name} must be a positive number, not {_shown(value)}.{_because(why)}"
+        )
     if not 1e-100 < number < 1e100:  # its square must be a number, too
         raise InvalidValueError(f"{name} is {value!r}: use units in which it is not so extreme.")
     return number
@@ -42,29 +49,47 @@ def check_positive(name: str, value: float, why: str = "") -> float:
 
 def check_not_negative(name: str, value: float) -> float:
     """Return `value` as a float if it is finite and not below zero."""
-    number = _as_float(name, value)
+    number = as_float(name, value)
     if not (math.isfinite(number) and number >= 0):
-        raise InvalidValueError(f"{name} must be zero or a positive number, not {value!r}.")
+        raise InvalidValueError(f"{name} must be zero or a positive number, not {_shown(value)}.")
     return number
 
 
 def check_fraction(name: str, value: float) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1."""
-    number = _as_float(name, value)
+    number = as_float(name, value)
     if not 0 < number < 1:
-        raise InvalidValueError(f"{name} must lie strictly between 0 and 1, not {value!r}.")
+        raise InvalidValueError(f"{name} must lie strictly between 0 and 1, not {_shown(value)}.")
     return number
 
 
-def check_whole(name: str, value: int, least: int = 1) -> int:
-    """Return `value` as an int if it is a whole number of at least `least`."""
+def check_delta(value: float) -> float:
+    """Return delta, or a part of it, as a float if its logarithm and its parts are numbers."""
+    number = check_fraction("delta", value)
+    if number < LEAST_DELTA:
+        raise InvalidValueError(
+            f"delta must be at least {LEAST_DELTA:g}, not {_shown(value)}: parts of it must be "
+            "numbers, too."
+        )
+    return number
+
+
+def check_whole(name: str, value: int, least: int = 1, most: int | None = LARGEST) -> int:
+    """Return `value` as an int if it is a whole number from `least` to `most`; None: any."""
     try:
         number = operator.index(value)
     except TypeError:
         raise InvalidTypeError(f"{name} must be a whole number, not {value!r}.") from None
     if number < least:
-        raise InvalidValueError(f"{name} must be at least {least}, not {value!r}.")
+        raise InvalidValueError(f"{name} must be at least {least}, not {_shown(value)}.")
+    if most is not None and number > most:
+        raise InvalidValueError(f"{name} must be at most {most:,}, not {_shown(value)}.")
     return number
+
+
+def check_seed(value: int) -> int:
+    """Return a seed: any whole number from 0 on."""
+    return check_whole("seed", value, 0, None)
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
@@ -99,7 +124,7 @@ def nearest(word: object, choices: Sequence[str]) -> str:
 def as_alpha(value: Any, agents: int | None = None) -> tuple[float, ...]:
     """Return alpha as one number for all tasks, or as one for each of them."""
     many = np.ndim(value) > 0
-    numbers = tuple(_as_float("alpha", v) for v in (value if many else (value,)))
+    numbers = tuple(as_float("alpha", v) for v in (value if many else (value,)))
     if not numbers:
         raise InvalidValueError("alpha is empty: give one number, or one per task.")
     for number in numbers:
@@ -122,6 +147,10 @@ def as_array(name: str, value: Any, shape: tuple[int | None, ...]) -> Floats:
     except (TypeError, ValueError):
         raise InvalidValueError(
             f"{name} must be an array of numbers, not {type(value).__name__}."
+        ) from None
+    except OverflowError:
+        raise InvalidValueError(
+            f"{name} has a number that is too large: every number must be finite."
         ) from None
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
@@ -163,13 +192,23 @@ def as_index_set(name: str, value: Any, dim: int) -> tuple[int, ...]:
     return tuple(sorted(indices))
 
 
-def _as_float(name: str, value: Any) -> float:
+def as_float(name: str, value: Any) -> float:
+    """Return `value` as a float; a whole number that is too large for one counts as infinite."""
     if isinstance(value, str | bytes | bool):
         raise InvalidTypeError(f"{name} must be a number, not {value!r}.")
     try:
         return float(value)
     except (TypeError, ValueError):
         raise InvalidTypeError(f"{name} must be a number, not {value!r}.") from None
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _shown(value: Any) -> str:
+    """Return what to show of a number that was given."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return f"a whole number of {value.bit_length()} bits"
+    return repr(value)
 
 
 def _because(why: str) -> str:

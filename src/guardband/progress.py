@@ -47,6 +47,7 @@ class ProgressBar:
         self._began = time.monotonic()
         self._due = self._began + (PAUSE if self._lines else MOMENT)
         self._shown = False
+        self._paced: tuple[float, float] | None = (self._began, 0.0)  # what the pace counts from
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -60,6 +61,13 @@ class ProgressBar:
     def expect(self, total: float) -> None:
         """Set how much there is to do."""
         self._progress.update(self._task, total=total)
+
+    def turn_to(self, title: str, *, forecast: bool = True) -> None:
+        """Go on with other work: how long the rest takes is forecast by its pace, or not at all."""
+        with self._lock:
+            self.title, done = title, self._progress.tasks[0].completed
+            self._paced = (time.monotonic(), done) if forecast else None
+            self._progress.reset(self._task, completed=done, description=title)  # type: ignore[arg-type]
 
     def reach(self, amount: float) -> None:
         """Set how much is done."""
@@ -75,14 +83,18 @@ class ProgressBar:
                 self._progress.start()
             if self._lines and now > self._due:
                 self._due = now + PAUSE
-                self.console.print(self._line(now - self._began))
+                self.console.print(self._line(now))
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
         self.console.print(text)
 
-    def _line(self, passed: float) -> str:
-        task = self._progress.tasks[0]
+    def _line(self, now: float) -> str:
+        task, left = self._progress.tasks[0], ""
         share = min(task.completed / task.total, 1.0) if task.total else 0.0
-        left = f", about {passed * (1 / share - 1) / 60:,.0f} min left" if share > 0 else ""
-        return f"{self.title}: {100 * share:.0f} % after {passed / 60:,.0f} min{left}"
+        if task.total and self._paced is not None:
+            since, start = self._paced
+            rate = (task.completed - start) / max(now - since, 1e-9)
+            if rate > 0:
+                left = f", about {(1 - share) * task.total / rate / 60:,.0f} min left"
+        return f"{self.title}: {100 * share:.0f} % after {(now - self._began) / 60:,.0f} min{left}"

@@ -21,7 +21,10 @@ CHOSEN = {
     "learned": "the most promising of the actions that are certified to clear the floor",
     "certified": "the most promising action of all is certified to clear the floor",
     "itself": "the most promising action of all is the baseline",
-    "no-data": "nothing was observed yet: this action is safe without any data",
+    "no-data": (
+        "nothing was observed yet, or nothing since it started anew: this action is safe without "
+        "any data"
+    ),
     "free": "the most promising action; there is no constraint",
     "always": "always the baseline",
 }
@@ -34,11 +37,14 @@ MEASURED = {
 }
 # The agent was careful, because of what is not known yet.
 CONSERVATIVE = {
-    "careful": "the most promising action is not certified yet: learning about it safely",
+    "careful": (
+        "the most promising action is not certified yet: a certified one that teaches about it is "
+        "played"
+    ),
     "stuck": (
         "too little is known yet to certify the most promising action, and no certified action "
-        "teaches enough about it in this round: playing it safe; if that lasts, agent.outlook() "
-        "says what would help"
+        "teaches enough about it in this round: playing it safe, by another certified action or "
+        "the baseline; if that lasts, agent.outlook() says what would help"
     ),
     "trial": (
         "a trial: certified actions tell too little about the most promising one, and the budget "
@@ -74,6 +80,10 @@ HELD_BACK = {
     "paused": "learning is paused",
     "lease": "the coordinator was not reached for too long: the exploration lease has expired",
     "shadow": "shadow mode plays the baseline",
+    "compiling": (
+        "the kernels are still being compiled, and among so many actions and features none is "
+        "chosen without them: playing the baseline"
+    ),
 }
 # What can be added to any of them, as in "certified+alarm".
 ADDED = {
@@ -82,6 +92,7 @@ ADDED = {
     "assumptions": "an alarm was raised: rewards contradict one linear, lasting parameter",
     "certificates": "an alarm was raised: learned plays earned less than was certified",
     "fit": "an alarm was raised: this task's rewards contradict those that tasks have pooled",
+    "followed": "the task started anew because its pool did",
 }
 REASONS = CHOSEN | MEASURED | CONSERVATIVE | HELD_BACK | ADDED
 # What an operator can do about the reasons for which an agent held back.
@@ -102,6 +113,7 @@ REMEDIES = {
     "paused": "Resume learning.",
     "lease": "Check that the agent can reach the coordinator.",
     "shadow": "Start the agent without shadow=True.",
+    "compiling": "Wait a minute or two; `guardband warmup` compiles ahead, for images.",
 }
 
 

@@ -40,6 +40,17 @@ class Uplift(NamedTuple):
         The interval: at all times together it holds with probability `level`.
     rounds
         How many rewards it rests on.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> agent, menu = gb.Agent(dim=2, holdback=0.2, seed=0), [[0.6, 0.2], [0.1, 0.9]]
+    >>> _ = agent.learn(menu * 200, [0.4, 0.8] * 200)
+    >>> for _ in range(500):
+    ...     decision = agent.decide(menu, baseline=0)
+    ...     agent.observe(decision, reward=[0.4, 0.8][decision.action])
+    >>> print(agent.uplift())
+    +0.4000 per round over the baseline, between +0.3458 and +0.4541, from 500 rounds
     """
 
     mean: float

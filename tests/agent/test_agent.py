@@ -238,7 +238,7 @@ def test_decide_many_relies_on_what_is_known_now() -> None:
     batch = one.decide_many([MENU, MENU[:2]], [0, 1], [0.3, 0.4])
     single = [other.decide(MENU, 0, 0.3), other.decide(MENU[:2], 1, 0.4)]
     assert [d[:12] for d in batch] == [d[:12] for d in single]
-    with pytest.raises(ValueError, match="2 tables of features, 1 baselines"):
+    with pytest.raises(ValueError, match="2 tables of features and 1 baselines"):
         one.decide_many([MENU, MENU], [0])
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -15,27 +13,6 @@ from guardband.agent.protocol import BanditAgent
 
 MENU = np.array([[0.5, 0.2, 0.1], [0.1, 0.6, 0.2], [0.3, 0.3, 0.3]])
 THETA = np.array([0.4, 0.8, 0.3])
-
-
-@pytest.fixture(params=["alone", "in a fleet", "live"])
-def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BanditAgent]:
-    rules: dict[str, Any] = {"alpha": 0.3, "noise": 0.1}
-    if request.param == "alone":
-        yield gb.Agent(3, **rules)
-    elif request.param == "in a fleet":
-        yield gb.Fleet({"agent": [0, 1, 2], "other": [0, 1]}, 3, **rules)["agent"]
-    else:
-        settings = gb.SpaceSettings(
-            name="home",
-            features=["a", "b", "c"],
-            agents=2,
-            contexts="per-request",
-            rewards={"order": "prompt"},
-            **rules,
-        )
-        place = f"local:{tmp_path}"
-        with gb.connect(place, task="agent", settings=settings, background=False, seed=0) as live:
-            yield live
 
 
 def test_it_satisfies_the_protocol(agent: BanditAgent) -> None:
@@ -204,6 +181,7 @@ def test_a_bad_reward_changes_nothing(agent: BanditAgent) -> None:
     assert agent.pending == 0
 
 
+@pytest.mark.usefixtures("live_system")
 def test_connect_shows_every_parameter() -> None:
     found = inspect.signature(gb.connect).parameters
     defaults = {name: each.default for name, each in list(found.items())[2:]}

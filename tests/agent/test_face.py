@@ -115,6 +115,7 @@ def test_a_batch_with_an_error_changes_nothing() -> None:
         assert agent.pending == 2
 
 
+@pytest.mark.usefixtures("live_system")
 def test_errors_share_a_base() -> None:
     for make in (
         lambda: gb.Agent(0),

@@ -118,11 +118,6 @@ def test_late_rewards_of_the_old_start_still_count_for_the_uplift() -> None:
     np.testing.assert_array_equal(agent.theta, theta)
 
 
-def test_agents_that_tolerate_a_liar_watch_nothing_and_say_so() -> None:
-    fleet = gb.Fleet(dict.fromkeys("abc"), dim=3, tolerate=1, **STATED)
-    assert fleet["a"].health == gb.Health(True, (), ())
-
-
 def test_files_from_before_monitors_load(tmp_path: Path) -> None:
     agent = gb.Agent(dim=3, **STATED)
     rounds_of(agent, FIRST, 50, 1)
@@ -133,7 +128,7 @@ def test_files_from_before_monitors_load(tmp_path: Path) -> None:
     text = str(arrays.pop("about")).replace('"version": 5', '"version": 4')
     for name in ("watch", "pending_watch"):
         del arrays[name]
-    for name in ("calls", "starts", "alarms"):
+    for name in ("calls", "starts", "alarms", "parts"):
         assert f'"{name}": ' in text
         text = text.replace(f'"{name}": ', f'"not_{name}": ')
     np.savez(path, about=np.array(text), **arrays)

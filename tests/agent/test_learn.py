@@ -65,6 +65,8 @@ def test_learning_equals_deciding_and_observing_bit_for_bit(name: str) -> None:
     told._group.next_coin[0] = did._group.next_coin[0]
     one, other = told.decide(menu, 2, 0.1), did.decide(menu, 2, 0.1)
     assert repr(one[1:]) == repr(other[1:])
+    assert one.certified.tolist() == other.certified.tolist()
+    assert repr(one.table) == repr(other.table)
 
 
 @given(

@@ -205,9 +205,9 @@ def test_what_is_refused_changes_nothing(
 
 def test_exactly_one_of_dim_and_features() -> None:
     for make in (gb.Agent, lambda **given: gb.Fleet({"a": [0]}, **given)):
-        with pytest.raises(gb.InvalidTypeError, match="either dim or features"):
+        with pytest.raises(gb.InvalidTypeError, match="dim=3, or which ones, features="):
             make()
-        with pytest.raises(gb.InvalidTypeError, match=r"either dim or features.*dim=5"):
+        with pytest.raises(gb.InvalidTypeError, match=r"both dim=5 and features were given"):
             make(dim=5, features=FEATURES)
         with pytest.raises(gb.InvalidTypeError, match=r"must be a gb.Features"):
             make(features=["stars"])

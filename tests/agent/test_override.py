@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,29 @@ def test_what_came_between_does_not_count() -> None:
     after = agent._group.pending[0][decision.id]
     assert_array_equal(before.x, after.x)
     assert_equal(before[1:], after[1:])
+
+
+def test_decisions_share_what_was_known_until_it_changes() -> None:
+    """One copy for all that wait, made by the first reward after them; none where nobody waits."""
+    rng, agent = np.random.default_rng(3), gb.Agent(dim=3, alpha=0.2)
+    own, recalls = agent._group.states[0].estimate, agent._group.recalls[0]
+    first, second, third = (agent.decide(features(rng, 4), 0) for _ in range(3))
+    was = own.inverse.copy(), own.theta.copy()
+    assert recalls.get(first.id).inverse is own.inverse
+    agent.observe(first, 0.5)
+    kept = recalls.get(second.id).known
+    assert kept is recalls.get(third.id).known
+    assert_array_equal(kept.inverse, was[0])
+    assert_array_equal(kept.theta, was[1])
+    assert (own.inverse != was[0]).any()
+    last = agent.decide(features(rng, 4), 0)
+    assert recalls.get(last.id).inverse is own.inverse
+    name, known = last.id, weakref.ref(recalls.get(last.id).known)
+    del last
+    agent.observe(name, 0.5)
+    assert known() is None  # nobody needed it, so nothing was copied
+    agent.observe(second, 0.5)
+    assert_array_equal(recalls.get(third.id).inverse, was[0])
 
 
 def test_supports_count_as_they_did() -> None:

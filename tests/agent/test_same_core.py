@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import guardband as gb
 from guardband.agent.fleet import fleet_of
 from guardband.agent.group import AgentGroup
-from guardband.kernels import loop
+from guardband.kernels import loop, menus
 from guardband.kernels import serve as serving
 from guardband.kernels.environment import Metric
 from guardband.kernels.state import RHO, view
@@ -172,5 +172,5 @@ def test_restarts_leaving_the_pool_and_windows_replay_the_simulator(
 def test_every_kernel_is_compiled_once() -> None:
     """A second specialisation would stall a live agent for seconds, and could differ."""
     agents = (*serving.GUARDED, *serving.UNGUARDED)
-    for kernel in (*agents, serving.load_menu, loop.GUARDED, loop.UNGUARDED):
-        assert len(kernel.signatures) <= 1, kernel
+    for kernel in (*agents, menus.load_menu, loop.GUARDED, loop.UNGUARDED):
+        assert len(kernel.compiled.signatures) <= 1, kernel

@@ -107,10 +107,13 @@ def test_the_range_of_rewards_certifies_for_values_too(seed: int, rows: int) -> 
 def test_without_a_value_nothing_of_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     agent, rng = taught(0, 100), np.random.default_rng(0)
 
-    def refuse(*_: Any) -> None:
-        raise AssertionError
+    class Refusing:
+        ready = True
 
-    monkeypatch.setattr(agent._group.engine, "_serve_valued", refuse)
+        def at_once(self, *_: Any) -> None:
+            raise AssertionError
+
+    monkeypatch.setattr(agent._group.engine, "_serve_valued", Refusing())
     for _ in range(20):
         decision = agent.decide(features(rng, 4), 0)
         agent.observe(decision, 0.5)

@@ -113,6 +113,15 @@ def test_agents_and_alpha_per_agent() -> None:
     assert found["series"][0]["alpha"] == [0.2, 0.4]
 
 
+def test_without_a_problem_the_floor_is_that_of_agents() -> None:
+    found = as_json("--rounds", "1e1", "--trials", "1", "--algorithms", "guard-ucb,dis-lin-ucb")
+    assert isinstance(found["series"], list)
+    assert [row["alpha"] for row in found["series"]] == [gb.GuardUCB().alpha] * 2
+    named = as_json("--problem", "movielens", "--rounds", "10", "--trials", "1")
+    assert isinstance(named["settings"], dict)
+    assert named["settings"]["alpha"] == [0.5] * 3  # the paper's own
+
+
 def test_a_run_prints_a_table_a_sentence_and_where_the_report_is() -> None:
     out = answer("run", *SMALL, "--out", "place")
     assert {"disc-ucb", "disc-ucb-gap-oracle", "dis-lin-ucb", "baseline"} <= set(DEFAULT_ALGORITHMS)

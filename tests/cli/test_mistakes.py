@@ -29,12 +29,27 @@ pytestmark = pytest.mark.usefixtures("folder")
         (("run", "--seed", "-1"), "seed must be at least 0, not -1"),
         (("run", "--alpha", "2"), "alpha must lie in (0, 1], not 2.0"),
         (("run", "--alpha", "x"), "not 'x'"),
-        (("run", "--rounds", "many"), "--rounds"),
+        (("run", "--rounds", "many"), "--rounds': 'many' is no whole number"),
+        (("run", "--rounds", "1.5"), "'1.5' is no whole number"),
+        (("run", "--trials", "1e999999999"), "'1e999999999' is no whole number"),
         (("run", "--history", "many"), "history must be a number of rounds"),
         (("run", "--history", "10,best"), "history's rule must be one of"),
         (("run", "missing.toml"), "there is no missing.toml; make one with --init missing.toml"),
         (("run", "--problem", "missing.npz"), "missing.npz"),
         (("bounds", "forecast"), "guardband bounds --problem forecast"),
+        (("serve", "--data", "/proc/none"), "'/proc/none': no data can be kept there; choose"),
+        (("serve", "--data", "/dev/null/x"), "'/dev/null/x': no data can be kept there; choose"),
+        (
+            ("space", "create", "home", "--file", "/proc"),
+            "'/proc': it cannot be read; give --file a file of JSON (Is a directory).",
+        ),
+        (
+            ("space", "create", "home", "--named-features", "none"),
+            "'none': it cannot be read; give --named-features a file of JSON (No such file or",
+        ),
+        (("serve", "--space", "/proc"), "'/proc': it cannot be read; give --space a file of JSON"),
+        (("warmup", "guard-uc"), "role must be one of 'guard-ucb', 'value', 'tolerate', 'others'"),
+        (("warmup", "guard-uc"), "not 'guard-uc'. Did you mean 'guard-ucb'?"),
     ],
 )
 def test_mistakes_get_a_sentence(
@@ -45,7 +60,44 @@ def test_mistakes_get_a_sentence(
 ) -> None:
     err = refuse(monkeypatch, capsys, *words)
     assert told in err
+    assert "Errno" not in err
     assert not Path("guardband-run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"a,b\n1,2\n", "'my.json' is not valid JSON: Expecting value: line 1 column 1"),
+        (b"[1]", """'my.json' has no settings, as in {"agents": 2}, but [1]."""),
+        (b"\xff\xfe", "'my.json' is no text; give --file a file of JSON."),
+    ],
+)
+def test_a_file_of_a_space_that_is_none_gets_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: bytes, told: str
+) -> None:
+    Path("my.json").write_bytes(text)
+    assert told in refuse(monkeypatch, capsys, "space", "create", "home", "--file", "my.json")
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "told"),
+    [
+        ("local:gb", "there is no space 'home' yet: it is made with {}, which names its features"),
+        ("http://127.0.0.1:1", "try again when it answers; with {} the baseline is played"),
+    ],
+)
+def test_who_has_no_space_is_told_of_an_option_and_not_of_python(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    coordinator: str,
+    told: str,
+) -> None:
+    Path("logs.csv").write_text("a,reward\n1,0\n")
+    given = ("--space", "home", "--task", "web", "--state", "web", "--coordinator", coordinator)
+    err = refuse(monkeypatch, capsys, "agent", *given, "--port", "0")
+    assert told.format("--space-file FILE") in err
+    err = refuse(monkeypatch, capsys, "learn", "logs.csv", *given)
+    assert told.format("`guardband agent --space-file FILE`") in err
 
 
 @pytest.mark.parametrize(

@@ -284,13 +284,17 @@ def test_help_teaches() -> None:
         assert words in text
 
 
+def test_without_a_panel_it_runs_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "USUAL", ("1a", "lemmas"))
+    assert [each["panel"] for each in json.loads(answer("--json"))] == ["1a", "lemmas"]
+
+
 # ---- how it fails ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "name a panel, or several, or all"),
         (("all", "9z"), "there is no panel '9z'; there are 1a, 2b, lemmas and all."),
         (("--list", "9z"), "there is no panel '9z'; there are 1a, 2b, lemmas and all."),
         (("lemma",), "there is no panel 'lemma'; there are 1a, 2b, lemmas and all. Did you mean"),

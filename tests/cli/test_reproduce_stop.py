@@ -8,7 +8,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +109,14 @@ main()
 """
 
 
-def started(tmp_path: Path, rounds: int) -> subprocess.Popen[str]:
+@contextmanager
+def started(tmp_path: Path, rounds: int) -> Iterator[subprocess.Popen[str]]:
+    """Run the command in a process of its own, which ends with the block at the latest."""
     folder = tmp_path / "code"
     folder.mkdir(exist_ok=True)
     (folder / "tests_reproduce.py").write_text(HELPERS.read_text())
     (folder / "script.py").write_text(textwrap.dedent(SCRIPT).format(rounds=rounds))
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(folder / "script.py")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -123,23 +126,27 @@ def started(tmp_path: Path, rounds: int) -> subprocess.Popen[str]:
             "GUARDBAND_TRIALS": str(tmp_path / "trials"),
             "PYTHONPATH": os.pathsep.join([str(HELPERS.parents[1]), *sys.path]),
         },
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     """The first panel is done, the second would take hours."""
-    process = started(tmp_path, rounds=10**10)
-    deadline = time.monotonic() + 120
-    while len(list((tmp_path / "trials").rglob("*.npz"))) < 6:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    time.sleep(1.0)
-    interrupted = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - interrupted < 10
+    with started(tmp_path, rounds=10**10) as process:
+        deadline = time.monotonic() + 120
+        while len(list((tmp_path / "trials").rglob("*.npz"))) < 6:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1.0)
+        interrupted = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert time.monotonic() - interrupted < 10
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
@@ -147,7 +154,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     assert "Finished panels are in report." in err
     assert err.count("stopped") == 1
 
-    again = started(tmp_path, rounds=50)
-    out, err = again.communicate(timeout=120)
+    with started(tmp_path, rounds=50) as again:
+        out, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
     assert "3 of 9 trials were run" in out

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import guardband as gb
 from guardband.facts import Facts
-from guardband.kernels.certify import guard_radius, slack_of, weigh
+from guardband.kernels.certify import guard_radius, slack_of, slacks, weigh
 from guardband.kernels.guard_ucb import choose
 from guardband.kernels.ridge import absorb
 from guardband.kernels.scan import scan_forms, write_image
@@ -69,7 +69,7 @@ def new_scores(given: RoundInput) -> Scores:
 
 def scanned(state: State, given: RoundInput) -> Scores:
     scores, menu = new_scores(given), given.menu
-    scan_forms(state.estimate, given.coords, menu, scores.mean, scores.form, scores.part)
+    scan_forms(state.estimate, given.coords, menu, scores.mean, scores.form)
     write_image(state.estimate, menu, given.baseline, given.coords, state.work[1])
     return scores
 
@@ -89,6 +89,20 @@ def least(v: np.ndarray, theta: np.ndarray, V: np.ndarray, beta: float) -> float
         options={"maxiter": 500, "ftol": 1e-15},
     )
     return float(v @ theta + cost @ found.x)
+
+
+@pytest.mark.parametrize("reward", [None, 0.3])
+def test_all_slacks_together_have_the_bits_of_one_by_one(reward: float | None) -> None:
+    terms = terms_of(dim=6, baseline_tolerance=0.05 if reward else None)
+    state, menu = learned(0, 6, terms), np.abs(np.random.default_rng(1).normal(size=(6, 83))) / 4
+    menu[:, 7] = menu[:, 2]  # the baseline again
+    given = given_of(menu, 2, reward=reward)
+    scores = scanned(state, given)
+    slacks(state.estimate, 0.4, terms, given, scores, state.work[1])
+    for k in range(83):
+        one = slack_of(state.estimate, 0.4, terms, given, scores, state.work[1], k)
+        assert scores.slack[k] == one
+    assert 0 < np.sum(scores.slack >= 0.0) < 83
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.floats(0.05, 1.0))

@@ -15,12 +15,13 @@ from reference import monitors as reference
 
 import guardband as gb
 from guardband.facts import Facts
-from guardband.kernels.alarms import misfit
-from guardband.kernels.monitors import Note, monitor_of, watch, wealth_of
+from guardband.kernels.alarms import contradiction, doubt_of, is_look, misfit
+from guardband.kernels.monitors import Note, monitor_of, rebuild, watch, wealth_of
 from guardband.kernels.state import new_group, view, view_of
-from guardband.kernels.types import State, Terms
+from guardband.kernels.types import State, Statistic, Terms
 
 DIM = 2
+ALL = np.zeros(0)  # look at all
 
 
 def terms_of(**told: Any) -> Terms:
@@ -100,6 +101,25 @@ def test_expectations_are_at_most_one(
     assert means[1] + 1.0 / (n + 1.0) == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("bias", "scale", "valid"), [(0.0, 1, True), (0.1, 1, True), (0.0, 2, False)]
+)
+def test_expectations_are_at_most_one_where_noise_is_stated(
+    bias: float, scale: int, valid: bool
+) -> None:
+    """By enumeration: rewards are one half more or less, or `scale` times that, and biased."""
+    terms, n = terms_of(noise=0.5, bias_bound=bias), 7
+    xs = np.array([[0.5, 0.2], [0.1, 0.6]])[np.arange(n) % 2]
+    p, means = xs @ [0.6, 0.4], np.zeros(2)
+    shift = bias * np.where(np.arange(n) % 3, 1.0, -1.0)
+    for signs in itertools.product((-0.5, 0.5), repeat=n):
+        ys = p + shift + scale * np.array(signs)
+        state = watched(terms, xs, ys, np.full(n, 4.0), p - bias)
+        means += np.exp([state.watch[Note.EVIDENCE], wealth_of(state.watch)]) / 2.0**n
+    means[1] += 1.0 / (n + 1.0)  # the wealth of bets that start later
+    assert (max(means) <= 1.0 + 1e-9) == valid
+
+
 @pytest.mark.parametrize(("weight", "valid"), [(4.0, True), (12.0, False)])
 def test_the_weight_is_what_makes_it_valid(weight: float, valid: bool) -> None:
     """By enumeration, with the true theta in place of the best: the process that dominates it."""
@@ -123,25 +143,108 @@ def test_the_weight_is_what_makes_it_valid(weight: float, valid: bool) -> None:
     assert (max(means) <= 1.0 + 1e-9) == valid
 
 
-def test_the_distance_of_a_task_to_the_pool_is_its_definition() -> None:
-    rng, n = np.random.default_rng(7), 40
-    terms = terms_of(agents=2, delta_alarm=0.5)
-    group, state = fresh(terms, agents=2)
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def pooled_with(terms: Terms, tasks: list[Rows]) -> State:
+    """Return a group of agents whose monitors have watched these rewards."""
+    group, _ = fresh(terms, agents=len(tasks))
+    for m, rows in enumerate(tasks):
+        for x, y, w in zip(*rows, strict=True):
+            watch(view_of(group, m), terms, x, y, w, math.nan)
+    return group
+
+
+def rows_of(theta: Any, n: int, seed: int) -> Rows:
+    rng = np.random.default_rng(seed)
     xs = rng.uniform(0.1, 0.7, (n, DIM))
-    ys, ws = xs @ np.array([0.9, 0.0]) + 0.1 * rng.standard_normal(n), np.full(n, 100.0)
-    other = view_of(group, 1)
-    for x, y, w in zip(xs, ys, ws, strict=True):
-        watch(state, terms, x, y, w, math.nan)
-        watch(other, terms, x, x @ np.array([0.0, 0.9]), w, math.nan)
-    # What both hold to be pooled: a set around a third point.
-    V, centre = 500.0 * np.eye(DIM), np.array([0.3, 0.5])
-    for each in (state, other):
-        each.estimate.inverse[...] = np.linalg.inv(V)
-        each.estimate.theta[...] = centre
-    beta = math.sqrt(terms.confidence + 1.0)  # level + ridge S^2 in epoch 1: no data, no log det
-    found, evidence = misfit(group, terms, 1)
-    expected = reference.fit(xs, ys, ws, centre, V, beta)
-    assert found == 0  # the other one is nearer to the set
-    assert 0.7 * expected <= evidence <= expected + 1e-9
-    near = reference.fit(xs, xs @ np.array([0.0, 0.9]), ws, centre, V, beta)
-    assert near < expected
+    return xs, xs @ np.array(theta) + 0.1 * rng.standard_normal(n), rng.uniform(5.0, 100.0, n)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.01])
+def test_evidence_that_a_task_does_not_fit_is_its_definition(bias: float) -> None:
+    terms = terms_of(agents=3, bias_bound=bias)
+    thetas = ([0.9, 0.0], [0.9, 0.0], [0.0, 0.9])
+    tasks = [rows_of(theta, 80 + m, seed=m) for m, theta in enumerate(thetas)]
+    group = pooled_with(terms, tasks)
+    expected = []
+    for m in range(3):
+        others = tuple(
+            np.concatenate(parts)
+            for parts in zip(*(tasks[k] for k in range(3) if k != m), strict=True)
+        )
+        expected.append(reference.fit(tasks[m], others, bias=bias))
+        xs, ys, ws = others
+        sums = Statistic((xs.T * ws) @ xs, xs.T @ (ws * ys), np.array([0, 0, 0, ws.sum(), 0, 0.0]))
+        monitor = monitor_of.py_func(group.watch[m], DIM)
+        found = contradiction(monitor, sums, terms, np.zeros((2 * DIM + 12, DIM)))
+        assert found == pytest.approx(expected[m], abs=1e-8)
+    for due in ([], [1, 1, 1], [0, 0, 1]):
+        found = misfit(group, terms, np.array(due, float))
+        assert found == (2, pytest.approx(expected[2], abs=1e-8))
+    assert misfit(group, terms, np.zeros(3))[0] == -1
+    assert expected[2] > 2 * max(expected[:2])  # and not its neighbours
+    group.watch[2, Note.APART] = 1.0
+    assert misfit(group, terms, ALL)[0] == -1  # who is left fits
+    evidence, enough = doubt_of(group, 2, terms)
+    assert evidence == pytest.approx(expected[2], abs=1e-8)
+    assert enough == pytest.approx(math.log(3 * 3 * 2 / 1e-3))
+
+
+def test_where_a_neighbour_is_looked_at_all_are_and_the_worst_is_named() -> None:
+    terms, thetas = terms_of(agents=3), ([0.9, 0.0], [0.9, 0.0], [0.0, 0.9])
+    group = pooled_with(terms, [rows_of(each, 900, seed=m) for m, each in enumerate(thetas)])
+    evidence, enough = doubt_of(group, 0, terms)
+    assert evidence > enough
+    assert misfit(group, terms, np.array([1.0, 0.0, 0.0]))[0] == 2
+
+
+@pytest.mark.parametrize("number", [1e3, 1e9, 1e15])
+def test_who_makes_up_the_most_is_named_by_those_who_agree(number: float) -> None:
+    terms = terms_of(agents=4)
+    tasks = [rows_of([0.9, 0.1], 60, seed=m) for m in range(3)]
+    xs, _, ws = rows_of([0.1, 0.9], 60, seed=9)
+    tasks.append((xs, xs @ np.array([0.1, 0.9]), ws))
+    group = pooled_with(terms, tasks)
+    monitor = monitor_of.py_func(group.watch[3], DIM)
+    for part in monitor.own:
+        part[...] *= number  # so many times the same rows
+    rebuild(monitor, terms, np.zeros((DIM, DIM)))
+    found, evidence = misfit(group, terms, ALL)
+    assert found == 3
+    others = tuple(np.concatenate(parts) for parts in zip(*tasks[:3], strict=True))
+    assert evidence == pytest.approx(
+        reference.fit((xs, tasks[3][1], ws * number), others), rel=1e-3
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    theta=st.tuples(st.floats(0.0, 0.7), st.floats(0.0, 0.7)),
+    features=st.lists(
+        st.tuples(st.floats(0.05, 0.7), st.floats(0.05, 0.7)), min_size=1, max_size=3
+    ),
+    n=st.integers(2, 7),
+    weight=st.floats(0.5, 4.0),
+)
+def test_tasks_that_fit_are_expected_to(
+    theta: tuple[float, float], features: list[tuple[float, float]], n: int, weight: float
+) -> None:
+    """By enumeration, as above: rewards of two tasks in turn."""
+    xs = np.array(features)[np.arange(n) % len(features)]
+    rates, mean = xs @ np.array(theta), 0.0
+    for course in itertools.product((0.0, 1.0), repeat=n):
+        ys, ws = np.array(course), np.full(n, weight)
+        one, two = ((xs[s], ys[s], ws[s]) for s in (slice(0, n, 2), slice(1, n, 2)))
+        chance = np.prod(np.where(ys > 0, rates, 1.0 - rates))
+        mean += chance * math.exp(reference.fit(one, two))
+    assert mean <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("d", [1, 3, 50])
+def test_looks_take_a_square_of_work_per_reward_and_come_an_eighth_later_at_most(d: int) -> None:
+    looks = [n for n in range(4_000) if is_look(float(n), d)]
+    assert looks[:17] == [*range(d, 16 * d + 1, d), 18 * d][: len(looks[:17])]
+    gaps = np.diff(looks)
+    assert gaps.min() >= d
+    assert (gaps <= np.maximum(np.array(looks[:-1]) / 8, d)).all()

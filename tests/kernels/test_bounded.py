@@ -77,7 +77,7 @@ def prepared(case: Case) -> tuple[Knowledge, Scores, State]:
         bottom=0.0,
         top=1.0,
     )
-    scan_forms(state.estimate, known.coords, known.menu, scores.mean, scores.form, scores.part)
+    scan_forms(state.estimate, known.coords, known.menu, scores.mean, scores.form)
     return known, scores, state
 
 

@@ -49,3 +49,16 @@ def test_kernels_cannot_allocate() -> None:
 
     with pytest.raises(NumbaError):
         grows(3)
+
+
+def test_kernels_of_one_making_keep_apart_whoever_compiled_them(tmp_path: Path) -> None:
+    """Machine code of two processes is linked by its name, so no two kernels may share one."""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run(*names: str) -> str:
+        words = [sys.executable, str(Path(__file__).with_name("twins.py")), *names]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert (run("one"), run("ten")) == ("11.0", "110.0")
+    assert (run("one", "ten"), run("ten", "one")) == ("11.0 110.0", "110.0 11.0")

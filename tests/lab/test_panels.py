@@ -33,6 +33,7 @@ CLAIMS = {
     "notices": [
         *("notices-drift-abrupt-soon", "notices-misfit-soon", "notices-few"),
         *("notices-drift-abrupt-fewer", "notices-odd-task-fewer", "notices-misfit-fewer"),
+        "notices-liar-honest",
     ],
 }
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from guardband.live.protocol.messages import Refused
 from guardband.live.store import (
+    AlarmRow,
     EntryRow,
     EpochRow,
     EventRow,
@@ -36,6 +38,7 @@ class MemoryStore(Store):
     """Rows in dictionaries, one lock for all; a failed transaction is undone."""
 
     def __init__(self) -> None:
+        self.fails = False  # whether commits fail, as where the disk is full
         self._lock = threading.RLock()
         self._tables: Tables = {kind: {} for kind in KEYS}
         self._events: list[EventRow] = []
@@ -47,6 +50,8 @@ class MemoryStore(Store):
             work = MemoryTransaction(self._tables, self._events)
             try:
                 yield work
+                if self.fails:
+                    raise Refused("store_unavailable", 503, "the commit failed.")
             except BaseException:
                 work.undo()
                 raise
@@ -144,24 +149,32 @@ class MemoryTransaction:
             self.epoch(space.name, space.epoch) if later else None,
         )
 
+    def records(self, streams: Sequence[str]) -> dict[str, StreamRecord]:
+        """Return the same of several streams; unknown ones lack."""
+        found = ((name, self.record(name)) for name in streams)
+        return {name: record for name, record in found if record is not None}
+
     def streams(self, space: str) -> list[StreamRow]:
         """Return a space's streams, in the order of their names."""
         return [row for row in self._all(StreamRow) if row.space == space]
 
     def count_streams(self, space: str, task: str) -> tuple[int, int]:
-        """Return how many streams of a task are open, and how many there are in all."""
-        rows = [row for row in self.streams(space) if row.task == task]
+        """Return how many streams of a task are open, and how many state folders it had in all."""
+        rows = [row for row in self.streams(space) if row.task == task and row.pool >= 0]
         return sum(row.state == "open" for row in rows), len(rows)
 
     def counted(self, space: str, task: str) -> tuple[int, float]:
         """Return how many observations a task has stored, and when its first stream came."""
         rows = [row for row in self.streams(space) if row.task == task]
-        return sum(row.n for row in rows), min((row.registered_at for row in rows), default=0.0)
+        counted = sum(row.n for row in rows if row.pool >= 0)
+        return counted, min((row.registered_at for row in rows), default=0.0)
 
     def contributors(self, space: str) -> set[str]:
-        """Return the active tasks that have stored observations, in open or in sealed streams."""
+        """Return the active tasks that have stored observations for the pool as it is now."""
         active = {row.task for row in self.tasks(space) if row.status == "active"}
-        return active & {row.task for row in self.streams(space) if row.n > 0}
+        pool = self.space(space)
+        rows = self.streams(space)
+        return active & {row.task for row in rows if pool and row.pool == pool.pool and row.n > 0}
 
     def heartbeat(self, stream: str) -> HeartbeatRow | None:
         """Return when a stream was last heard of."""
@@ -192,6 +205,11 @@ class MemoryTransaction:
         rows = [row for row in self._all(EpochRow) if row.space == space]
         return rows[::-1][:last]
 
+    def first_epoch(self, space: str) -> EpochRow | None:
+        """Return the oldest epoch with data in it."""
+        rows = [row for row in self._all(EpochRow) if row.space == space and row.n > 0]
+        return rows[0] if rows else None
+
     def entries(self, space: str, epoch: int) -> list[EntryRow]:
         """Return the manifest of an epoch."""
         rows = self._all(EntryRow)
@@ -206,6 +224,15 @@ class MemoryTransaction:
         """Return samples of one level, by time."""
         rows = [r for r in self._all(SampleRow) if (r.space, r.level) == (space, level)]
         return sorted((r for r in rows if r.at >= since), key=attrgetter("at", "stream"))
+
+    def alarm(self, stream: str, kind: str) -> AlarmRow | None:
+        """Return what was noticed in a stream."""
+        return self._get(AlarmRow, stream, kind)
+
+    def alarms(self, space: str) -> list[AlarmRow]:
+        """Return all that was noticed in a space, the oldest first."""
+        rows = [row for row in self._all(AlarmRow) if row.space == space]
+        return sorted(rows, key=attrgetter("since", "stream", "kind"))
 
     def token(self, token: str) -> TokenRow | None:
         """Return one token."""
@@ -229,6 +256,12 @@ class MemoryTransaction:
             seen = row.seen_epoch if seen_epoch is None else seen_epoch
             config = row.config_version if config_version is None else config_version
             self.put(row._replace(last_seen=at, seen_epoch=seen, config_version=config))
+
+    def set_outstanding(self, space: str, answers: int) -> None:
+        """Note how many answers the open epoch still waits for."""
+        row = self.space(space)
+        if row is not None:
+            self.put(row._replace(outstanding=answers))
 
     def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
         """Write down an event."""

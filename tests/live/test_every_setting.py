@@ -17,11 +17,13 @@ from live.server.driver import Served, served
 from typer.testing import CliRunner
 
 import guardband as gb
-from guardband.agent.engine import ALLOWANCE, CONFIDENCE, TRIGGER
+from guardband.agent.setting_rows import ALLOWANCE, CONFIDENCE, TRIGGER
 from guardband.cli.app import app
+from guardband.kernels.types import Terms
 from guardband.live.client.learner import Learner
 from guardband.live.link.local import LocalLink
-from guardband.live.protocol.space import POLICIES, SETTINGS, SpaceSettings
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.space_formats import POLICIES, SETTINGS
 
 # One value of each, other than the default.
 EXAMPLES: dict[str, Any] = {
@@ -60,8 +62,9 @@ EXAMPLES: dict[str, Any] = {
     "trial_budget": 9.0,
     "window": 40,
 }
-# What a space calls otherwise.
+# What a space calls otherwise, or needs beside it.
 IN_A_SPACE = {
+    "drift": {"drift": EXAMPLES["drift"], "window": 40},
     "horizon": {"sync": {"horizon": EXAMPLES["horizon"]}},
     "max_loss": {"max_loss": EXAMPLES["max_loss"], "mode": "policy"},
     "shared_context": {"contexts": "per-request"},
@@ -69,14 +72,10 @@ IN_A_SPACE = {
 # What a space refuses, whatever its algorithm, and a part of why.
 NOT_IN_A_SPACE = {
     "anchors": r"gb\.Fleet can learn from them",
-    "delta_alarm": r"gb\.Agent and gb\.Fleet have",
-    "drift": r"gb\.Agent and gb\.Fleet can forget",
     "gap": "gate='printed' or gate='none'",
     "mix": "agents play real actions",
-    "on_alarm": r"gb\.Agent and gb\.Fleet have",
     "pooled_set": r"gb\.Fleet has the pooled set",
     "share": "give each its own space",
-    "window": r"gb\.Agent and gb\.Fleet can forget",
 }
 # What agents refuse, too.
 NOT_OF_AGENTS = {"gap", "mix"}
@@ -87,10 +86,12 @@ BESIDE: dict[str, Any] = {
     "gap": {"gate": "gap"},
     "max_loss": {"mode": "policy"},
 }
-# For the paper's own algorithms "source" and "paper" are one.
+# For the paper's own algorithms "source" and "paper" are one; a stream has a share of delta_alarm.
 NO_EFFECT = {("disc-ucb", "constant"), ("disc-ucb-unknown", "constant")}
+NO_EFFECT |= {("guard-ucb", "delta_alarm")}
 TASKS = {"one": [0, 1], "two": [0, 1]}
 RUN = CliRunner()
+ALARM = Terms._fields.index("alarm")
 
 PAIRS = [(name, each) for name, own in SETTINGS.items() for each in sorted(own)]
 POSSIBLE = [(name, each) for name, each in PAIRS if each not in NOT_IN_A_SPACE]
@@ -104,15 +105,15 @@ FOREIGN = [
 def stated(algorithm: str, setting: str) -> dict[str, Any]:
     """What `SpaceSettings` is given to make the setting."""
     given = {"name": f"{algorithm}.{setting}", "features": ["a", "b"], "agents": 2}
-    given |= {"algorithm": algorithm}
+    given |= {"algorithm": algorithm, "contexts": "shared"}  # the command assumes per-request
     return given | IN_A_SPACE.get(setting, {setting: EXAMPLES[setting]})
 
 
 def fleet(algorithm: str, setting: str | None = None, *, live: bool = False) -> gb.Fleet:
     """A fleet whose algorithm was made with the setting; `live`: as live agents run it."""
     kind, given = POLICIES[algorithm], {}
-    if live and "pooled_set" in kind.settings():  # live agents have none, and no monitors
-        given |= {"pooled_set": False, "delta_alarm": None}
+    if live and "pooled_set" in kind.settings():  # live agents have none
+        given |= {"pooled_set": False}
     if setting is None:
         return gb.Fleet(TASKS, 2, algorithm=kind(**given))
     value = EXAMPLES[setting]
@@ -135,7 +136,8 @@ def learner_of(space: SpaceSettings) -> Learner:
 def check_learner(learner: Learner, algorithm: str, setting: str, *, level: bool) -> None:
     """Assert that a live learner computes with what a fleet with the setting computes with."""
     # An agent that joined has a share of delta, and a part of the budget.
-    without = [*TRIGGER, *([] if level else [CONFIDENCE, ALLOWANCE])]
+    # A fleet forgets by the sums of its monitors, a live agent by those that it uploads.
+    without = [*TRIGGER, ALARM, *([] if level else [CONFIDENCE, ALLOWANCE])]
     group = fleet(algorithm, setting, live=True)._group
     plain = fleet(algorithm, live=True)._group
     found = terms_of(learner.group, without=without)
@@ -234,8 +236,8 @@ def test_what_the_algorithm_does_not_have(algorithm: str, setting: str, server: 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"algorithm": "disc-ucb", "gate": "gap"}, "gate: .*'printed' or 'none', not 'gap'"),
-        ({"algorithm": "disc-ucb", "constant": "tight"}, "constant: .*, not 'tight'"),
+        ({"algorithm": "disc-ucb", "gate": "gap"}, "gate must be .*'printed' or 'none', not 'gap'"),
+        ({"algorithm": "disc-ucb", "constant": "tight"}, "constant must be .*, not 'tight'"),
         ({"algorithm": "dis-lin-ucb", "context": "observed-after"}, "not 'observed-after'"),
         ({"algorithm": "dis-lin-ucb", "alphas": {"a": 0.2}}, "no setting alpha={'a': 0.2}"),
         ({"shares": "paper"}, "shares='paper' .* guard-ucb .* use shares='registered'"),
@@ -244,7 +246,7 @@ def test_what_the_algorithm_does_not_have(algorithm: str, setting: str, server: 
         ({"mode": "policy", "realised": "worst"}, "use mode='strict'"),
         ({"mode": "policy", "trial_budget": 5.0}, "use max_loss=... there"),
         ({"max_loss": 5.0}, "use trial_budget=... there"),
-        ({"trial_budget": -1.0}, "trial_budget: .*not -1"),
+        ({"trial_budget": -1.0}, "trial_budget must be .*not -1"),
     ],
 )
 def test_what_does_not_fit_together(given: dict[str, Any], words: str) -> None:

@@ -102,15 +102,24 @@ def certificates(ys, lowers, ws, *, bounded):
     return np.array(found)
 
 
-def fit(xs, ys, ws, centre, V, beta, *, lam=1.0, bound=1.0):
-    """Return the log of the e-process against one theta of the set ||theta - centre||_V <= beta.
+def fit(own, others, *, lam=1.0, bound=1.0, bias=0.0, guesses=None):
+    """Return the log of the e-process against one theta for a task and for all others.
 
-    By a fine grid over multipliers of the set's constraint, so a little too small at most.
+    Each is (xs, ys, ws). What is left of the rewards by the best parameter for all, against what
+    two mixtures over parameters, one for the task and one for the others, give them. With `guesses`
+    of the others' rewards, made before they came, these stand in the place of the second mixture.
     """
-    A, theta = ridge(xs, ys, ws, lam)
-    gap, best = theta - centre, 0.0
-    for k in np.exp(np.linspace(-8, 8, 400)):
-        middle = np.linalg.inv(np.linalg.inv(A) + np.linalg.inv(V) / k)
-        best = max(best, gap @ middle @ gap - k * beta**2)
-    logdet = np.linalg.slogdet(A / lam)[1]
-    return 0.5 * (best - logdet - lam * bound**2)
+    half = [(xs, ys, 0.5 * ws if bias > 0 else ws) for xs, ys, ws in (own, others)]
+    both = tuple(np.concatenate(parts) for parts in zip(*half, strict=True))
+
+    def least(xs, ys, ws, lam):
+        _, theta = ridge(xs, ys, ws, lam)
+        return ws @ (ys - xs @ theta) ** 2 + lam * theta @ theta
+
+    found = 0.5 * least(*both, 2 * lam) - 0.5 * 2 * lam * bound**2
+    for each in half[: 1 if guesses is not None else 2]:
+        V, _ = ridge(*each, lam)
+        found -= 0.5 * least(*each, lam) + 0.5 * np.linalg.slogdet(V / lam)[1]
+    if guesses is not None:
+        found -= 0.5 * half[1][2] @ (others[1] - guesses) ** 2
+    return found - 0.5 * bias**2 * sum(ws.sum() for _, _, ws in (own, others))

@@ -16,8 +16,10 @@ from studies.examples import ROLES, shop
 from typer.testing import CliRunner
 
 import guardband as gb
+from guardband import progress
 from guardband.agent import read_agent_file
 from guardband.cli.app import app
+from guardband.kernels._compile import cache_folder
 from guardband.studies import make
 from guardband.studies.advice import advise
 from guardband.studies.expect import Expectation, Prospect, Prospects
@@ -130,9 +132,40 @@ def test_who_waits_for_kernels_is_told(
     monkeypatch.setattr(make, "cache_folder", lambda: tmp_path)
     gb.study(shop(), **ROLES)
     assert "kernels are compiled now, once" in capsys.readouterr().err
-    (tmp_path / "loop.nbi").touch()  # compiled before
+    (tmp_path / "serve.decide-30.py311.nbi").touch()  # what agents need, and studies do not
+    gb.study(shop(), **ROLES)
+    assert "kernels are compiled now, once" in capsys.readouterr().err
+    (tmp_path / "loop._rounds.locals.rounds-118.py311.nbi").touch()  # compiled before
     gb.study(shop(), **ROLES)
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_compiled_is_known_by_its_file() -> None:
+    gb.simulate("toy", ["baseline"], rounds=2, progress=False)
+    assert any(cache_folder().rglob(make.COMPILED))
+
+
+def test_no_time_is_forecast_from_compiling(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first world takes ten minutes, each of the others about one; the clock is set by hand."""
+    clock = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+
+    def expect(logs: Any, **told: Any) -> Expectation:
+        for seconds in (600.0, 66.0, 66.0):
+            clock[0] += seconds
+            told["progress"](0.25)
+        return expectation(Prospects(LEAVES, STAYS))
+
+    monkeypatch.setattr(make, "expect", expect)
+    monkeypatch.setattr(make, "COMPILED", "nothing")
+    gb.study(shop(), **ROLES)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "studying the logs: compiling, once: 45 % after 10 min",
+        "studying the logs: 60 % after 11 min, about 3 min left",
+        "studying the logs: 75 % after 12 min, about 2 min left",
+    ]
 
 
 def test_labels_and_names_are_escaped(quick: None) -> None:
@@ -155,7 +188,7 @@ def test_the_agent_file_makes_an_agent_that_refuses_rows_that_were_looked_at(
     found: gb.Study, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError, match="file cannot be a folder for the study"):
+    with pytest.raises(FileExistsError, match="file': it cannot be a folder for the study"):
         found.save(tmp_path / "file")
     page = found.save(tmp_path / "out")
     assert found.recommendation in unescape(page.read_text(encoding="utf-8"))

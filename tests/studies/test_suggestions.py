@@ -50,6 +50,30 @@ def _given(world: tuple[dict[str, object], np.ndarray]) -> tuple[object, StudyCo
     return world[0], CONFIG, world[1]
 
 
+def test_columns_that_say_the_same_do_not_swell_the_bound() -> None:
+    """An intercept, two categories and their cross: 6 of 13 directions are nothing but rounding."""
+    rng, rows = np.random.default_rng(1), 4_000
+    offers = {"film": (95, 140), "series": (45, 50), "short": (8, 12)}
+    formats = rng.choice([*offers], rows)
+    data = {
+        "offer": formats,
+        "format": formats,
+        "minutes": [rng.choice(offers[each]) for each in formats],
+        "segment": rng.choice(["evening", "lunch"], rows),
+        "clicked": (rng.random(rows) < 0.2).astype(float),
+    }
+    features = gb.Features(
+        numbers={"minutes": (5, 240, "log")},
+        categories={"format": [*offers], "segment": ["evening", "lunch"]},
+        crosses=[("format", "segment")],
+    )
+    config = StudyConfig(reward="clicked", action="offer", features=features)
+    logs = read_study_logs(data, config)
+    shortest = np.linalg.pinv(logs.played, rcond=1e-6) @ np.full(len(logs), 0.2)
+    bound = suggested(data, config)["theta_bound"].value
+    assert np.linalg.norm(shortest) <= bound <= 5
+
+
 def test_an_action_that_was_never_played_leaves_the_bound_open() -> None:
     data, menus = worlds(0, THETA, 1_000)
     apart = np.concatenate([menus / 2, np.zeros((1_000, 4, 1))], axis=2)

@@ -7,14 +7,16 @@ from guardband.agent.agent_file import (
     read_agent_file,
     write_agent_file,
 )
+from guardband.agent.awaiting import awaitable
 from guardband.agent.budget import Budget, Spending
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
 from guardband.agent.fleet import Fleet
 from guardband.agent.futures import Past, run_ahead
 from guardband.agent.group import AgentGroup
-from guardband.agent.health import Alarm, Health
-from guardband.agent.inputs import as_batch, as_id, as_number, as_reward, reward_range
+from guardband.agent.health import Alarm, AlarmLog, Health
+from guardband.agent.hooks import Hooked, Hooks
+from guardband.agent.inputs import as_batch, as_id, as_list, as_number, as_reward, reward_range
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.logs import Logs, learned, read_logs, recognised, widths_now
 from guardband.agent.looked_at import LookedAt, Recognised
@@ -30,9 +32,11 @@ from guardband.agent.outlook import (
 )
 from guardband.agent.protocol import BanditAgent
 from guardband.agent.recall import Recalls
-from guardband.agent.records import Absorbed, Awaited, Recall, Request, Verdict
+from guardband.agent.records import Absorbed, Awaited, KnownThen, Recall, Request, Verdict
 from guardband.agent.requests import RequestReader
 from guardband.agent.seen import remembered
+from guardband.agent.warmup import ask_for_kernels, warm_up
+from guardband.agent.weighed import Weighed
 
 __all__ = [
     "Absorbed",
@@ -40,6 +44,7 @@ __all__ = [
     "AgentFile",
     "AgentGroup",
     "Alarm",
+    "AlarmLog",
     "Awaited",
     "BanditAgent",
     "Budget",
@@ -48,6 +53,9 @@ __all__ = [
     "Fleet",
     "Health",
     "Help",
+    "Hooked",
+    "Hooks",
+    "KnownThen",
     "Learned",
     "Logs",
     "LookedAt",
@@ -63,10 +71,14 @@ __all__ = [
     "StuckWarning",
     "Verdict",
     "Watch",
+    "Weighed",
     "as_batch",
     "as_id",
+    "as_list",
     "as_number",
     "as_reward",
+    "ask_for_kernels",
+    "awaitable",
     "blocked_features",
     "check_setting_names",
     "learned",
@@ -79,6 +91,7 @@ __all__ = [
     "reward_range",
     "run_ahead",
     "sets_of",
+    "warm_up",
     "widths_now",
     "write_agent_file",
 ]

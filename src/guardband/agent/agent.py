@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent.agent_file import read_agent_file
+from guardband.agent.awaiting import awaitable
+from guardband.agent.batches import decide_batch
 from guardband.agent.budget import Budget
 from guardband.agent.decision import Decision
-from guardband.agent.group import AgentGroup, make_group
+from guardband.agent.group import AgentGroup
+from guardband.agent.hooks import Hooks
 from guardband.agent.inputs import reward_range
+from guardband.agent.making import make_group
 from guardband.agent.outlook import Outlook, outlook_of
+from guardband.agent.records import Batch, Request
 from guardband.agent.requests import RequestReader
 from guardband.agent.rewards import RewardTaker
 from guardband.agent.storage import load_group, save_group
@@ -61,7 +66,7 @@ class Agent(RewardTaker):
         The probability with which a coin plays the baseline, so that `uplift` can be told.
     on_alarm, delta_alarm
         What Guard-UCB's monitors do when rewards contradict its assumptions ("restart", "baseline"
-        or "warn"), and how often they may be wrong; see `health` and `gb.GuardUCB`.
+        or "warn"), and how often they may be wrong (0: none watch); see `health` and `gb.GuardUCB`.
     window, drift
         For worlds that move: for how many rounds Guard-UCB's data count, and by how much an
         expected reward may change in a round; see `gb.GuardUCB`.
@@ -163,7 +168,7 @@ class Agent(RewardTaker):
         return agent
 
     def _join(self, group: AgentGroup, number: int) -> None:
-        self._group, self._number = group, number
+        self._group, self._number, self._hooks = group, number, Hooks()
         self._reader = RequestReader(group, number)
         self._rewards = reward_range(group.algorithm)
 
@@ -216,9 +221,10 @@ class Agent(RewardTaker):
         request = self._reader.read(
             features, baseline, baseline_reward, support, weights, covariance, labels, value, cost
         )
-        with self._group.lock:
-            self._group.check([request], self._number)
-            return self._group.decide(self._number, request)
+        return self._decide(request)
+
+    adecide = awaitable(decide)
+    """As `decide`, for event loops: `await` it."""
 
     def decide_from(
         self,
@@ -256,9 +262,7 @@ class Agent(RewardTaker):
         request = self._reader.read_from(
             feature_map, actions, distribution, baseline, baseline_reward, value, cost
         )
-        with self._group.lock:
-            self._group.check([request], self._number)
-            return self._group.decide(self._number, request)
+        return self._decide(request)
 
     def decide_many(
         self,
@@ -288,7 +292,7 @@ class Agent(RewardTaker):
         supports, weights, covariances, labels, values, costs
             What `decide` takes beside them, one for each request; None: for none.
         """
-        requests = self._reader.read_many(
+        batches = self._reader.read_batches(
             features,
             baselines,
             baseline_rewards,
@@ -299,9 +303,23 @@ class Agent(RewardTaker):
             values,
             costs,
         )
+        return self._decide_all(batches)
+
+    adecide_many = awaitable(decide_many)
+    """As `decide_many`, for event loops: `await` it."""
+
+    def _decide(self, request: Request) -> Decision:
         with self._group.lock:
-            self._group.check(requests, self._number)
-            return [self._group.decide(self._number, request) for request in requests]
+            self._group.check([request], self._number)
+            made = self._group.decide(self._number, request)
+        return self._hooks.decided([made])[0]
+
+    def _decide_all(self, batches: Sequence[Batch]) -> list[Decision]:
+        group, m = self._group, self._number
+        with group.lock:
+            group.check([request for batch in batches for request in batch.requests], m)
+            made = [each for batch in batches for each in decide_batch(group, m, batch)]
+        return self._hooks.decided(made)
 
     def outlook(self) -> Outlook:
         """Return whether the agent will leave the baseline, what is in its way and what helps.

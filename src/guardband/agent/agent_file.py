@@ -21,7 +21,7 @@ from guardband.algorithms import ALGORITHMS
 from guardband.checks import check_choice, check_text, nearest
 from guardband.errors import InputError, InvalidTypeError, InvalidValueError
 from guardband.features import Features
-from guardband.files import write_atomically
+from guardband.files import plain_errors, write_atomically
 
 __all__ = ["AgentFile", "check_setting_names", "read_agent_file", "write_agent_file"]
 
@@ -114,7 +114,8 @@ def read_agent_file(path: str | Path) -> AgentFile:
     """Return what an agent.toml says, or say what is wrong with it."""
     source = Path(path)
     try:
-        table = tomllib.loads(source.read_text(encoding="utf-8"))
+        with plain_errors(source, "it cannot be read"):
+            table = tomllib.loads(source.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(
             f"there is no {source}; `guardband study` writes an agent.toml."

@@ -45,6 +45,14 @@ class Budget:
     max_cost
         No play costs more. For costs that are only known afterwards: so much is reserved until
         `observe(decision, reward, cost=...)` says less.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> agent = gb.Agent(dim=2, budget=gb.Budget(total=10, horizon=100))
+    >>> decision = agent.decide([[0.6, 0.2], [0.1, 0.9]], baseline=0, cost=[0.05, 0.2])
+    >>> decision.action, decision.cost, decision.cost_left
+    (0, 0.05, 9.95)
     """
 
     total: float
@@ -145,7 +153,7 @@ class Spending:
         What baselines of the same batch cost stays, beside what those of rounds to come may.
         """
         costs, base = self.costs(request)
-        price, room = limits_of(self.numbers, base)
+        price, room = limits_of.at_once(self.numbers, base)
         others = max(0.0, float(self.numbers[ASIDE]) - float(costs[request.baseline]))
         return price, min(room, self.left - others)
 
@@ -161,7 +169,7 @@ class Spending:
         costs, base = self.costs(request)
         others = float(self.numbers[ASIDE]) - float(costs[request.baseline])
         self.numbers[ASIDE] = max(0.0, others)
-        pay(self.numbers, float(costs[k]), base, ratio, dearest)
+        pay.at_once(self.numbers, float(costs[k]), base, ratio, dearest)
         return float(costs[k])
 
     def pay_instead(self, name: str, charged: float, request: Request, k: int) -> float:

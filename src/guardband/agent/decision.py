@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.agent.weighed import Weighed
 from guardband.html_tables import html_table
 from guardband.kernels.types import Floats
 
@@ -78,17 +79,24 @@ class Decision(NamedTuple):
         "pruned set" (the paper's), "trial" (no certificate: a charge), or "none".
     budget_left
         What is left, after this decision, of `trial_budget` or `max_loss`; None: there is none.
-    certified
-        One boolean per action: is it certified to clear the floor?
+    weighed
+        What is known of all actions: `certified` and `table` read it. It is computed when it is
+        asked for, by what was known at the decision.
     label
         The label of the action: of its row in a DataFrame's index, or in `labels`; else None.
-    table
-        (3, K): the estimated reward of every action, its lower confidence bound, and the certified
-        lead over the floor; `choices` reads it.
     value
         (K,): what each action is worth to the caller; None where no value was given.
     cost, cost_left
         What the play was charged with, and what is then left of the `budget`; None: there is none.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> agent = gb.Agent(dim=2)
+    >>> _ = agent.learn([[0.6, 0.2], [0.1, 0.9]] * 200, [0.4, 0.8] * 200)
+    >>> decision = agent.decide([[0.6, 0.2], [0.1, 0.9]], baseline=0)
+    >>> print(decision.action, decision.kind, f"{decision.lower:.2f} above {decision.floor:.2f}")
+    1 learned 0.65 above 0.49
     """
 
     id: str
@@ -104,9 +112,8 @@ class Decision(NamedTuple):
     promise: str
     certificate: str
     budget_left: float | None
-    certified: NDArray[np.bool_]
+    weighed: Weighed
     label: Any = None
-    table: Floats | None = None
     value: Floats | None = None
     cost: float | None = None
     cost_left: float | None = None
@@ -127,6 +134,19 @@ class Decision(NamedTuple):
         if self.budget_left is not None:
             rows.append(("budget left", f"{self.budget_left:.4g}"))
         return html_table(f"Decision {self.id}", rows)
+
+    @property
+    def certified(self) -> NDArray[np.bool_]:
+        """One boolean per action: whether it is certified to clear the floor."""
+        return self.weighed.certified
+
+    @property
+    def table(self) -> Floats | None:
+        """(3, K): the estimated reward of every action, its lower confidence bound, its margin.
+
+        The margin is the certified lead over the floor; `choices` reads it.
+        """
+        return self.weighed.table
 
     @property
     def safe_actions(self) -> list[int]:

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from guardband.agent.decision import chosen_words
 from guardband.agent.records import (
+    NO_CONTEXTS,
     NO_LIMITS,
     NO_VALUE,
     NO_WEIGHTS,
     Absorbed,
     Awaited,
+    Batch,
+    KnownThen,
     Recall,
     Request,
     Verdict,
 )
+from guardband.agent.setting_rows import SettingRows
+from guardband.agent.verdicts import WAITS, verdict_of
+from guardband.agent.weighed import Weighed
 from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.kernels.alarms import moved_by
 from guardband.kernels.leave_out import pool_without, set_without
 from guardband.kernels.logs import learn_rows
+from guardband.kernels.menus import load_menu
 from guardband.kernels.override import weigh_instead
-from guardband.kernels.serve import kernels_of
+from guardband.kernels.serve import SAID, kernels_of, weigh_actions
 from guardband.kernels.state import (
     left_out,
     new_group,
@@ -39,36 +47,26 @@ from guardband.kernels.state import (
 )
 from guardband.kernels.sync import pool, set_pooled
 from guardband.kernels.types import (
-    Certificate,
     Floats,
     Ints,
     LeftOut,
     Realised,
-    Reason,
     Rule,
     Terms,
-    Trigger,
 )
-from guardband.uplift import Stake
 
 __all__ = ["Engine"]
 
-CERTIFICATES = tuple(kind.name.lower().replace("_", " ") for kind in Certificate)
-# What is promised, by certificate; by all others "play".
-PROMISES = {"none": "none", "baseline": "baseline", "mixture": "policy", "trial": "trial"}
-GRANTED = ("play", "policy", "trial")  # promises that rest on what was learned
-HOLDBACK = "holdback"
-REASON_CODES = tuple(reason.name.lower().replace("_", "-") for reason in Reason)
-CONFIDENCE, ALLOWANCE = (Terms._fields.index(name) for name in ("confidence", "allowance"))
-MOVED = Terms._fields.index("moved")
-TRIGGER = [Terms._fields.index(name) for name in ("trigger", "budget", "agents")]
 REUSED = 5  # in a statistic's scalars
 GUARD = float(Rule.GUARD)
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
+NOTHING = (NO_CONTEXTS, NO_IDS, NO_WEIGHTS)  # beside features
+MANY = 400  # actions from which on it pays to weigh them when that is asked for
+PROMPT = 5_000  # K d^2; a kernel that runs as it is written takes milliseconds for this work
 
 
-class Engine:
+class Engine(SettingRows):
     """Between agents and the kernels: the numbers of a group of agents, and the calls on them.
 
     Parameters
@@ -88,6 +86,9 @@ class Engine:
         The same of each agent, and of what they have pooled.
     terms
         The algorithm's settings, but for each agent's own alpha and rho.
+    plain_up_to
+        Up to which work, K d^2, decisions and rewards do not wait for kernels that are not compiled
+        yet, but run them as they are written.
     """
 
     def __init__(self, algorithm: Any, facts: Facts, coords: list[Ints]) -> None:
@@ -95,13 +96,13 @@ class Engine:
         rules = algorithm.agent_rules() if isinstance(algorithm, Policy) else (algorithm, algorithm)
         known, unknown = (rule.plan(facts) for rule in rules)
         self.terms: Terms = known.terms
-        self._serve, self._learn = kernels_of(known.terms)
+        self._kernels = kernels_of(known.terms)
         self._serve_valued = kernels_of(known.terms, valued=True).serve
         self.reports: bool = getattr(algorithm, "reports", False)
         self.ridge, self.coords = known.terms.ridge, coords
         self.holdback = float(known.terms.holdback)
-        # Rows of settings, one for each agent: with the baseline's reward known, and without.
-        self.known, self.unknown = list(known.settings), list(unknown.settings)
+        self.plain_up_to = float(PROMPT)
+        super().__init__(list(known.settings), list(unknown.settings))
         self._scratch = new_scratch(0)
         here = len(coords)
         self.without = NO_WEIGHTS
@@ -112,7 +113,7 @@ class Engine:
         self._use(new_group(here, facts.dim, self.ridge), facts.dim)
 
     def _use(self, numbers: Floats, dim: int) -> None:
-        self.numbers, self.group = numbers, view(numbers, dim)
+        self.numbers, self.group, self._square = numbers, view(numbers, dim), dim * dim
         *self.states, shared = (view_of(self.group, m) for m in range(len(self.coords) + 1))
         self.pooled = shared.own
 
@@ -122,17 +123,42 @@ class Engine:
         `settings` are others than the algorithm's, by the names of `Terms`.
         """
         other = copy(self)
+        other.plain_up_to = 0.0  # thousands of decisions are worth waiting
         other._scratch = new_scratch(0)
         other._use(self.numbers.copy(), self.pooled.moment.size)
         if self.terms.tolerate:  # it goes by all data: what tolerance costs, it does not foresee
             other.terms, other.without = self.terms._replace(tolerate=0.0), NO_WEIGHTS
-            other._serve, other._learn = kernels_of(other.terms)
+            other._kernels = kernels_of(other.terms)
         other.known = [row.copy() for row in self.known]
         other.unknown = [row.copy() for row in self.unknown]
         for name, value in settings.items():
             for row in (*other.known, *other.unknown):
                 row[Terms._fields.index(name)] = value
         return other
+
+    def run(self, kernel: Any, *args: Any, actions: int = 1) -> Any:
+        """Run a kernel of decisions or rewards: at once, or where it is much, when compiled.
+
+        Of a batch, `actions` are those of its largest menu.
+        """
+        prompt = actions * self._square <= self.plain_up_to
+        return kernel.at_once(*args) if prompt else kernel(*args)
+
+    def rebuild(self, kernel: Any, *args: Any, rows: int = 1) -> Any:
+        """Run a kernel that computes anew from sums or rows: it is waited for where it is much."""
+        prompt = rows * self._square <= min(self.plain_up_to, PROMPT)
+        return kernel.at_once(*args) if prompt else kernel(*args)
+
+    def is_prompt(self, actions: int, *, valued: bool = False) -> bool:
+        """Tell whether a decision among so many actions takes milliseconds by now."""
+        if actions * self._square <= PROMPT:
+            return True
+        return self.full_speed and (self._serve_valued.ready or not valued)
+
+    @property
+    def full_speed(self) -> bool:
+        """Whether the kernels of decisions and rewards are compiled."""
+        return bool(load_menu.ready and self._kernels.serve.ready and self._kernels.learn.ready)
 
     @property
     def guards(self) -> bool:
@@ -168,68 +194,81 @@ class Engine:
         cost: Floats = NO_VALUE,
         limits: tuple[float, float] = NO_LIMITS,
         hold: float = 1.0,
+        known: KnownThen | None = None,
     ) -> Verdict:
         """Decide for agent m in its `turn`-th round, with what actions cost where that counts.
 
-        `hold` is the holdback's coin.
+        `hold` is the holdback's coin. With `known`, from which its estimate can be told later, what
+        is certified beside the play is computed when it is asked for; not where that takes no
+        longer than to remember the estimate.
         """
         menu, baseline, reward, contexts, weights, covariance, _, value, _ = request
-        (dim, actions), n = menu.shape, weights.size
-        if self._scratch.shape[1] < max(actions, n):
-            self._scratch = new_scratch(actions, n)
+        dim, actions = menu.shape
+        self._make_room(actions, weights.size)
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
-        given = (settings, self.coords[m], menu, contexts, np.arange(n) if n else NO_IDS, weights)
+        ids = np.arange(weights.size) if weights.size else NO_IDS
         x, allowed, table = np.empty(dim), np.empty(actions, np.bool_), np.empty((3, actions))
-        serve = self._serve_valued if value.size or cost.size else self._serve
-        action, conservative, reason, mean, width, floor, *rest = serve(
-            self.numbers,
-            self.without,
-            *given,
-            covariance,
-            (m, baseline, told, epoch, turn, coin, hold),
-            value,
-            cost,
-            limits,
-            self._scratch,
-            allowed,
-            table,
-            x,
-        )
-        propensity, margin, code, certified, alarm, weight, guess, data, *rest = rest
-        charge, left, radius, worth, stake, declared, lower = rest
-        staked = Stake(*stake) if self.holdback else None
-        certificate = CERTIFICATES[code]
-        promise = PROMISES.get(certificate, "play")
-        if certified and certificate == "baseline":
-            promise = "play"  # as journals have it; see `promise_shown`
-        elif promise in GRANTED and self.reused(m):
-            promise = "reused"
-        kind, why = "baseline" if action == baseline else "explored", REASON_CODES[reason]
-        if certified and why != HOLDBACK and not (conservative and action == baseline):
-            learned = math.isnan(floor) or data > 0.0
-            kind, why = chosen_words(why, itself=action == baseline, known=learned)
-        elif certificate == "trial":
-            kind = "trial"
-        return Verdict(
-            action,
-            kind,
-            why + ("+value" if value.size else "") + ("+alarm" if alarm else ""),
-            mean,
-            width,
-            floor,
-            propensity,
-            margin,
-            promise,
-            certificate,
-            allowed,
-            Awaited(x, guess, weight, conservative, staked, declared, lower),
-            charge,
-            None if math.isnan(left) else left,
-            table,
-            value if value.size else None,
-            radius,
-            worth,
-        )
+        serve, said = self._kernels.serve, np.empty(SAID)
+        if value.size or cost.size:
+            serve = self._serve_valued
+        given = (settings, self.coords[m], menu, contexts, ids, weights, covariance)
+        now = (m, baseline, told, epoch, turn, coin, hold)
+        wanted = (value, cost, limits, known is not None and actions > max(MANY, dim))
+        kept = (self._scratch, allowed, table, x, said)
+        self.run(serve, self.numbers, self.without, *given, now, *wanted, *kept, actions=actions)
+        row, weighed = said.tolist(), Weighed((allowed, table))
+        if known is not None and row[WAITS]:
+            weighed = self._later(m, request, known, row)
+        reused, holdback = bool(self.reused(m)), self.holdback > 0.0
+        return verdict_of(row, request, x, weighed, reused=reused, holdback=holdback)
+
+    def decide_many(self, m: int, batch: Batch, turns: Floats, known: KnownThen) -> list[Verdict]:
+        """Decide for agent m as `decide` does; `turns` (n, 6) are as `serve_many` takes them."""
+        menus, ends, requests = batch
+        n, dim = len(requests), self.pooled.moment.size
+        xs, said = np.empty((n, dim)), np.empty((n, SAID))
+        actions, most = int(ends[-1]), int(np.diff(ends, prepend=0).max())
+        self._make_room(most, 0)
+        allowed, tables = np.empty(actions, np.bool_), np.empty(3 * actions)
+        given = (self.known[m], self.unknown[m], self.coords[m], NOTHING, menus, ends, m, turns)
+        kept = (self._scratch, allowed, tables, xs, said)
+        many = self._kernels.serve_many
+        self.run(many, self.numbers, self.without, *given, *kept, actions=most)
+        made, start, reused, holdback = [], 0, bool(self.reused(m)), self.holdback > 0.0
+        for row, request, x, stop in zip(said.tolist(), requests, xs, ends.tolist(), strict=True):
+            # What is kept of one decision must not keep the numbers of all.
+            if row[WAITS]:
+                weighed = self._later(m, request, known, row)
+            else:
+                table = tables[3 * start : 3 * stop].reshape(3, -1)
+                weighed = Weighed((allowed[start:stop].copy(), table.copy()))
+            own = x.copy()
+            made.append(verdict_of(row, request, own, weighed, reused=reused, holdback=holdback))
+            start = stop
+        return made
+
+    def _make_room(self, actions: int, contexts: int) -> None:
+        if self._scratch.shape[1] < max(actions, contexts):
+            self._scratch = new_scratch(actions, contexts)
+
+    def _later(self, m: int, request: Request, known: KnownThen, said: list[float]) -> Weighed:
+        return Weighed(partial(self._weigh, m, request, known, said))
+
+    def _weigh(
+        self, m: int, request: Request, known: KnownThen, said: list[float]
+    ) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which actions are certified, and the table of all, by what was known."""
+        menu, baseline, reward, contexts, weights, covariance, *_ = request
+        (dim, actions), n = menu.shape, weights.size
+        allowed, table = np.empty(actions, np.bool_), np.empty((3, actions))
+        settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
+        given = (settings, self.coords[m], menu, contexts, np.arange(n), weights, covariance)
+        played = (baseline, told, int(said[0]), said[7], bool(said[9]))
+        kept = (new_scratch(actions, n), np.empty(dim), allowed, table)
+        with known.owner.lock:  # or they might change meanwhile
+            by = (known.inverse, known.theta, said[16])
+            self.run(weigh_actions, *given, by, played, *kept, actions=actions)
+        return allowed, table
 
     def instead(self, m: int, recall: Recall, k: int, awaited: Awaited) -> Awaited:
         """Return what is awaited where action k was played instead, by what was known then."""
@@ -238,9 +277,12 @@ class Engine:
                 "agents with tolerate=1 take no overrides: discard the decision."
             )
         request, x = recall.request, np.empty(recall.theta.size)
+        known = (recall.inverse, recall.theta, recall.radius)
         ids = np.arange(request.weights.size)
         given = (request.menu, request.contexts, ids, request.weights, request.covariance)
-        found = weigh_instead(self.known[m], self.coords[m], *given, recall[1:], k, x)
+        own = (self.known[m], self.coords[m])
+        n = request.menu.shape[1]
+        found = self.run(weigh_instead, *own, *given, known, k, x, actions=n)
         weight, guess, declared, lower = found
         if k == request.baseline:
             lower = math.nan  # nothing was certified
@@ -256,7 +298,24 @@ class Engine:
         seen = (awaited.weight, awaited.guess, awaited.declared, awaited.lower)
         own = (awaited.x, y, seen, awaited.conservative)
         numbers = (self.numbers, self.without)
-        due: bool = self._learn(*numbers, self.known[m], m, *own, logdet, since, now)
+        learn = self._kernels.learn
+        due: bool = self.run(learn, *numbers, self.known[m], m, *own, logdet, since, now)
+        return due
+
+    def learn_many(
+        self, m: int, awaited: Sequence[Awaited], ys: Floats, logdet: float, since: int, now: int
+    ) -> bool:
+        """Learn from rewards, one after another; tell whether a pooling is due."""
+        xs = np.array([each.x for each in awaited])
+        seen = np.array(
+            [
+                (each.weight, each.guess, each.declared, each.lower, each.conservative)
+                for each in awaited
+            ]
+        )
+        given = (self.numbers, self.without, self.known[m], m, xs, ys, seen)
+        many = self._kernels.learn_many
+        due: bool = self.run(many, *given, logdet, since, now)
         return due
 
     def learn_rows(
@@ -277,20 +336,25 @@ class Engine:
         weights, guesses = np.empty(rewards.size), np.empty(rewards.size)
         given = (self.coords[m], (m, epoch, logdet, since, now), rows, rewards)
         numbers = (self.numbers, self.without)
-        radius, due = learn_rows(*numbers, self.known[m], *given, weights, guesses)
+        declared = np.zeros(rewards.size)
+        kept = (weights, guesses, declared)
+        radius, due = self.rebuild(
+            learn_rows, *numbers, self.known[m], *given, *kept, rows=max(1, rewards.size)
+        )
         self.states[m].own.scalars[REUSED] += reused
-        return Absorbed(weights, guesses, radius, due)
+        return Absorbed(weights, guesses, radius, due, declared)
 
     def reused(self, m: int) -> int:
         """Return how many rows that had been looked at are in the data that agent m relies on."""
-        return int(self.states[m].own.scalars[REUSED] + self.pooled.scalars[REUSED])
+        own, pooled = self.states[m].own.scalars, self.pooled.scalars
+        return int(own.item(REUSED) + pooled.item(REUSED))
 
     def pool(self) -> float:
         """Share out what all agents learned; return log det(V / ridge) of all their data."""
         terms = Terms(*map(float, self.terms))
         if terms.tolerate:
-            return float(pool_without(self.group, self.left_out, terms))
-        return float(pool(self.group, terms))
+            return float(self.rebuild(pool_without, self.group, self.left_out, terms))
+        return float(self.rebuild(pool, self.group, terms))
 
     @property
     def left_out(self) -> LeftOut:
@@ -302,35 +366,13 @@ class Engine:
         shared, terms = view_of(self.group, len(self.states)), Terms(*map(float, self.terms))
         nothing = new_statistic(self.pooled.moment.size)
         if not math.isnan(terms.pooled_confidence):
-            set_pooled(shared, nothing, terms)
+            self.rebuild(set_pooled, shared, nothing, terms)
         for j in range(len(self.states) if terms.tolerate else 0):
-            set_without(shared, self.left_out, j, nothing, terms)
-
-    @property
-    def confidence(self) -> float:
-        """2 log(1 / delta) as it is used now."""
-        return float(self.known[0][CONFIDENCE])
-
-    def set_confidence(self, confidence: float) -> None:
-        """Let `confidence` stand for 2 log(1 / delta) from now on, in what is called epoch 1."""
-        for row in (*self.known, *self.unknown):
-            row[CONFIDENCE] = confidence
-
-    def set_allowance(self, allowance: float) -> None:
-        """Let `allowance` be what agents may be charged with in all from now on; NaN: none."""
-        for row in (*self.known, *self.unknown):
-            row[ALLOWANCE] = allowance
+            self.rebuild(set_without, shared, self.left_out, j, nothing, terms)
 
     def set_time(self, now: int) -> None:
         """Let `now` be the round, for worlds that move by a declared drift."""
-        moved = moved_by(self.terms, now)
-        for row in (*self.known, *self.unknown):
-            row[MOVED] = moved
-
-    def set_trigger(self, trigger: Trigger, budget: float, agents: int) -> None:
-        """Let `learn` call for a pooling by this trigger, among so many agents."""
-        for row in self.known:
-            row[TRIGGER] = trigger, budget, agents
+        self.set_moved(self.run(moved_by, self.terms, now))
 
     def arrays(self) -> dict[str, Floats]:
         """Return views of all numbers under the names that they have in files."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from guardband.agent.agent import Agent
 from guardband.agent.agent_file import read_agent_file
 from guardband.agent.alarms import let_back
 from guardband.agent.budget import Budget
-from guardband.agent.group import AgentGroup, make_group
+from guardband.agent.group import AgentGroup
+from guardband.agent.making import make_group
 from guardband.agent.storage import load_group, save_group
 from guardband.agent.view import about_group
 from guardband.algorithms import Algorithm
@@ -61,6 +63,8 @@ class Fleet(Mapping[str, Agent]):
     >>> import guardband as gb
     >>> fleet = gb.Fleet({"movies": [0, 1, 2], "tv": [0, 2]}, dim=3, alpha=0.3)
     >>> decision = fleet["tv"].decide([[0.6, 0.2], [0.1, 0.9]], baseline=0, baseline_reward=0.4)
+    >>> decision.action, decision.promise
+    (0, 'baseline')
     >>> fleet["tv"].observe(decision.id, reward=0.45)
     """
 
@@ -97,7 +101,7 @@ class Fleet(Mapping[str, Agent]):
         if not isinstance(tasks, Mapping):
             raise InvalidTypeError(
                 "tasks must say which features each task uses, such as {'movies': [0, 1, 2]}, "
-                f"not {tasks!r}."
+                f"or {{'movies': None}} for all of them, not {tasks!r}."
             )
         if isinstance(alpha, Mapping):
             if set(alpha) != set(tasks):
@@ -148,6 +152,12 @@ class Fleet(Mapping[str, Agent]):
                 f"no task {name!r}; there are {', '.join(tasks)}.{nearest(name, tasks)}"
             ) from None
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(Agent, name):
+            raise AttributeError(f"a fleet has no {name!r}.")
+        task = next(iter(self._agents))
+        raise AttributeError(f"each task has a {name!r} of its own: say fleet[{task!r}].{name}.")
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._agents)
 
@@ -187,17 +197,20 @@ class Fleet(Mapping[str, Agent]):
         """
         return self._group.uplift(range(len(self._agents)), level)
 
-    def readmit(self, name: str) -> None:
+    def readmit(self, name: str, *, forget: bool = False) -> None:
         """Let a task that left the pool, because it did not fit or started anew, back into it.
 
         Parameters
         ----------
         name
-            The task. What it has learned alone counts for all from now on.
+            The task. What it has learned alone counts for all from now on. If that contradicts the
+            others beyond doubt, it is refused.
+        forget
+            Whether to let it back without what it has learned.
         """
         number = list(self._agents).index(self[name].name)
         with self._group.lock:
-            let_back(self._group, number)
+            let_back(self._group, number, forget=forget)
 
     def save(self, path: str | Path) -> Path:
         """Write everything the fleet knows, pending decisions included, to one file."""

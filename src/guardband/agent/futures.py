@@ -207,7 +207,7 @@ class _Copy:
         pooled.scalars[0] += count
         pooled.scalars[1] += theta @ gram @ theta + self.noise * count
         for j in self.agents:
-            refresh(self.engine.states[j], pooled, self.engine.ridge)
+            self.engine.rebuild(refresh, self.engine.states[j], pooled, self.engine.ridge)
         # Only noise makes predictions go wrong: G grows by its share of log det V.
         volume, fit = self._volume_and_fit()
         pooled.scalars[2] += self.fit + self.noise * (volume - self.volume) - fit

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
-from guardband.agent.alarms import heed, kinds_watched, move_window, raised
+from guardband.agent.alarms import heed, kinds_watched, move_window, to_be_seen_to
 from guardband.agent.budget import Budget, Purse
+from guardband.agent.coins import Coins
 from guardband.agent.decision import Decision
 from guardband.agent.engine import Engine
 from guardband.agent.futures import Past
@@ -21,12 +20,27 @@ from guardband.agent.looked_at import LookedAt
 from guardband.agent.others import adopt_others, hand_in_to_others
 from guardband.agent.outlook import StuckWarning, Watch
 from guardband.agent.recall import Recalls
-from guardband.agent.records import NO_LIMITS, NO_VALUE, Absorbed, Awaited, Recall, Request
+from guardband.agent.records import (
+    NO_LIMITS,
+    NO_VALUE,
+    Absorbed,
+    Awaited,
+    KnownThen,
+    Recall,
+    Request,
+    Verdict,
+)
+from guardband.agent.room import room_for
 from guardband.agent.row_ids import RowIds
 from guardband.agent.seen import Seen
-from guardband.agent.settings import settle_algorithm, settle_dim
 from guardband.algorithms import Algorithm
-from guardband.checks import as_index_set, check_not_negative, check_positive, check_whole
+from guardband.checks import (
+    as_index_set,
+    check_not_negative,
+    check_positive,
+    check_seed,
+    check_whole,
+)
 from guardband.errors import InvalidTypeError, InvalidValueError, UnknownDecisionError
 from guardband.facts import Facts
 from guardband.features import Features
@@ -36,13 +50,14 @@ from guardband.kernels.ridge import exact_eigenvalue, refresh
 from guardband.kernels.sync import add_statistic, clear_statistic
 from guardband.kernels.types import Floats, Statistic
 from guardband.reasons import sentence
-from guardband.seeds import stream
 from guardband.uplift import GainSums, Uplift, reach_of, uplift_of
 
-__all__ = ["AgentGroup", "make_group"]
+__all__ = ["AgentGroup"]
+
+PLAYS = int(Note.PLAYS)
 
 
-class AgentGroup:
+class AgentGroup(Coins):
     """Agents in one process: their states, the pooled data, and when to pool.
 
     A pooling that fell due in an agent's n-th round is carried out when an agent that has n rounds
@@ -85,8 +100,8 @@ class AgentGroup:
         if reward_floor is not None:
             reward_floor = check_not_negative("reward_floor", reward_floor)
         self.reward_floor = reward_floor
-        self.seed = check_whole("seed", seed, 0)
-        self.features = features
+        self.seed = check_seed(seed)
+        self.size, self.features = size, features
         self.budget = budget
         if budget is not None and not isinstance(budget, Budget):
             raise InvalidTypeError(f"budget must be a gb.Budget(total, horizon), not {budget!r}.")
@@ -94,20 +109,16 @@ class AgentGroup:
         agents = len(self.names)
         facts = Facts(self.tasks, self.dim, self.horizon, reward_low=reward_floor, size=size)
         self.coords = [np.array(task, np.int64) for task in self.tasks]
-        self.engine = Engine(algorithm, facts, self.coords)
+        with room_for(agents, self.dim):
+            self.engine = Engine(algorithm, facts, self.coords)
         self.states, self.pooled = self.engine.states, self.engine.pooled
-        self.lock = threading.RLock()
+        super().__init__(self.names, self.seed, self.engine.holdback)
         self.rounds = [0] * agents
         self.rows = [0] * agents  # of logs; each counts as a round that was not decided here
         self.rounds_pooled = [0] * agents
         self.logdet_pooled = 0.0
         self.poolings = 0
         self.due_round: int | None = None
-        self.coins = [stream(self.seed, "coin", name) for name in self.names]
-        self.next_coin = [float(coins.random()) for coins in self.coins]
-        # The holdback has coins of its own: without one, nothing else changes.
-        self.holds = [stream(self.seed, "holdback", name) for name in self.names]
-        self.next_hold = [self.draw_hold(m) for m in range(agents)]
         self.gains = [GainSums() for _ in self.names]
         self.pending: list[dict[str, Awaited]] = [{} for _ in self.names]
         self.recalls = [Recalls() for _ in self.names]
@@ -126,6 +137,7 @@ class AgentGroup:
         self.alarms = [AlarmLog() for _ in self.names]
         self.starts = 0  # how often sums were made anew after an alarm
         self.calls = False  # whether it is a pooling that is due, and not only alarms
+        self.looks = [False] * agents  # of whom it is time to see whether they fit
 
     def settle(self, agent: int) -> None:
         """Do what is due, if `agent` has finished the round in which it fell due.
@@ -136,9 +148,15 @@ class AgentGroup:
             return
         self.due_round, calls, self.calls = None, self.calls, False
         if calls:
+            self.before_change()
             self.note_pooling(self.engine.pool())
         if self.watched:
             heed(self, calls)
+
+    def before_change(self) -> None:
+        """Let decisions that wait for a reward remember what was known: it is about to change."""
+        for recalls in self.recalls:
+            recalls.before_change()
 
     def note_pooling(self, logdet: float) -> bool:
         """Note that agents pooled, and V grew to `logdet`; NaN: they did not. Tell whether."""
@@ -172,14 +190,14 @@ class AgentGroup:
     def look_ahead(self, agent: int) -> None:
         """Warn if the agent is stuck, if it is time to look; before decisions change anything."""
         watch, rounds = self.watches[agent], self.rounds[agent]
-        if 0 < watch.turn <= rounds + 1:
+        if 0 < watch.turn <= rounds + 1 and self.engine.full_speed:  # it plays thousands of rounds
             text = watch.look(self.names[agent], self.past(agent), rounds)
             if text:
-                warnings.warn(text, StuckWarning, stacklevel=4)  # where `decide` is called
+                warnings.warn(text, StuckWarning, stacklevel=5)  # where `decide` is called
 
     def decide(self, agent: int, request: Request) -> Decision:
         """Decide for an agent; its id has the task's name and the number of the round."""
-        turn, watch = self.rounds[agent] + 1, self.watches[agent]
+        turn = self.rounds[agent] + 1
         self.settle(agent)
         if self.engine.terms.half:
             move_window(self, agent)
@@ -188,33 +206,36 @@ class AgentGroup:
         purse, cost, limits = self.purses[agent], NO_VALUE, NO_LIMITS
         if purse is not None:
             cost, limits = purse.costs(request)[0], purse.limits(request)
-        hold = self.next_hold[agent]
-        given = (self.poolings + 1, number, coin, cost, limits, hold)
-        verdict = self.engine.decide(agent, request, *given)
-        self.states[agent].spent[0] += verdict.charge
+        given = (self.poolings + 1, number, coin, cost, limits, self.next_hold[agent])
+        known = self.recalls[agent].known(self.states[agent].estimate, self)
+        verdict = self.engine.decide(agent, request, *given, known)
+        if verdict.charge:
+            self.states[agent].spent[0] += verdict.charge
         self.next_coin[agent] = self.coins[agent].random()
         self.next_hold[agent] = self.draw_hold(agent)
+        return self.note(agent, turn, request, verdict, known)
+
+    def note(
+        self, agent: int, turn: int, request: Request, verdict: Verdict, known: KnownThen
+    ) -> Decision:
+        """Note a decision, and return it."""
+        purse, watch = self.purses[agent], self.watches[agent]
         self.rounds[agent] = turn
-        name = f"{self.names[agent]}-{turn}"
-        awaited = verdict.awaited
+        name, awaited = f"{self.names[agent]}-{turn}", verdict.awaited
         self.pending[agent][name] = awaited._replace(start=self.starts) if self.starts else awaited
-        known = self.states[agent].estimate
-        recall = Recall(request, known.inverse.copy(), known.theta.copy(), verdict.radius)
-        self.recalls[agent].add(name, recall)
+        self.recalls[agent].add(name, Recall(request, known, verdict.radius))
         if purse is not None:
             purse.pay(name, request, verdict.action, verdict.worth)
         label = request.label(verdict.action)
         reason = watch.reason_of(verdict) if watch.turn else None
-        if self.alarms[agent].news:
-            reason = self.alarms[agent].told(reason or sentence(verdict.reason))
+        log = self.alarms[agent]
+        if log.news or log.followed:
+            plays = self.states[agent].watch.item(PLAYS)
+            reason = log.told(reason or sentence(verdict.reason), plays)
         decision = verdict.named(name, reason, label=label)
         if purse is not None:
             decision = decision._replace(cost=purse.charged[name], cost_left=purse.left)
         return decision
-
-    def draw_hold(self, agent: int) -> float:
-        """Return the next coin of an agent's holdback; one that holds nothing where it has none."""
-        return float(self.holds[agent].random()) if self.engine.holdback else 1.0
 
     def past(self, agent: int) -> Past:
         """Return what an outlook of an agent starts from."""
@@ -261,15 +282,20 @@ class AgentGroup:
         One of a decision before the last alarm counts for the uplift alone: its weight may rest on
         a wrong set.
         """
-        if awaited.stake is not None:
-            self.gains[agent] = self.gains[agent].plus(1.0, *gain_of(awaited.stake, reward))
+        self.count_gain(agent, awaited, reward)
         if awaited.start != self.starts:
             return
+        self.recalls[agent].before_change()
         now = self.passed(agent)
         since = now - self.rounds_pooled[agent]
         due = self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now)
-        if due or raised(self, agent):
-            self._note_due(agent, pool=due)
+        if to_be_seen_to(self, agent, 1) or due:
+            self.note_due(agent, pool=due)
+
+    def count_gain(self, agent: int, awaited: Awaited, reward: float) -> None:
+        """Count what a reward says of what choices earn, where a holdback's coin was thrown."""
+        if awaited.stake is not None:
+            self.gains[agent] = self.gains[agent].plus(1.0, *gain_of.at_once(awaited.stake, reward))
 
     @property
     def reach(self) -> float:
@@ -292,19 +318,21 @@ class AgentGroup:
             raise InvalidValueError(
                 "learn(...) is for agents without a window: rows of logs are of another time."
             )
+        self.recalls[agent].before_change()
         now = self.passed(agent)
         given = (self.poolings + 1, self.logdet_pooled, now - self.rounds_pooled[agent], now)
         absorbed = self.engine.learn_rows(agent, rows, rewards, *given, reused)
         self.rows[agent] += rewards.size
-        if absorbed.due or raised(self, agent):
-            self._note_due(agent, pool=absorbed.due)
+        if to_be_seen_to(self, agent, rewards.size) or absorbed.due:
+            self.note_due(agent, pool=absorbed.due)
         return absorbed
 
     def passed(self, agent: int) -> int:
         """Return how many rounds an agent has behind it, rows of logs among them."""
         return self.rounds[agent] + self.rows[agent]
 
-    def _note_due(self, agent: int, *, pool: bool) -> None:
+    def note_due(self, agent: int, *, pool: bool) -> None:
+        """Note that a pooling, an alarm of an agent, or whether it fits, is to be seen to."""
         # An agent that is a round behind may be in the middle of a round in which others have
         # earned rewards: the pooling waits for its end. But where agents are not in step, a fast
         # one that stops must not hold up the others.
@@ -333,17 +361,19 @@ class AgentGroup:
             What all agents share without each other task, where one of them may lie; none: no other
             task has a part in it.
         """
-        state, ridge = self.states[0], self.engine.ridge
+        state, ridge, anew = self.states[0], self.engine.ridge, self.engine.rebuild
+        self.before_change()
         _copy(pooled, self.pooled)
-        clear_statistic(state.own)
+        anew(clear_statistic, state.own)
         state.work[...] = 0.0
-        refresh(state, self.pooled, ridge)
+        anew(refresh, state, self.pooled, ridge)
         self.logdet_pooled = float(state.estimate.scalars[0])
         if handed_in.scalars[0] + own.scalars[0] > 0.0:
-            add_statistic(self.pooled, handed_in)
+            anew(add_statistic, self.pooled, handed_in)
             _copy(own, state.own)
-            refresh(state, self.pooled, ridge)
-        exact_eigenvalue(state, self.pooled, ridge)  # V may have shrunk: data can be withdrawn
+            anew(refresh, state, self.pooled, ridge)
+        # V may have shrunk: data can be withdrawn.
+        anew(exact_eigenvalue, state, self.pooled, ridge)
         if self.engine.terms.tolerate:
             adopt_others(self.engine, without or [pooled], handed_in)
 
@@ -352,39 +382,8 @@ class AgentGroup:
         own = self.states[0].own
         if self.engine.terms.tolerate:
             hand_in_to_others(self.engine)
-        add_statistic(self.pooled, own)
-        clear_statistic(own)
-
-
-def make_group(
-    tasks: Mapping[str, Sequence[int | str] | None],
-    dim: int | None,
-    features: Features | None,
-    algorithm: Algorithm | str | None,
-    seed: int,
-    budget: Budget | None = None,
-    **settings: Any,
-) -> AgentGroup:
-    """Return agents that run an algorithm with these settings; see `settle_algorithm`.
-
-    A task uses the features that are given by number, or by name with `features`; None: all.
-    """
-    size = settle_dim(dim, features)
-    uses: Any = {name: range(size) if each is None else each for name, each in tasks.items()}
-    if features is not None:
-        uses = {name: features.indices(each) for name, each in uses.items()}
-    settled, feature_bound = settle_algorithm(algorithm, **settings)
-    return AgentGroup(
-        uses,
-        dim=size,
-        algorithm=settled,
-        feature_bound=feature_bound,
-        horizon=settings["horizon"],
-        reward_floor=settings["reward_floor"],
-        seed=seed,
-        features=features,
-        budget=budget,
-    )
+        self.engine.rebuild(add_statistic, self.pooled, own)
+        self.engine.rebuild(clear_statistic, own)
 
 
 def _copy(source: Statistic, target: Statistic) -> None:

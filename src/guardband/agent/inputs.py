@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,15 @@ from guardband.agent.decision import Decision
 from guardband.checks import beyond_unit
 from guardband.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["as_batch", "as_id", "as_number", "as_plain_array", "as_reward", "reward_range"]
+__all__ = [
+    "as_batch",
+    "as_id",
+    "as_number",
+    "as_plain_array",
+    "as_reward",
+    "as_row",
+    "reward_range",
+]
 
 SLACK = 1.0 + 1e-9  # bounds are met up to rounding
 
@@ -23,6 +32,16 @@ def as_id(decision: str | Decision) -> str:
     return decision.id if isinstance(decision, Decision) else decision
 
 
+def as_list(name: str, given: Any) -> list[Any]:
+    """Return what was given for a batch, one for each of its decisions."""
+    try:
+        return list(given)
+    except TypeError:
+        raise InvalidTypeError(
+            f"{name} must be a list, one for each decision of the batch, not {given!r}."
+        ) from None
+
+
 def as_batch(
     decisions: Sequence[str | Decision],
     rewards: Sequence[float],
@@ -30,13 +49,16 @@ def as_batch(
     costs: Sequence[float | None] | None,
 ) -> tuple[list[str], list[float], list[float | None]]:
     """Return ids, rewards and costs of a batch, if they fit together and no id is given twice."""
-    names, values = [as_id(each) for each in decisions], [as_reward(y, allowed) for y in rewards]
+    names = [as_id(each) for each in as_list("decisions", decisions)]
+    values = [as_reward(y, allowed) for y in as_list("rewards", rewards)]
     if len(names) != len(values):
         raise InvalidValueError(f"{len(names)} decisions and {len(values)} rewards do not fit.")
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InvalidValueError(f"decision {twice!r} is in the batch twice.")
-    paid: list[float | None] = [None] * len(names) if costs is None else list(costs)
+    paid: list[float | None] = [None] * len(names)
+    if costs is not None:
+        paid = as_list("costs", costs)
     if len(paid) != len(names):
         raise InvalidValueError(f"{len(names)} decisions and {len(paid)} costs do not fit.")
     return names, values, paid
@@ -65,6 +87,8 @@ def as_number(name: str, value: Any) -> float:
             return float(value)
         except (TypeError, ValueError):
             pass
+        except OverflowError:  # a whole number; whoever asks wants a finite one
+            return math.inf
     raise InvalidTypeError(f"{name} must be a number, not {value!r}.")
 
 
@@ -79,7 +103,10 @@ def reward_range(algorithm: Any) -> tuple[float, float]:
 
 def as_reward(value: float, allowed: tuple[float, float]) -> float:
     """Return a finite reward within the allowed range, see `reward_range`."""
-    reward, (low, high) = as_number("reward", value), allowed
+    low, high = allowed
+    if type(value) is float and low <= value <= high:
+        return value
+    reward = as_number("reward", value)
     if not math.isfinite(reward):
         raise InvalidValueError(f"reward must be finite, not {reward}.")
     if not low <= reward <= high and high == 1.0:
@@ -96,3 +123,18 @@ def as_reward(value: float, allowed: tuple[float, float]) -> float:
             "by the same number; or state a larger noise."
         )
     return reward
+
+
+def as_row(baseline: Any, actions: int) -> int:
+    """Return the row of the baseline's action, one of `actions`."""
+    if type(baseline) is int and 0 <= baseline < actions:
+        return baseline
+    try:
+        row = operator.index(baseline)
+    except TypeError:
+        row = None
+    if row is None or isinstance(baseline, bool):
+        raise InvalidTypeError(f"baseline must be the row of an action, not {baseline!r}.")
+    if not 0 <= row < actions:
+        raise InvalidValueError(f"baseline {row} is not one of the {actions} actions.")
+    return row

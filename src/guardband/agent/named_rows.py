@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.agent.inputs import as_plain_array
+from guardband.agent.inputs import as_plain_array, as_row
 from guardband.checks import nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features, is_frame, is_named, is_sparse
 
-__all__ = ["as_labels", "as_table", "labelled_row", "named_map"]
+__all__ = ["as_labels", "as_table", "find_row", "labelled_row", "named_map"]
 
 FEW = 8  # labels that an error shows
 
@@ -85,3 +85,12 @@ def labelled_row(baseline: Any, labels: list[Any]) -> int:
 
 def _is_flag(label: Any) -> bool:
     return isinstance(label, bool | np.bool_)
+
+
+def find_row(baseline: Any, labels: list[Any] | None, actions: int) -> int:
+    """Return the baseline's row, which is given as such, or by its label where there are labels."""
+    if labels is None:
+        return as_row(baseline, actions)
+    if len(labels) != actions:
+        raise InvalidValueError(f"there are {len(labels)} labels for {actions} actions.")
+    return labelled_row(baseline, labels)

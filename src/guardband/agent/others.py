@@ -21,15 +21,15 @@ def adopt_others(engine: Engine, parts: Sequence[Statistic], handed_in: Statisti
     dim = engine.pooled.moment.size
     engine.without = new_left_out(1, 1 + len(parts), dim, engine.ridge)
     for part, sums, view in zip(parts, _sums(engine), _views(engine), strict=True):
-        add_statistic(sums, part)
-        add_statistic(sums, handed_in)
-        refresh(engine.states[0]._replace(estimate=view), sums, engine.ridge)
+        engine.rebuild(add_statistic, sums, part)
+        engine.rebuild(add_statistic, sums, handed_in)
+        engine.rebuild(refresh, engine.states[0]._replace(estimate=view), sums, engine.ridge)
 
 
 def hand_in_to_others(engine: Engine) -> None:
     """Count what the only agent learned in all of these sums."""
     for sums in _sums(engine):
-        add_statistic(sums, engine.states[0].own)
+        engine.rebuild(add_statistic, sums, engine.states[0].own)
 
 
 def sets_of(engine: Engine) -> list[tuple[Estimate, float]]:

@@ -70,6 +70,15 @@ class Outlook:
         best actions are worth half as much again as the baseline, or less.
     because
         The same in a sentence.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> agent = gb.Agent(dim=2)
+    >>> decision = agent.decide([[0.9, 0.0], [0.0, 0.9]], baseline=0)  # nothing in common
+    >>> outlook = agent.outlook()
+    >>> outlook.stuck, outlook.blocked_by, outlook.helps[0].name
+    (True, (1,), 'shared_feature')
     """
 
     stuck: bool | None
@@ -286,7 +295,7 @@ def _without(past: Past, i: int) -> Past:
     for part in (engine.pooled, *(state.own for state in engine.states)):
         part.gram[i, :] = part.gram[:, i] = part.moment[i] = 0.0
     for state in engine.states:
-        refresh(state, engine.pooled, engine.ridge)
+        engine.rebuild(refresh, state, engine.pooled, engine.ridge)
     menus = [[_cleared(request, i) for request in seen] for seen in past.menus]
     return past._replace(engine=engine, menus=menus)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from guardband.agent.decision import Decision
+from guardband.agent.hooks import OnDecision, OnReward
 from guardband.agent.learned import Learned
 from guardband.agent.outlook import Outlook
 from guardband.contexts import Discrete, Gaussian
@@ -50,6 +51,21 @@ class BanditAgent(Protocol):
     ) -> Decision:
         """Choose one of this round's actions."""
 
+    async def adecide(
+        self,
+        features: Any,
+        baseline: Any,
+        baseline_reward: float | None = None,
+        *,
+        support: Any = None,
+        weights: Any = None,
+        covariance: Any = None,
+        labels: Sequence[Any] | None = None,
+        value: Any = None,
+        cost: Any = None,
+    ) -> Decision:
+        """Choose one of this round's actions, while the event loop goes on."""
+
     def decide_from(
         self,
         feature_map: Callable[[Any, Any], Any],
@@ -83,6 +99,11 @@ class BanditAgent(Protocol):
     ) -> None:
         """Learn the reward of a decision, and what it cost."""
 
+    async def aobserve(
+        self, decision: str | Decision, reward: float, *, cost: float | None = None
+    ) -> None:
+        """Learn the reward of a decision, while the event loop goes on."""
+
     def observe_many(
         self,
         decisions: Sequence[str | Decision],
@@ -115,3 +136,9 @@ class BanditAgent(Protocol):
 
     def uplift(self, level: float = LEVEL) -> Uplift:
         """Return what its choices earn over the baseline, per round; it needs a holdback."""
+
+    def on_decision(self, hook: OnDecision) -> OnDecision:
+        """Call `hook(decision)` after each decision."""
+
+    def on_reward(self, hook: OnReward) -> OnReward:
+        """Call `hook(decision_id, reward)` after each reward."""

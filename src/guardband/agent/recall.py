@@ -5,8 +5,12 @@ It is much more than what a reward needs, so only the newest decisions have it.
 
 from __future__ import annotations
 
-from guardband.agent.records import Recall
+import weakref
+
+from guardband.agent.records import NO_COVARIANCE, NO_WEIGHTS, KnownThen, Recall
 from guardband.errors import InvalidValueError
+from guardband.forks import ForkSafe
+from guardband.kernels.types import Estimate, Floats
 
 __all__ = ["Recalls"]
 
@@ -14,23 +18,50 @@ NUMBERS = 2_000_000  # that are kept for each task, 16 MB
 
 
 def _size(recall: Recall) -> int:
-    """Return how many numbers a decision takes."""
-    request = recall.request
-    given = request.menu.size + request.contexts.size + request.covariance.size
-    return int(given + recall.inverse.size + recall.theta.size)
+    """Return how many numbers a decision takes beside its menu, if it shares none with others."""
+    request, given = recall.request, recall.known.size
+    if request.weights is NO_WEIGHTS and request.covariance is NO_COVARIANCE:  # as most are
+        return given
+    return given + request.contexts.size + request.covariance.size
+
+
+def _buffer(recall: Recall) -> Floats:
+    """Return the array that a decision's menu lies in: those of a batch lie in one."""
+    menu = recall.request.menu
+    return menu if menu.base is None else menu.base
 
 
 class Recalls:
     """The newest decisions that wait for a reward, as many as fit."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Recall] = {}  # the oldest first
+        self._kept: dict[str, tuple[Recall, int]] = {}  # with their sizes, the oldest first
         self._size = 0
+        self._sharing: dict[int, int] = {}  # how many of them lie in the same array, by its id
+        self._known: weakref.ref[KnownThen] | None = None  # what decisions are made by now
+
+    def known(self, estimate: Estimate, owner: ForkSafe) -> KnownThen:
+        """Return what is known now, for all decisions until it changes; see `KnownThen`."""
+        found = None if self._known is None else self._known()
+        if found is None:
+            found = KnownThen(estimate, owner)
+            self._known = weakref.ref(found)
+        return found
+
+    def before_change(self) -> None:
+        """Let decisions that still need it remember what was known: it is about to change."""
+        if self._known is not None:
+            found, self._known = self._known(), None
+            if found is not None:
+                found.keep()
 
     def add(self, name: str, recall: Recall) -> None:
         """Keep a decision; the oldest ones make room."""
-        self._kept[name] = recall
-        self._size += _size(recall)
+        size, menus = _size(recall), _buffer(recall)
+        self._kept[name] = recall, size
+        sharing = self._sharing.get(id(menus), 0)
+        self._sharing[id(menus)] = sharing + 1
+        self._size += size if sharing else size + menus.size
         while self._size > NUMBERS and len(self._kept) > 1:
             self.drop(next(iter(self._kept)))
 
@@ -38,11 +69,17 @@ class Recalls:
         """Forget a decision, if it is kept."""
         found = self._kept.pop(name, None)
         if found is not None:
-            self._size -= _size(found)
+            recall, size = found
+            menus = _buffer(recall)
+            sharing = self._sharing.pop(id(menus)) - 1
+            if sharing:
+                self._sharing[id(menus)] = sharing
+            self._size -= size if sharing else size + menus.size
 
     def find(self, name: str) -> Recall | None:
         """Return a decision as it stood, if it is kept."""
-        return self._kept.get(name)
+        found = self._kept.get(name)
+        return None if found is None else found[0]
 
     def get(self, name: str) -> Recall:
         """Return a decision as it stood, or say why that is not known."""

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.decision import Decision
-from guardband.kernels.types import Floats
+from guardband.agent.weighed import Weighed
+from guardband.forks import ForkSafe
+from guardband.kernels.types import Estimate, Floats, Ints
 from guardband.reasons import promise_shown, sentence
 from guardband.uplift import Stake
 
@@ -21,6 +23,8 @@ __all__ = [
     "NO_WEIGHTS",
     "Absorbed",
     "Awaited",
+    "Batch",
+    "KnownThen",
     "Recall",
     "Request",
     "Verdict",
@@ -61,6 +65,22 @@ class Request(NamedTuple):
         )
 
 
+class Batch(NamedTuple):
+    """Requests with nothing but features and the baseline's reward, for one call of a kernel."""
+
+    menus: Floats  # those of all requests, one after another
+    ends: Ints  # (n,) where the actions of each end, of all together
+    requests: list[Request]
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Return the requests from `start` to before `stop`."""
+        before = int(self.ends[start - 1]) if start else 0
+        ends = self.ends[start:stop] - before
+        dim, actions = self.menus.size // int(self.ends[-1]), int(ends[-1])
+        menus = self.menus[dim * before : dim * (before + actions)]
+        return Batch(menus, ends, self.requests[start:stop])
+
+
 class Awaited(NamedTuple):
     """What must be remembered of a decision until its reward comes."""
 
@@ -74,13 +94,42 @@ class Awaited(NamedTuple):
     start: int = 0  # how often sums had been made anew after an alarm when it was decided
 
 
+class KnownThen:
+    """V^-1 (d, d) and theta-hat (d,) as they were: the agent's own arrays until `keep` copies them.
+
+    They change under the lock of their `owner`. They are many numbers, and decisions until the next
+    reward share them. Whoever still needs them holds this object: where nobody does, nothing is
+    copied.
+    """
+
+    __slots__ = ("__weakref__", "inverse", "owner", "size", "theta")
+
+    def __init__(self, estimate: Estimate, owner: ForkSafe) -> None:
+        self.inverse, self.theta, self.owner = estimate.inverse, estimate.theta, owner
+        self.size = self.inverse.size + self.theta.size
+
+    def keep(self) -> KnownThen:
+        """Copy the arrays: the agent's own are about to change."""
+        self.inverse, self.theta = self.inverse.copy(), self.theta.copy()
+        return self
+
+
 class Recall(NamedTuple):
     """A decision as it stood: what an override of it needs."""
 
     request: Request
-    inverse: Floats  # (d, d) V^-1
-    theta: Floats  # (d,)
+    known: KnownThen
     radius: float  # of the agent's own set
+
+    @property
+    def inverse(self) -> Floats:
+        """V^-1 (d, d)."""
+        return self.known.inverse
+
+    @property
+    def theta(self) -> Floats:
+        """theta-hat (d,)."""
+        return self.known.theta
 
 
 class Absorbed(NamedTuple):
@@ -90,6 +139,7 @@ class Absorbed(NamedTuple):
     guesses: Floats  # (n,) the predictions, from the rows before
     radius: float  # of the confidence set after the last row
     due: bool  # whether a pooling is
+    declared: Floats  # (n,) the weights that monitors use; 0: they do not watch
 
 
 class Verdict(NamedTuple):
@@ -105,14 +155,18 @@ class Verdict(NamedTuple):
     margin: float
     promise: str
     certificate: str
-    certified: NDArray[np.bool_]
+    weighed: Weighed
     awaited: Awaited
     charge: float  # to the allowance
     budget_left: float | None  # of the allowance, after the charge; None: there is none
-    table: Floats | None = None  # (3, K), see `Decision`
     value: Floats | None = None  # (K,)
     radius: float = math.nan  # of the agent's own set
     worth: tuple[float, float] = (0.0, 0.0)  # see `kernels.purse.worth_of_cost`
+
+    @property
+    def certified(self) -> NDArray[np.bool_]:
+        """(K,): whether each action is certified to clear the floor."""
+        return self.weighed.certified
 
     def named(self, name: str, reason: str | None = None, label: Any = None) -> Decision:
         """Return the decision that the user sees, with its id and its reason as a sentence."""
@@ -130,8 +184,7 @@ class Verdict(NamedTuple):
             promise_shown(self.promise, self.certificate),
             self.certificate,
             self.budget_left,
-            self.certified,
+            self.weighed,
             label,
-            self.table,
             self.value,
         )

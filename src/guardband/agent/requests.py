@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import SLACK, as_number
-from guardband.agent.named_rows import as_labels, as_table, labelled_row, named_map
+from guardband.agent.inputs import SLACK, as_list, as_number, as_row
+from guardband.agent.named_rows import as_labels, as_table, find_row, named_map
 from guardband.agent.records import (
     NO_CONTEXTS,
     NO_COVARIANCE,
     NO_VALUE,
     NO_WEIGHTS,
+    Batch,
     Request,
 )
 from guardband.checks import as_array
@@ -29,16 +29,20 @@ from guardband.contexts import (
     expected_features,
     feature_support,
 )
-from guardband.errors import InvalidTypeError, InvalidValueError
+from guardband.errors import InvalidValueError
 from guardband.features import labels_of
+from guardband.kernels.menus import FINE, NOT_FINITE, load_menu, load_menus
 from guardband.kernels.purse import LARGEST
-from guardband.kernels.serve import NOT_FINITE, TOO_LONG, load_menu
 from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats, Realised
 
 __all__ = ["RequestReader"]
 
 FLOAT = np.dtype(np.float64)  # comparing with the class would look it up every time
+NO_ENDS = np.zeros(0, np.int64)
+# Of a batch, in one call: what is remembered of one request keeps the menus of all in memory.
+MOST_AT_ONCE, NUMBERS_AT_ONCE = 64, 100_000
+MOST_ACTIONS = 1_000_000  # every decision copies its table, and some are remembered
 
 
 class RequestReader:
@@ -58,7 +62,9 @@ class RequestReader:
         self._feature_bound = group.feature_bound
         theta_bound = getattr(group.algorithm, "theta_bound", math.inf)
         self._reward_limit = theta_bound * group.feature_bound * SLACK
-        self._check = group.engine.check
+        self._check, self._run = group.engine.check, group.engine.run
+        # Whether features alone are all that is needed.
+        self._plain = group.budget is None and group.engine.terms.realised == Realised.NONE
         self._needs_covariance = group.engine.terms.realised == Realised.CHANCE
         self._budget = group.budget
         self._alpha = float(group.engine.known[number][ALPHA])
@@ -83,18 +89,40 @@ class RequestReader:
             names = labels_of(features)
         table = self._table(features, labels=names)
         actions = table.shape[0]
-        row = _as_row(baseline, actions) if names is None else _find(baseline, names, actions)
+        row = as_row(baseline, actions) if names is None else find_row(baseline, names, actions)
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
+        alone = support is None and weights is None and covariance is None
+        if self._plain and alone and value is None and cost is None:
+            return Request(
+                menu, row, baseline_reward, NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE, names
+            )
+        given = (support, weights, covariance, value, cost)
+        return self._request(menu, row, baseline_reward, names, *given)
+
+    def _request(
+        self,
+        menu: Floats,
+        row: int,
+        reward: float | None,
+        names: list[Any] | None,
+        support: Any,
+        weights: Any,
+        covariance: Any,
+        value: Any,
+        cost: Any,
+    ) -> Request:
+        """Return a request with more than the features, or of an algorithm that needs more."""
+        actions = menu.shape[1]
         contexts, chances, covariances = NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE
         if support is not None or weights is not None:
             contexts, chances = self._support(support, weights, menu)
         if covariance is not None:
-            covariances = self._covariance(covariance, menu.shape[1])
+            covariances = self._covariance(covariance, actions)
         worth = NO_VALUE if value is None else _moderate("value", value, actions)
         given = (contexts, chances, covariances, names, worth, self._cost(cost, actions))
-        request = Request(menu, row, baseline_reward, *given)
+        request = Request(menu, row, reward, *given)
         self._check(request)
         return request
 
@@ -116,7 +144,7 @@ class RequestReader:
         if isinstance(distribution, Gaussian):
             covariance = None
             if self._needs_covariance:
-                row = _as_row(baseline, len(psi))
+                row = as_row(baseline, len(psi))
                 given = (feature_map, actions, distribution, row, self._alpha)
                 covariance = self._in_full(difference_covariance(*given))
             return self.read(psi, baseline, baseline_reward, covariance=covariance, **worth)
@@ -130,15 +158,79 @@ class RequestReader:
         self, features: Sequence[Any], baselines: Sequence[int], *columns_given: Any
     ) -> list[Request]:
         """Return the requests of a batch; the parameters are those of `Agent.decide_many`."""
-        count = len(features)
-        columns = [[None] * count if column is None else list(column) for column in columns_given]
-        lengths = [count, len(baselines), *(len(column) for column in columns)]
-        if len(set(lengths)) > 1:
+        columns = self._columns(features, baselines, *columns_given)
+        return [self.read(*row) for row in zip(*columns, strict=True)]
+
+    @staticmethod
+    def _columns(
+        features: Sequence[Any], baselines: Sequence[int], *columns_given: Any
+    ) -> list[list[Any]]:
+        """Return tables of features, baselines and what goes with them, one for each."""
+        tables, rules = as_list("features", features), as_list("baselines", baselines)
+        count = len(tables)
+        if len(rules) != count:
             raise InvalidValueError(
-                f"{count} tables of features, {len(baselines)} baselines and {lengths[2:]} of what "
-                "goes with them do not fit together."
+                f"{count} tables of features and {len(rules)} baselines do not fit together: give "
+                "one baseline for each table."
             )
-        return [self.read(*row) for row in zip(features, baselines, *columns, strict=True)]
+        columns = [
+            [None] * count if column is None else as_list("what goes with the tables", column)
+            for column in columns_given
+        ]
+        for column in columns:
+            if len(column) != count:
+                raise InvalidValueError(
+                    f"{count} tables of features and {len(column)} of what goes with them do not "
+                    "fit together: give one for each table, or leave it out."
+                )
+        return [tables, rules, *columns]
+
+    def read_batches(
+        self, features: Sequence[Any], baselines: Sequence[int], rewards: Any, *more: Any
+    ) -> list[Batch]:
+        """Return what `read_many` does, in parts that kernels take in one call."""
+        given, rules, told = self._columns(features, baselines, rewards)
+        alone = self._plain and all(column is None for column in more)
+        if not (alone and all(type(table) is np.ndarray for table in given)):
+            requests = self.read_many(given, rules, told, *more)
+            return [Batch(NO_WEIGHTS, NO_ENDS, requests)]
+        batches, first = [], 0
+        while first < len(given):
+            tables, numbers = [], 0
+            for table in given[first : first + MOST_AT_ONCE]:
+                tables.append(self._table(table))
+                numbers += table.size
+                if numbers > NUMBERS_AT_ONCE:
+                    break
+            last = first + len(tables)
+            batches.append(self._batch(tables, rules[first:last], told[first:last]))
+            first = last
+        return batches
+
+    def _batch(
+        self, tables: list[Floats], baselines: Sequence[Any], rewards: list[float | None]
+    ) -> Batch:
+        """Return the requests of tables of features, whose menus lie in one array."""
+        sizes = [len(table) for table in tables]
+        alike = len({table.shape[1] for table in tables}) == 1
+        ends, dim = np.cumsum(sizes), self._dim
+        menus = np.empty(dim * int(ends[-1]))
+        if alike:
+            flat = np.concatenate(tables, axis=None)
+            given = (flat, ends, self._index, self._feature_bound * SLACK, menus)
+            code, at = self._run(load_menus, *given, actions=max(sizes))
+            if code != FINE:
+                self._menu(tables[at])  # says what is wrong
+        requests, start = [], 0
+        for table, baseline, reward, n in zip(tables, baselines, rewards, sizes, strict=True):
+            menu = menus[start : start + dim * n].reshape(dim, n)
+            start += dim * n
+            if not alike:
+                menu[...] = self._menu(table)
+            told = None if reward is None else self._as_baseline_reward(reward)
+            row = as_row(baseline, n)
+            requests.append(Request(menu, row, told, NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE))
+        return Batch(menus, ends, requests)
 
     def read_rows(self, features: Any) -> tuple[Floats, Floats | None]:
         """Return (n, dim) features of what was played, with zeros outside the task.
@@ -158,21 +250,33 @@ class RequestReader:
         if isinstance(menu, tuple) and len(menu) == 2 and np.ndim(menu[1]) == 0:
             table, baseline = menu
         rows = np.ascontiguousarray(self._menu(self._table(table)).T)
-        return rows, None if baseline is None else _find(baseline, labels_of(table), len(rows))
+        return rows, None if baseline is None else find_row(baseline, labels_of(table), len(rows))
 
     def _table(
         self, features: Any, each: str = "action", labels: list[Any] | None = None
     ) -> Floats:
         table: NDArray[Any] = features
         if type(features) is not np.ndarray:
+            if each == "action":
+                _check_count(features)
             table = as_table(features, self._features, labels)
+        dim, size = self._dim, self._index.size
+        if (
+            table.dtype is FLOAT
+            and table.flags.carray
+            and table.ndim == 2
+            and table.shape[1] == dim
+            and 0 < table.shape[0] <= MOST_ACTIONS
+        ):
+            return table  # as most are
+        if each == "action":
+            _check_count(table)  # before anything is copied
         if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise InvalidValueError(
                     f"features must be a table of numbers, one row per {each}, not {table.dtype}."
                 )
             table = np.ascontiguousarray(table, dtype=np.float64)
-        dim, size = self._dim, self._index.size
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
             n = "K" if each == "action" else "n"
             wanted = f"({n}, {dim})" + (f" or ({n}, {size})" if size < dim else "")
@@ -184,18 +288,20 @@ class RequestReader:
         return table if table.flags.writeable else table.copy()
 
     def _menu(self, table: Floats, each: str = "action") -> Floats:
-        menu = np.empty((self._dim, table.shape[0]))
-        code, k = load_menu(table, self._index, self._feature_bound * SLACK, menu)
+        actions = table.shape[0]
+        menu = np.empty((self._dim, actions))
+        given = (table, self._index, self._feature_bound * SLACK, menu)
+        code, k = self._run(load_menu, *given, actions=actions)
+        if code == FINE:
+            return menu
         if code == NOT_FINITE:
             raise InvalidValueError(f"features of {each} {k} are not finite: {table[k].tolist()}.")
-        if code == TOO_LONG:
-            index = list(self._index) if table.shape[1] == self._dim else slice(None)
-            raise InvalidValueError(
-                f"features of {each} {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
-                f"than feature_bound={self._feature_bound:g}: scale the features, or state a "
-                "larger bound."
-            )
-        return menu
+        index = list(self._index) if table.shape[1] == self._dim else slice(None)
+        raise InvalidValueError(
+            f"features of {each} {k} have length {np.linalg.norm(table[k, index]):.6g}, more "
+            f"than feature_bound={self._feature_bound:g}: scale the features, or state a "
+            "larger bound."
+        )
 
     def _support(self, support: Any, weights: Any, menu: Floats) -> tuple[Floats, Floats]:
         if support is None or weights is None:
@@ -270,26 +376,18 @@ class RequestReader:
         return reward
 
 
-def _find(baseline: Any, labels: list[Any] | None, actions: int) -> int:
-    """Return the baseline's row, which is given as such, or by its label where there are labels."""
-    if labels is None:
-        return _as_row(baseline, actions)
-    if len(labels) != actions:
-        raise InvalidValueError(f"there are {len(labels)} labels for {actions} actions.")
-    return labelled_row(baseline, labels)
-
-
-def _as_row(baseline: Any, actions: int) -> int:
-    """Return the row of the baseline's action, one of `actions`."""
-    try:
-        row = operator.index(baseline)
-    except TypeError:
-        row = None
-    if row is None or isinstance(baseline, bool):
-        raise InvalidTypeError(f"baseline must be the row of an action, not {baseline!r}.")
-    if not 0 <= row < actions:
-        raise InvalidValueError(f"baseline {row} is not one of the {actions} actions.")
-    return row
+def _check_count(features: Any) -> None:
+    """Refuse more actions than agents take: tables, and lists of rows."""
+    shape = getattr(features, "shape", None)
+    if shape is None:
+        actions = len(features) if isinstance(features, list | tuple) else 0
+    else:
+        actions = shape[0] if len(shape) == 2 else 0
+    if actions > MOST_ACTIONS:
+        raise InvalidValueError(
+            f"{actions:,} actions are more than the {MOST_ACTIONS:,} that agents take: offer "
+            "fewer, such as the best by a rule of your own."
+        )
 
 
 def _moderate(name: str, given: Any, actions: int) -> Floats:

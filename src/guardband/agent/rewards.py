@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from guardband.agent.awaiting import awaitable
+from guardband.agent.batches import learn_batch
 from guardband.agent.decision import Decision
+from guardband.agent.hooks import Hooked
 from guardband.agent.inputs import as_batch, as_id, as_reward
 from guardband.agent.learned import Learned
 from guardband.agent.logs import learn_logs, read_logs
@@ -15,7 +18,7 @@ from guardband.agent.view import AgentView
 __all__ = ["RewardTaker"]
 
 
-class RewardTaker(AgentView):
+class RewardTaker(AgentView, Hooked):
     """The half of an agent that learns; `Agent` has the half that decides."""
 
     _reader: RequestReader
@@ -42,6 +45,10 @@ class RewardTaker(AgentView):
             awaited = group.awaited(self._number, name)
             group.forget(self._number, name, group.refund(self._number, name, cost))
             group.learn(self._number, awaited, value)
+        self._hooks.rewarded([name], [value])
+
+    aobserve = awaitable(observe)
+    """As `observe`, for event loops: `await` it."""
 
     def observe_many(
         self,
@@ -64,9 +71,13 @@ class RewardTaker(AgentView):
         with group.lock:
             awaited = [group.awaited(m, name) for name in names]
             less = [group.refund(m, name, each) for name, each in zip(names, paid, strict=True)]
-            for name, each, value, back in zip(names, awaited, values, less, strict=True):
+            for name, back in zip(names, less, strict=True):
                 group.forget(m, name, back)
-                group.learn(m, each, value)
+            learn_batch(group, m, awaited, values)
+        self._hooks.rewarded(names, values)
+
+    aobserve_many = awaitable(observe_many)
+    """As `observe_many`, for event loops: `await` it."""
 
     def override(self, decision: str | Decision, *, action: int) -> None:
         """Say that somebody played another action than the one that was decided.

@@ -31,6 +31,8 @@ class Seen:
         if not self._kept.maxlen:
             size = request.menu.size + request.contexts.size + request.covariance.size
             self._kept = deque(maxlen=remembered(size))
+        if request.menu.base is not None:  # a batch must not be remembered for one of its menus
+            request = request._replace(menu=request.menu.copy())
         self._kept.append(request)
 
 

@@ -21,8 +21,11 @@ def settle_dim(dim: int | None, features: Features | None) -> int:
     if features is not None and not isinstance(features, Features):
         raise InvalidTypeError(f"features must be a gb.Features, not {features!r}.")
     if (dim is None) == (features is None):
-        given = "none" if dim is None else f"dim={dim!r} and features"
-        raise InvalidTypeError(f"give either dim or features=gb.Features(...), not {given}.")
+        given = "neither was" if dim is None else f"both dim={dim!r} and features were"
+        raise InvalidTypeError(
+            "say how many features an action has, such as dim=3, or which ones, "
+            f"features=gb.Features(...): {given} given."
+        )
     if features is not None:
         return features.dim
     size = check_whole("dim", dim)  # type: ignore[arg-type]

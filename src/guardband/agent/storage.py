@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from guardband.agent.alarms import note_raised
 from guardband.agent.budget import Budget
 from guardband.agent.group import AgentGroup
 from guardband.agent.health import Alarm, AlarmLog
@@ -17,10 +17,13 @@ from guardband.agent.looked_at import LookedAt
 from guardband.agent.outlook import STUCK_AFTER, Watch
 from guardband.agent.records import Awaited
 from guardband.agent.row_ids import RowIds
+from guardband.agent.saved_parts import read_parts
+from guardband.agent.soundness import check_group
 from guardband.algorithms import ALGORITHMS
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features
-from guardband.files import write_atomically
+from guardband.files import in_words, plain_errors, write_atomically
+from guardband.kernels.monitors import Note
 from guardband.uplift import GainSums, Stake
 
 __all__ = ["load_group", "save_group"]
@@ -64,7 +67,9 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "due_round": group.due_round,
             "calls": group.calls,
             "starts": group.starts,
+            "looks": group.looks,
             "alarms": [[each.looked_at, each.alarms] for each in group.alarms],
+            "followed": [each.followed for each in group.alarms],
             "next_coin": group.next_coin,
             "coins": [_plain_state(coins.bit_generator.state) for coins in group.coins],
             "next_hold": group.next_hold,
@@ -79,7 +84,6 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
         }
         waiting = [entry for entries in group.pending for entry in entries.values()]
         # Copies and text are made under the lock: what is written belongs to one moment.
-        text = json.dumps(about)
         arrays: dict[str, Any] = {
             name: array.copy() for name, array in group.engine.arrays().items()
         } | {
@@ -91,41 +95,37 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
         }
         if group.looked_at is not None:
             arrays["looked_at"] = np.frombuffer(group.looked_at.to_bytes(), np.uint8)
-    try:
-        with write_atomically(target, private=True) as file:
-            np.savez(file, about=np.array(text), **arrays)
-    except OSError as error:
-        raise OSError(error.errno, f"it cannot be saved ({error.strerror})", str(target)) from error
+        text = json.dumps({**about, "parts": sorted(arrays)})
+    with (
+        plain_errors(target, "it cannot be saved"),
+        write_atomically(target, private=True) as file,
+    ):
+        np.savez(file, about=np.array(text), **arrays)
     return target
 
 
 def load_group(path: str | Path) -> AgentGroup:
     """Return the group that was written to `path`."""
     source = Path(path)
+    if source.is_dir():
+        raise InvalidValueError(f"{source} is a folder: give the file that save has written.")
     try:
-        with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with source.open("rb") as file:
+            arrays = read_parts(file)
         about = json.loads(str(arrays.pop("about")))
+        if not arrays.keys() >= set(about.get("parts", ())):  # older files do not say
+            raise InvalidValueError("parts of it are missing")
         if about["format"] != FORMAT:
             raise InvalidValueError(f"its format is {about['format']!r}")
         if int(about["version"]) <= VERSION:
             return _restored(about, arrays)
     except FileNotFoundError:
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        OSError,
-        EOFError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-    ) as error:
-        # What numpy says of a file that is not its own is about pickles, and no help here.
-        detail = "" if "pickle" in str(error) else f" ({error})"
+        raise FileNotFoundError(
+            f"there is no {source}: check the path; agents and fleets are written by save."
+        ) from None
+    except Exception as error:  # anything may be in it, and nothing was changed
         raise InvalidValueError(
-            f"{source} is not a saved agent or fleet, or it is damaged{detail}."
+            f"{source} is not a saved agent or fleet, or it is damaged ({in_words(error)[:200]})."
         ) from error
     raise InvalidValueError(
         f"{source} has format version {about['version']}, newer than the {VERSION} this version of "
@@ -136,6 +136,8 @@ def load_group(path: str | Path) -> AgentGroup:
 def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     """Return the group that a file describes; anything that does not fit raises."""
     settings = dict(about["algorithm"])
+    _check_sizes(about, arrays)
+    _check_truths(settings)
     if "spread" in settings:  # its name in the first files
         settings["context_noise"] = settings.pop("spread")
     if settings["kind"] == "GuardUcb":  # of format 1: neither the range of rewards nor pooled sets
@@ -155,13 +157,14 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
     for purse, saved in zip(group.purses, about.get("purses", []), strict=False):  # not in older
         if purse is not None:
             numbers, purse.charged = saved
-            purse.numbers[: len(numbers)] = numbers  # older ones are shorter
+            purse.fill(numbers)
     for name, array in group.engine.arrays().items():
         saved = array if name in LATER and name not in arrays else arrays[name]
         new = array.shape[-1] - saved.shape[-1]
         if about["version"] < VERSION and name.endswith("_scalars") and new > 0:
             saved = np.concatenate([saved, np.zeros((*saved.shape[:-1], new))], axis=-1)
-        if saved.shape != array.shape or not np.isfinite(saved).all():
+        fits = saved.shape == array.shape and saved.dtype == array.dtype
+        if not fits or not np.isfinite(saved).all():
             raise InvalidValueError(f"{name} does not fit")
         array[...] = saved
     for name in ("rounds", "rounds_pooled", "logdet_pooled", "poolings", "due_round", "next_coin"):
@@ -175,9 +178,6 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         == len(group.names)
     ):
         raise InvalidValueError("the counters do not fit")
-    group.watches = [Watch(group.engine.terms, n + STUCK_AFTER + 1) for n in group.rounds]
-    if group.poolings:
-        group.engine.restore_pooled()
     _restore_rows(group, arrays)
     for coins, state in zip(group.coins, about["coins"], strict=True):
         coins.bit_generator.state = _numpy_state(state)
@@ -185,20 +185,50 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         _restore_holdback(group, about)
     _restore_alarms(group, about)
     _restore_pending(group, about["pending"], arrays)
+    check_group(group)
+    group.watches = [Watch(group.engine.terms, n + STUCK_AFTER + 1) for n in group.rounds]
+    if group.poolings:
+        group.engine.restore_pooled()
     return group
+
+
+def _check_sizes(about: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Refuse what is said to be larger than it is, before memory is taken for it."""
+    agents, dim = len(about["tasks"]), about["dim"]
+    sizes: dict[str, tuple[Any, ...]] = {"own_gram": (agents, dim, dim)}
+    if about["algorithm"].get("tolerate"):
+        sizes["without_estimate_inverse"] = (agents, agents, dim, dim)
+    for name, shape in sizes.items():
+        if arrays[name].shape != shape:
+            raise InvalidValueError(f"{name} does not fit")
+
+
+def _check_truths(settings: dict[str, Any]) -> None:
+    """Refuse a setting that is neither true nor false where it must be one of them."""
+    for each in fields((KINDS | FIRST_NAMES)[settings["kind"]]):
+        if isinstance(each.default, bool) and type(settings.get(each.name, True)) is not bool:
+            raise InvalidValueError(f"{each.name} is neither true nor false")
 
 
 def _restore_alarms(group: AgentGroup, about: dict[str, Any]) -> None:
     """Let a group know again what its monitors noticed; older files had none."""
-    group.calls = bool(about.get("calls", group.due_round is not None))
+    group.calls = about.get("calls", group.due_round is not None)
     group.starts = int(about.get("starts", 0))
-    logs = about.get("alarms", [[0, []] for _ in group.names])
-    if len(logs) != len(group.names):
+    nothing: list[Any] = [[] for _ in group.names]
+    logs, followed = about.get("alarms", [[0, []] for _ in nothing]), about.get("followed", nothing)
+    looks = about.get("looks", group.looks)
+    if not len(logs) == len(followed) == len(looks) == len(group.names):
         raise InvalidValueError("the alarms do not fit")
-    group.alarms = [
-        AlarmLog([Alarm(str(kind), int(n), float(e)) for kind, n, e in alarms], int(looked_at))
-        for looked_at, alarms in logs
-    ]
+    if any(type(each) is not bool for each in (group.calls, *looks)):
+        raise InvalidValueError("calls and looks are neither true nor false")
+    group.looks = looks
+    for m, ((looked_at, alarms), rounds) in enumerate(zip(logs, followed, strict=True)):
+        told = [Alarm(str(kind), int(n), float(e)) for kind, n, e in alarms]
+        log = group.alarms[m] = AlarmLog(told, int(looked_at), [int(n) for n in rounds])
+        if "looks" in about:  # older files have no alarm before it is heeded
+            log.unheeded = bool(group.states[m].watch[Note.PENDING])
+        elif group.watched:
+            note_raised(group, m)
 
 
 def _restore_rows(group: AgentGroup, arrays: dict[str, Any]) -> None:
@@ -224,7 +254,11 @@ def _restore_pending(group: AgentGroup, pending: Any, arrays: dict[str, Any]) ->
     stakes = arrays.get("pending_stake", np.full((len(rest), 3), np.nan)).tolist()
     unwatched = np.tile([0.0, np.nan, 0.0], (len(rest), 1))
     watched = arrays.get("pending_watch", unwatched).tolist()
-    waiting = zip(arrays["pending_x"], rest, stakes, watched, strict=True)
+    count, x = sum(len(names) for names in pending), arrays["pending_x"]
+    beside = {np.shape(each) for each in (rest, stakes, watched) if count}
+    if x.shape != (count, group.dim) or x.dtype != float or beside - {(count, 3)}:
+        raise InvalidValueError("what is remembered of decisions fits to no decisions")
+    waiting = zip(x, rest, stakes, watched, strict=True)
     for entries, names in zip(group.pending, pending, strict=True):
         for name in names:
             x, (guess, weight, conservative), stake, (declared, lower, start) = next(waiting)

@@ -14,7 +14,7 @@ from guardband.algorithms.policy import Policy
 from guardband.checks import (
     as_alpha,
     check_choice,
-    check_fraction,
+    check_delta,
     check_not_negative,
     check_positive,
 )
@@ -83,7 +83,7 @@ class Assumptions(Policy):
     def __post_init__(self) -> None:
         checked = {
             "noise": check_not_negative("noise", self.noise),
-            "delta": check_fraction("delta", self.delta),
+            "delta": check_delta(self.delta),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -171,7 +171,8 @@ class Confidence(Assumptions):
         mix: Mix = Mix.VECTOR,
         reward_floor: float = 0.0,
     ) -> Terms:
-        trigger, budget = paper_trigger(facts) if share else (Trigger.NEVER, math.inf)
+        together = share and facts.agents > 1  # nobody pools alone
+        trigger, budget = paper_trigger(facts) if together else (Trigger.NEVER, math.inf)
         own = self._guards_set(facts, share) if self.constant == "guard" else self._own_set(facts)
         return own._replace(
             rule=int(rule),

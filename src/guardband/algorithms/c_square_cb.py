@@ -15,7 +15,7 @@ from guardband.algorithms.registry import register, setting
 from guardband.checks import (
     as_alpha,
     check_choice,
-    check_fraction,
+    check_delta,
     check_not_negative,
     check_positive,
 )
@@ -78,7 +78,7 @@ class CSquareCB(Policy):
         numbers = as_alpha(self.alpha)
         checked = {
             "alpha": numbers[0] if np.ndim(self.alpha) == 0 else numbers,
-            "delta": check_fraction("delta", self.delta),
+            "delta": check_delta(self.delta),
             "slack": check_not_negative("slack", self.slack),
         }
         for name in ("ridge", "theta_bound", "feature_bound", "gamma"):

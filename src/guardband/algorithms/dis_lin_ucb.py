@@ -35,6 +35,14 @@ class DisLinUCB(Confidence):
         The confidence set, see `Confidence`.
     share
         False keeps the agents apart: M separate learners.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> results = gb.simulate("forecast", gb.DisLinUCB(noise=0.1), rounds=2_000, alpha=0.1)
+    >>> print(results.summary()[["label", "violations_expected"]])  # it knows no floor
+             label  violations_expected
+    0  dis-lin-ucb                 29.0
     """
 
     share: bool = field(default=True, kw_only=True)

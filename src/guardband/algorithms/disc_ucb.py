@@ -61,6 +61,16 @@ class DiscUCB(Gated):
         the baseline with probability 1 - rho, otherwise the one with the largest upper bound.
     share
         False keeps the agents apart: M separate learners.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> gates = [gb.DiscUCB(alpha=0.3), gb.DiscUCB(alpha=0.3, gate="none")]
+    >>> results = gb.simulate(gb.problem("synthetic-a", psi_noise=0.0), gates, rounds=2_000)
+    >>> print(results.summary()[["label", "conservative_share"]].round(2))  # rounds it stays safe
+                         label  conservative_share
+    0  disc-ucb (gate=printed)                1.00
+    1     disc-ucb (gate=none)                0.62
     """
 
     share: bool = field(default=True, kw_only=True)

@@ -53,6 +53,17 @@ class DiscUCBUnknown(Gated, Floored):
     reward_floor
         r_l, a positive number that the baseline's reward never falls below; None takes the
         problem's own in a simulation. Without it the printed gate stays shut.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> told = {"alpha": 0.3, "noise": 0.1, "context_noise": 0.1}
+    >>> gates = [gb.DiscUCBUnknown(**told), gb.DiscUCBUnknown(gate="none", **told)]
+    >>> results = gb.simulate(gb.problem("synthetic-a", psi_noise=0.0), gates, rounds=2_000)
+    >>> print(results.summary()[["label", "conservative_share"]].round(2))  # rounds it stays safe
+                                 label  conservative_share
+    0  disc-ucb-unknown (gate=printed)                1.00
+    1     disc-ucb-unknown (gate=none)                0.06
     """
 
     share: bool = field(default=True, kw_only=True)

@@ -24,6 +24,7 @@ from guardband.algorithms.registry import register
 from guardband.checks import (
     as_alpha,
     check_choice,
+    check_delta,
     check_fraction,
     check_not_negative,
     check_positive,
@@ -154,14 +155,20 @@ class GuardUCB(Policy):
         What monitors do when rewards contradict all this: "restart" (forget, and keep to the
         baseline until certified anew), "baseline" (until a person resumes it) or "warn".
     delta_alarm
-        The probability with which monitors may ever raise a false alarm; None: none watch. None
-        do with on_refuted="ellipsoid" or tolerate=1, nor in live agents.
+        The probability with which monitors may ever raise a false alarm; 0 or None: none
+        watch. None do with on_refuted="ellipsoid".
     window
         In rounds, for worlds that move: only data of the last half to whole window count. None: all
-        data do. Not in live agents.
+        data do.
     drift
         With a window: no action's expected reward changes by more in a round. The promise then
         counts what may have changed; None: it holds if nothing changes within a window.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> gb.simulate("forecast", gb.GuardUCB(noise=0.1), rounds=500)["guard-ucb"].violations_expected
+    array([[0., 0., 0., 0., 0.]])
     """
 
     alpha: float | tuple[float, ...] = 0.1
@@ -216,14 +223,15 @@ class GuardUCB(Policy):
             set_(self, "noise", check_positive("noise", self.noise, why))
         if self.reward_ceiling is not None:
             set_(self, "reward_ceiling", as_ceiling(self.reward_ceiling))
-        set_(self, "delta", check_fraction("delta", self.delta))
+        set_(self, "delta", check_delta(self.delta))
         set_(self, "theta_bound", check_positive("theta_bound", self.theta_bound))
         check_choice("mode", self.mode, ("strict", "policy"))
         check_choice("radius", self.radius, tuple(RADII))
         check_choice("on_refuted", self.on_refuted, ("baseline", "ellipsoid"))
         check_choice("on_alarm", self.on_alarm, tuple(RESPONSES))
-        if self.delta_alarm is not None:
-            set_(self, "delta_alarm", check_fraction("delta_alarm", self.delta_alarm))
+        # With a probability of 0 there is no false alarm: nothing is watched.
+        chance = check_fraction("delta_alarm", self.delta_alarm) if self.delta_alarm else None
+        set_(self, "delta_alarm", chance)
         set_(self, "bias_bound", check_not_negative("bias_bound", self.bias_bound))
         for name in ("baseline_tolerance", "context_noise", "optimism", *ALLOWANCES.values()):
             if getattr(self, name) is not None:
@@ -289,7 +297,8 @@ class GuardUCB(Policy):
 
     def confidence(self, delta: float) -> float:
         """Return 2 log(1 / level) as the kernels use it; two radii halve the level."""
-        two = self.radius == "paper" or (self.radius == "best" and self.noise is not None)
+        best = self.radius == "best" and self.drift is None  # see Proposition 11
+        two = self.radius == "paper" or (best and self.noise is not None)
         return 2.0 * math.log((2.0 if two else 1.0) / delta)
 
     def beta(self, growth: float, delta: float) -> float:
@@ -302,11 +311,12 @@ class GuardUCB(Policy):
     def _threshold(self, facts: Facts) -> float:
         """Return log(3 M / delta_alarm), for three monitors of M agents; NaN: none watch.
 
-        A window needs the sums of monitors; infinite: they keep them, and raise no alarm.
+        A window needs the sums of monitors; infinite: they keep them, and raise no alarm. Agents
+        elsewhere have sums of their own that forget.
         """
-        known = self.radius != "paper" and self.on_refuted == "baseline" and not self.tolerate
-        if self.delta_alarm is None or not known or facts.size is not None:
-            return math.nan if self.window is None else math.inf
+        known = self.radius != "paper" and self.on_refuted == "baseline"
+        if self.delta_alarm is None or not known:
+            return math.inf if self.window is not None and facts.size is None else math.nan
         return math.log(3.0 * facts.agents / self.delta_alarm)
 
     def plan(self, facts: Facts) -> Plan:
@@ -322,14 +332,15 @@ class GuardUCB(Policy):
         # Agents elsewhere pool what was cut by rules that this proof does not cover.
         pooled = self.pooled_set and self.share and agents > 1 and facts.size is None and not paper
         pooled = pooled and self.drift is None
-        if self.window is not None and facts.size is not None:
-            raise InvalidValueError("window=... is for gb.Agent, gb.Fleet and simulations.")
-        # Half is for the first window, and half for all that follow.
-        whole = self.delta if self.window is None else 0.5 * self.delta
-        delta = 0.5 * whole if pooled else whole
         tolerant = self.tolerate > 0 and agents > 1  # one task alone has no others
         if tolerant:
             check_size(agents, facts)
+        alarm = self._threshold(facts)
+        # Half is for the first window, and half for all that follow; or for who is left in a pool
+        # when some have left, which one that lies can bring about.
+        later = self.window is not None or (tolerant and not math.isnan(alarm))
+        whole = 0.5 * self.delta if later else self.delta
+        delta = 0.5 * whole if pooled else whole
         # Whoever lies may be chosen by looking at rewards: the sets without each task are counted.
         others, sets = (agents - 1, agents) if tolerant else (1, 1)
         # delta_p = 6 delta / (pi^2 M p^2) over the epochs p, halved where two radii are used.
@@ -375,7 +386,7 @@ class GuardUCB(Policy):
             pooled_confidence=2.0 * math.log(radii * sets / delta) if pooled else math.nan,
             tolerate=float(tolerant),
             agents=float(agents),
-            alarm=self._threshold(facts),
+            alarm=alarm,
             on_alarm=int(RESPONSES[self.on_alarm]),
             shares=self.share and agents > 1,
             half=float((self.window or 0) // 2),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from guardband.cli.operator import readable_errors
+from guardband.cli.operator import file_json, readable_errors
 from guardband.errors import InvalidValueError
 
 __all__ = ["COORDINATOR", "CURL", "EXAMPLE", "CoordinatorAddress", "SpaceName", "TaskName"]
@@ -28,11 +27,12 @@ TaskToken = Annotated[
     ),
 ]
 CURL = """\
-curl -s http://127.0.0.1:8711/v1/decide -H 'Content-Type: application/json' \\
+curl -s http://127.0.0.1:8711/v1/decide -H "Authorization: Bearer $(cat STATE/sidecar.token)" \\
+  -H 'Content-Type: application/json' \\
   -d '{"features": [[0.2, 0.1, 0.4], [0.5, 0.3, 0.1]], "baseline": 0, "baseline_reward": 0.3}'
 
-curl -s http://127.0.0.1:8711/v1/reward -H 'Content-Type: application/json' \\
-  -d '{"id": "ID", "reward": 0.4}'
+curl -s http://127.0.0.1:8711/v1/reward -H "Authorization: Bearer $(cat STATE/sidecar.token)" \\
+  -H 'Content-Type: application/json' -d '{"id": "ID", "reward": 0.4}'
 """
 EXAMPLE = CURL.replace(" \\\n ", "")  # for --help, which wraps lines itself
 
@@ -48,6 +48,10 @@ def agent(
     ] = None,
     host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = PORT,
+    socket: Annotated[
+        Path | None,
+        typer.Option(help="Listen on this file, which only you may use, instead of a port."),
+    ] = None,
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Write decisions down, but play the baseline.")
     ] = False,
@@ -59,23 +63,25 @@ def agent(
     """Run one task's agent, for programs in any language on this machine, until Ctrl-C.
 
     POST /v1/decide answers with the action to play, POST /v1/reward takes its reward; see below.
-    The API is described in /openapi.json; /healthz reports the agent's state.
+    The API is described in /openapi.json; /healthz reports the agent's state, /readyz whether it
+    is at full speed.
     """
-    with readable_errors(), contextlib.ExitStack() as on_failure:
+    with readable_errors("--space-file FILE"), contextlib.ExitStack() as on_failure:
         from guardband.live import SpaceSettings, connect
-        from guardband.live.server import bind, server_for, set_up
-        from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar
+        from guardband.live.server import bind, bind_file, server_for, set_up
+        from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar, sidecar_token
 
         if not is_loopback(host):
             raise InvalidValueError(
-                f"{host} can be reached from other machines, and this agent asks for no "
-                "token: listen on 127.0.0.1, and run one agent on every machine that decides."
+                f"{host} can be reached from other machines, to which this agent sends no "
+                "encrypted answers: listen on 127.0.0.1, and run one agent on every machine "
+                "that decides."
             )
         settings = None
         if space_file is not None:
-            described = json.loads(space_file.read_text()) | {"name": space}
+            described = file_json(space_file, "--space-file") | {"name": space}
             settings = SpaceSettings(**described)
-        sock = on_failure.enter_context(bind(host, port))
+        sock = on_failure.enter_context(bind(host, port) if socket is None else bind_file(socket))
         try:
             live = connect(
                 coordinator,
@@ -90,12 +96,17 @@ def agent(
         except LookupError as error:
             raise InvalidValueError(str(error)) from None
         on_failure.callback(live.close)
-        server = server_for(make_sidecar(live), settings=SETTINGS)
+        secret = sidecar_token(live.state_dir) if socket is None else None
+        server = server_for(make_sidecar(live, secret), settings=SETTINGS)
         on_failure.pop_all()  # from here on the server closes them
     set_up(quiet=quiet)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{sock.getsockname()[1]}"
-    typer.echo(f"agent      {address}/v1/decide    described in {address}/openapi.json")
+    if socket is None:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{sock.getsockname()[1]}"
+        typer.echo(f"agent      {address}/v1/decide    described in {address}/openapi.json")
+        typer.echo(f"token in   {live.state_dir / 'sidecar.token'}")
+    else:
+        typer.echo(f"agent      http://localhost/v1/decide on {socket}")
     typer.echo(f"journal in {live.state_dir}; stop with Ctrl-C")
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):

@@ -15,6 +15,7 @@ from rich.markup import escape
 import guardband as gb
 from guardband.cli import data, lists
 from guardband.cli.agent import EXAMPLE, agent
+from guardband.cli.alerts import acknowledge
 from guardband.cli.audit import audit
 from guardband.cli.backup import backup, restore
 from guardband.cli.bounds import bounds
@@ -25,10 +26,14 @@ from guardband.cli.learn import learn
 from guardband.cli.reproduce import InterruptedRun, reproduce
 from guardband.cli.run import run
 from guardband.cli.serve import serve
-from guardband.cli.spaces import space_app
+from guardband.cli.space_tasks import space_app
+from guardband.cli.status import status
 from guardband.cli.study import EXAMPLE as STUDY_EXAMPLE
 from guardband.cli.study import study
 from guardband.cli.tokens import token_app
+from guardband.cli.warmup import EXAMPLE as WARMUP_EXAMPLE
+from guardband.cli.warmup import warmup
+from guardband.files import in_words
 
 __all__ = ["app", "main"]
 
@@ -49,6 +54,7 @@ app.command()(lists.problems)
 app.command()(lists.algorithms)
 app.command()(demo)
 app.command()(serve)
+app.command()(status)
 app.command(epilog=STUDY_EXAMPLE)(study)
 app.command(epilog=EXAMPLE)(agent)
 app.command(epilog=LEARN_EXAMPLE)(learn)
@@ -56,6 +62,8 @@ app.command()(audit)
 app.command()(export)
 app.command()(backup)
 app.command()(restore)
+app.command(epilog=WARMUP_EXAMPLE)(warmup)
+space_app.command()(acknowledge)
 app.add_typer(space_app, name="space")
 app.add_typer(token_app, name="token")
 app.add_typer(data.app, name="data")
@@ -95,7 +103,7 @@ def main() -> None:
             notes.print("stopped.")
         raise
     except (gb.GuardbandError, ValueError, TypeError, OSError, ImportError) as error:
-        notes.print(f"[red]error:[/red] {escape(_with_checkout(str(error)))}")
+        notes.print(f"[red]error:[/red] {escape(_with_checkout(in_words(error)))}")
         sys.exit(2)
 
 

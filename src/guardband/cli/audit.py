@@ -7,7 +7,7 @@ import math
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,8 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from guardband.cli.operator import Target, readable_errors
+from guardband.cli.verify import check_signature, verify
 from guardband.errors import InvalidValueError
-from guardband.reasons import promise_shown
+from guardband.reasons import promise_shown, sentence
 
 if TYPE_CHECKING:
     from guardband.live.operators.audit import Finding
@@ -35,7 +36,9 @@ RESULTS = {
 
 
 def audit(
-    id: Annotated[str, typer.Argument(help="The decision's id, such as movies-1f0c9a3e52b7-17.")],
+    id: Annotated[
+        str | None, typer.Argument(help="The decision's id, such as movies-1f0c9a3e52b7-17.")
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(help="The agent's state folder, or one with several; else ./gb is searched."),
@@ -43,7 +46,9 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option(help="Compare the epoch's sum with that in a server's data folder."),
+        typer.Option(
+            help="Compare the epoch's sum with that in a server's data folder, or check it."
+        ),
     ] = None,
     url: Annotated[
         str | None, typer.Option(help="Or with that of a running server, such as https://gb:8710.")
@@ -52,11 +57,39 @@ def audit(
         str | None,
         typer.Option(help="A token that may read the space, for --url.", envvar="GUARDBAND_TOKEN"),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--verify", help="Check all of the journals, and the store of --data."),
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="And mend what is damaged, from what is sound.")
+    ] = False,
+    sign: Annotated[
+        bool | None,
+        typer.Option(help="Sign what --json prints; else done in spaces of profile hospital."),
+    ] = None,
+    signed: Annotated[
+        Path | None,
+        typer.Option(help="Check the signature of an export, or of an audit that was kept."),
+    ] = None,
 ) -> None:
-    """Explain a decision from its agent's journal, and make it again.
+    """Explain a decision from its agent's journal, and make it again; or check whole journals.
 
-    Exit status: 0 where it comes out again, 1 where it does not or cannot be made again.
+    Exit status: 0 where it comes out again, or all is sound or mended; 1 elsewhere.
     """
+    if signed is not None:
+        check_signature(signed)
+        return
+    if check or repair:
+        with readable_errors():
+            from guardband.live.operators.export import journals_under
+
+            only_store = state is None and data is not None
+            journals = [] if only_store else journals_under(searched(state))
+        verify(journals, data, repair=repair, as_json=as_json)
+        return
+    if id is None:
+        raise InvalidValueError("name a decision by its id, or say --verify or --signed FILE.")
     with readable_errors():
         from guardband.live.operators.audit import audit as examine
         from guardband.live.operators.audit import find_decision
@@ -70,11 +103,20 @@ def audit(
     if with_coordinator:
         finding = _compared(finding, Target(data or HERE, url, token))
     if as_json:
-        typer.echo(json.dumps(finding.as_json(), indent=2))
+        typer.echo(json.dumps(_signed(finding, sign), indent=2))
     else:
         _print(finding, with_coordinator)
     if finding.result != "same":
         sys.exit(1)
+
+
+def _signed(finding: Finding, sign: bool | None) -> dict[str, Any]:
+    """Return an audit as plain data, with its signature where that is wanted."""
+    from guardband.live.operators.signatures import is_signed_by_default, sign_audit
+
+    plain = finding.as_json()
+    wanted = bool(is_signed_by_default([Path(finding.journal)])) if sign is None else sign
+    return sign_audit(plain, finding.space) if wanted else plain
 
 
 def searched(state: Path | None) -> list[Path]:
@@ -119,6 +161,7 @@ def _print(found: Finding, with_coordinator: bool) -> None:
         ("floor", f"{_number(row['floor'])} with alpha {_number(found.alpha)}"),
         ("certificate", f"{row['certificate']}, margin {_number(row['margin'])}"),
         ("promise", promise_shown(row["promise"], row["certificate"])),
+        *(("health", words) for words in _health(found)),
         (
             "estimate",
             f"{_number(row['mean'])} ± {_number(row['width'])}, radius {_number(found.beta)}",
@@ -149,6 +192,24 @@ def _print(found: Finding, with_coordinator: bool) -> None:
     out.print(RESULTS[found.result], markup=False, soft_wrap=True)
     for each in (*found.differences, *([found.missing] if found.missing else [])):
         out.print(f"- {each}", markup=False, soft_wrap=True)
+
+
+def _health(found: Finding) -> list[str]:
+    """Return what monitors had noticed, a line for each alarm, and when it followed its pool."""
+    health = found.health
+    followed = [f"{sentence('followed')}, after decision {n}" for n in health["followed"]]
+    if not health["alarms"]:
+        watched = ", ".join(health["watched"])
+        return [f"ok; watched: {watched}" if watched else "nothing was watched", *followed]
+    return followed + [
+        f"an alarm of {each['kind']} after decision {each['round']}, evidence "
+        f"{each['evidence']:.1f}; {_looked_at(each['looked_at'], found.decision['at'])}"
+        for each in health["alarms"]
+    ]
+
+
+def _looked_at(when: float | None, decided: float) -> str:
+    return "nobody had looked at it" if when is None or when > decided else "looked at"
 
 
 def _worth(found: Finding) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 import guardband as gb
 from guardband import lab
+from guardband.cli.counts import count_option
 from guardband.errors import InvalidValueError
 
 __all__ = ["bounds"]
@@ -26,12 +27,12 @@ def bounds(
     alpha: Annotated[
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="The horizon T; the problem's own.")] = None,
-    agents: Annotated[int | None, typer.Option(help="How many tasks learn together.")] = None,
+    rounds: Annotated[int | None, count_option("The horizon T; the problem's own.")] = None,
+    agents: Annotated[int | None, count_option("How many tasks learn together.")] = None,
     delta: Annotated[
         str, typer.Option(help="The chance of failure; 'paper' for 1 / (M^2 T).")
     ] = f"{DELTA:g}",
-    seed: Annotated[int, typer.Option(help="The seed of the problem's world.")] = 0,
+    seed: Annotated[int, count_option("The seed of the problem's world.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,

@@ -42,9 +42,11 @@ DEFAULT_ALGORITHMS = (
     "dis-lin-ucb",
     "baseline",
 )
-# The usual problem is one to which promises apply: psi is the mean of what is drawn.
+# The usual problem is one to which promises apply: psi is the mean of what is drawn. Its alpha is
+# the agents' own, at which learning without a guard costs something; the paper's is 0.5.
 DEFAULT_PROBLEM = "movielens"
 DEFAULT_SETTINGS = {"nature": "fresh"}
+DEFAULT_ALPHA = 0.1
 DEFAULT_ROUNDS = 20_000  # the figures' own horizons reach ten million
 
 TEMPLATE = """\
@@ -53,7 +55,8 @@ TEMPLATE = """\
 
 # problem = "synthetic-c"    # see: guardband problems; or a file of your own, .npz or .csv; left
 #                            # out: movielens with features drawn anew in each round (nature
-#                            # "fresh"), so that what agents are given is right on average
+#                            # "fresh"), so that what agents are given is right on average, and
+#                            # alpha = 0.1
 algorithms = [{algorithms}]    # see: guardband algorithms
 
 # agents = 3       # tasks that learn together; the problem's own number if left out
@@ -112,6 +115,11 @@ class RunConfig:
             raise InvalidValueError(
                 "alpha is a setting of the whole run: write it above [settings]."
             )
+
+    @property
+    def floor_alpha(self) -> Any:
+        """The alpha of algorithms and floor; None: the problem's own."""
+        return DEFAULT_ALPHA if self.problem is None and self.alpha is None else self.alpha
 
     def updated(self, told: Mapping[str, Any], **changes: Any) -> RunConfig:
         """Return the settings with what is given; `told` are settings of the algorithms."""
@@ -188,8 +196,8 @@ def make_algorithms(
 ) -> list[gb.algorithms.Algorithm]:
     """Return the algorithms of a run, told what the problem may be assumed to be."""
     given = dict(config.settings or {})
-    if config.alpha is not None:
-        given["alpha"] = config.alpha
+    if config.floor_alpha is not None:
+        given["alpha"] = config.floor_alpha
     made = [
         gb.algorithms.ALGORITHMS[name].informed(assumptions, **given) for name in config.algorithms
     ]

@@ -23,6 +23,14 @@ def demo(
     rate: Annotated[
         float, typer.Option(help="Users per second of each client.", min=0.1, max=500.0)
     ] = 30.0,
+    change_after: Annotated[
+        float,
+        typer.Option(
+            help="Seconds after which the tastes of one part's users change, which its agent "
+            "notices; 0: never.",
+            min=0.0,
+        ),
+    ] = 120.0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the dashboard.")
     ] = False,
@@ -32,10 +40,18 @@ def demo(
 ) -> None:
     """Watch it learn: a coordinator, three agents on MovieLens, and a dashboard.
 
-    Three parts of a film site recommend films to simulated users and learn together. The first
-    line printed is the dashboard's address; Ctrl-C stops everything.
+    Three parts of a film site recommend films to simulated users and learn together. After two
+    minutes the tastes of one part's users change: an alarm is raised and acted upon. The first line
+    printed is the dashboard's address; Ctrl-C stops everything.
     """
     with readable_errors():
         from guardband.demo import run_demo
 
-        run_demo(port=port, minutes=minutes, rate=rate, browser=not no_browser, data=data)
+        run_demo(
+            port=port,
+            minutes=minutes,
+            rate=rate,
+            change_after=change_after,
+            browser=not no_browser,
+            data=data,
+        )

@@ -21,6 +21,10 @@ def export(
         typer.Option(help="An agent's state folder, or one with several; else ./gb is searched."),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV in place of Parquet.")] = False,
+    sign: Annotated[
+        bool | None,
+        typer.Option(help="Sign the file; else done for spaces of profile hospital."),
+    ] = None,
 ) -> None:
     """Write every decision that journals keep, with its reward and its propensity.
 
@@ -42,9 +46,12 @@ def export(
             counts = (export_csv if as_csv else export_parquet)(journals, out)
         except ImportError as error:
             raise InvalidValueError(str(error)) from None
+        signature = _signature(out, journals, sign)
     total = counts.pop("decisions", 0)
-    random, logged = counts.pop("random", 0), counts.pop("logged", 0)
+    random, logged, alarms = (counts.pop(name, 0) for name in ("random", "logged", "alarms"))
     typer.echo(f"{out}: {total} decisions of {len(journals)} agent(s).")
+    if signature is not None:
+        typer.echo(f"{signature}: its signature.")
     typer.echo(
         f"{random} were drawn by a coin (propensity < 1), {total - random} were deterministic: "
         "those have no overlap."
@@ -52,5 +59,17 @@ def export(
     typer.echo(", ".join(f"{count} {name}" for name, count in sorted(counts.items())) + ".")
     if logged:
         typer.echo(f"{logged} rows learned from logs are not in it: they were no decisions.")
+    typer.echo(
+        f"{alarms} alarm(s) of monitors: the column `alarms` says which decisions came after one."
+        if alarms
+        else "Monitors raised no alarm."
+    )
     typer.echo("")
     typer.echo(VALID_USE.rstrip())
+
+
+def _signature(out: Path, journals: list[Path], sign: bool | None) -> Path | None:
+    from guardband.live.operators.signatures import is_signed_by_default, sign_file
+
+    wanted = bool(is_signed_by_default(journals)) if sign is None else sign
+    return sign_file(out, journals) if wanted else None

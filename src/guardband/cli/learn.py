@@ -79,7 +79,7 @@ def learn(
     out: give the file that was studied, or the rest of it. With --reuse they are learned, and
     decisions say promise "reused" from then on, in every task that pools with them.
     """
-    with readable_errors():
+    with readable_errors("`guardband agent --space-file FILE`"):
         from guardband.cli.log_file import LogColumns, LogFile
         from guardband.live import connect
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,12 +17,14 @@ from rich.console import Console
 from rich.table import Table
 
 from guardband.errors import GuardbandError, InvalidValueError
+from guardband.files import plain_errors
 
 if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
     from guardband.live.store import Store
 
-__all__ = ["WHO", "Target", "existing", "open_store", "print_table", "readable_errors", "targeted"]
+__all__ = ["WHO", "Target", "existing", "file_json", "file_text", "open_store", "print_table"]
+__all__ += ["readable_errors", "targeted"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,8 +103,11 @@ def targeted(command: Callable[Concatenate[Target, P], None]) -> Callable[..., N
 
 
 @contextmanager
-def readable_errors() -> Iterator[None]:
-    """Turn refusals, stores in trouble and missing packages into errors that say what to do."""
+def readable_errors(instead: str = "") -> Iterator[None]:
+    """Turn refusals, stores in trouble and missing packages into errors that say what to do.
+
+    `instead`: what users of this command give where Python is given a space's settings.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -109,17 +115,44 @@ def readable_errors() -> Iterator[None]:
         raise InvalidValueError(
             f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
         ) from None
-    except GuardbandError as error:
-        raise InvalidValueError(str(error)) from None
+    except (GuardbandError, ImportError) as error:  # of another system: it says so itself
+        told = str(error)
+        if instead:
+            from guardband.live.protocol.space_rules import GIVEN
+
+            told = told.replace(GIVEN, instead)
+        raise InvalidValueError(told) from None
+
+
+def file_text(path: Path, option: str) -> str:
+    """Return the text of a file that was given with an option."""
+    with plain_errors(path, f"it cannot be read; give {option} a file of JSON"):
+        try:
+            return path.read_text("utf-8")
+        except UnicodeDecodeError:
+            raise InvalidValueError(f"'{path}' is no text; give {option} a file of JSON.") from None
+
+
+def file_json(path: Path, option: str) -> dict[str, Any]:
+    """Return the settings in a file of JSON that was given with an option."""
+    try:
+        found = json.loads(file_text(path, option))
+    except json.JSONDecodeError as error:
+        raise InvalidValueError(f"'{path}' is not valid JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise InvalidValueError(
+            f"'{path}' has no settings, as in {{\"agents\": 2}}, but {found!r}."
+        )
+    return found
 
 
 def open_store(data: Path, url: str | None = None) -> Store:
     """Return the store of a data folder, or of a database server."""
     if url is None:
+        from guardband.live.coordinator import open_store as open_file
         from guardband.live.server import DATABASE
-        from guardband.live.store import SqliteStore
 
-        return SqliteStore(data / DATABASE)
+        return open_file(data / DATABASE)
     if url.startswith(("postgresql://", "postgres://")):
         from guardband.live.store import PostgresStore
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 import guardband as gb
 from guardband import engines, lab
+from guardband.cli.counts import count_option
 from guardband.cli.report_folder import check_folder
 from guardband.cli.verdicts import (
     cost_table,
@@ -31,6 +32,7 @@ from guardband.progress import ProgressBar
 __all__ = ["InterruptedRun", "reproduce"]
 
 ALL = "all"
+USUAL = ("1a", "2e")  # what is run if no panel is named
 FOLDER = "report"
 STOPPED = 130
 UNUSED_DAYS = 60  # cached trials that were not used for so long are removed
@@ -46,7 +48,10 @@ class InterruptedRun(SystemExit):
 def reproduce(
     panels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PANEL", help="Panels by name, such as 1a 2c better; or: all"),
+        typer.Argument(
+            metavar="PANEL",
+            help=f"Panels by name, such as better; or: all; left out: {' '.join(USUAL)}",
+        ),
     ] = None,
     scale: Annotated[
         str, typer.Option(help="smoke: seconds; quick: a tenth of the paper; paper: all of it")
@@ -78,10 +83,10 @@ def reproduce(
     listed: Annotated[
         bool, typer.Option("--list", help="Show the panels with their question, size and time.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    seed: Annotated[int, count_option("Same seed, same numbers.")] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(help="How many trials run at a time.", show_default="one per core"),
+        count_option("How many trials run at a time.", show_default="one per core"),
     ] = None,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Use and keep finished trials, or neither.")
@@ -112,7 +117,7 @@ def reproduce(
         chosen = {name: known[name] for name in _names(panels or [ALL], list(known))}
         _list(chosen, options, engines.LocalEngine(workers).workers, as_json=as_json)
         return
-    chosen = {name: known[name] for name in _names(panels or [], list(known))}
+    chosen = {name: known[name] for name in _names(panels or USUAL, list(known))}
     # --json is for programs: they get files only where they ask for them.
     folder = out if as_json else out or Path(FOLDER)
     if folder is not None:
@@ -259,7 +264,7 @@ def _compile_first(work: lab.TrialScheduler, cache: engines.ResultCache | None) 
     cheapest = {trial.algorithms[0].name: replace(trial, rounds=2) for trial in missing}
     if not cheapest:
         return
-    notice = "loading the kernels (compiling them the first time: about half a minute)"
+    notice = "loading the kernels (compiling them the first time: minutes)"
     with Console(stderr=True).status(notice):
         for trial in cheapest.values():
             lab.run_trial(trial, lambda _: None)
@@ -276,13 +281,8 @@ def _engine(name: str, address: str | None, workers: int | None) -> Iterator[eng
         raise InvalidValueError(str(error)) from error
 
 
-def _names(asked: list[str], known: list[str]) -> list[str]:
+def _names(asked: Sequence[str], known: list[str]) -> list[str]:
     """Return the panels that were asked for, each once."""
-    if not asked:
-        raise InvalidValueError(
-            "name a panel, or several, or all: guardband reproduce 1a; `guardband reproduce "
-            "--list` shows them."
-        )
     for name in asked:
         if name not in (*known, ALL):
             from guardband.checks import nearest

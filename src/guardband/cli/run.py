@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import guardband as gb
+from guardband.cli.counts import count_option
 from guardband.cli.report_folder import check_folder
 from guardband.errors import InvalidValueError
 
@@ -31,7 +32,7 @@ def run(
     algorithms: Annotated[
         str | None, typer.Option(help="Names, separated by commas; see: guardband algorithms")
     ] = None,
-    agents: Annotated[int | None, typer.Option(help="How many tasks learn together.")] = None,
+    agents: Annotated[int | None, count_option("How many tasks learn together.")] = None,
     alpha: Annotated[
         str | None,
         typer.Option(
@@ -66,8 +67,8 @@ def run(
             "measure what its choices earn: 0.05, say."
         ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="The horizon; 20,000 if left out.")] = None,
-    trials: Annotated[int | None, typer.Option(help="Independent repetitions.")] = None,
+    rounds: Annotated[int | None, count_option("The horizon; 20,000 if left out.")] = None,
+    trials: Annotated[int | None, count_option("Independent repetitions.")] = None,
     history: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +76,7 @@ def run(
             "plays: 100000,uniform"
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.")] = None,
+    seed: Annotated[int | None, count_option("Same seed, same numbers.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -138,7 +139,7 @@ def run(
         history=chosen.history,
         budget=chosen.budget,
         seed=chosen.seed,
-        alpha=assumed["alpha"] if chosen.alpha is None else chosen.alpha,
+        alpha=assumed["alpha"] if chosen.floor_alpha is None else chosen.floor_alpha,
     )
     command = _command(
         config,
@@ -227,7 +228,7 @@ def _compile_first(task: Any, entrants: list[Any], history: Any) -> None:
     notes = Console(stderr=True)
     with (
         warnings.catch_warnings(),
-        notes.status("loading the kernels (compiling them the first time: about half a minute)"),
+        notes.status("loading the kernels (compiling them the first time: minutes)"),
     ):
         warnings.simplefilter("ignore", gb.BoundWarning)  # the run itself will warn
         few = None if history is None else (2, "uniform")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import json
 import os
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardband.cli.operator import open_store, readable_errors
+from guardband.cli.operator import file_json, open_store, readable_errors
 from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -124,8 +123,9 @@ def _create_spaces(store: Store, files: list[Path]) -> None:
     coordinator = Coordinator(store)
     known = {row.name for row in coordinator.spaces()}
     for file in files:
+        described = file_json(file, "--space")
         try:
-            space = SpaceSettings(**json.loads(file.read_text()))
+            space = SpaceSettings(**described)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"{file}: {error}") from None
         if space.name not in known:

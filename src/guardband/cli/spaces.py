@@ -1,4 +1,4 @@
-"""`guardband space`: create, show, change, pause and revise spaces, and manage their tasks."""
+"""`guardband space`: create, show, change and revise spaces; see `space_tasks` for the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.operator import WHO, Target, print_table, targeted
+from guardband.cli.counts import count_option
+from guardband.cli.operator import WHO, Target, file_json, file_text, print_table, targeted
 from guardband.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -18,18 +19,16 @@ if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
     from guardband.live.protocol.space import SpaceSettings
 
-__all__ = ["space_app"]
+__all__ = ["Name", "space_app"]
 
 space_app = typer.Typer(
     help="Create, list and change spaces of the live system.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(help="The space.")]
-Task = Annotated[str, typer.Argument(help="The task.")]
 NamedFile = Annotated[
     Path | None, typer.Option(help="Instead of --features: JSON of gb.Features.to_json.")
 ]
-Reason = Annotated[str, typer.Option(help="The reason, kept with the event.")]
 
 
 @space_app.command("create")
@@ -45,12 +44,13 @@ def create(
         str | None, typer.Option(help="Names of the features, with commas between them.")
     ] = None,
     named_features: NamedFile = None,
-    agents: Annotated[int | None, typer.Option(help="How many tasks may join.")] = None,
+    agents: Annotated[int | None, count_option("How many tasks may join.")] = None,
     alpha: Annotated[
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
     ] = None,
     contexts: Annotated[
-        str | None, typer.Option(help="shared, or per-request: every request has its own.")
+        str | None,
+        typer.Option(help="per-request: every request has its own; or shared, by rounds."),
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Bound on the reward noise.")] = None,
     context_noise: Annotated[
@@ -67,8 +67,7 @@ def create(
         Path | None,
         typer.Option(
             "--from",
-            help="agent.toml, as `guardband study` writes it. Without --agents, for one task; "
-            "without --contexts, per-request.",
+            help="agent.toml, as `guardband study` writes it. Without --agents, for one task.",
         ),
     ] = None,
 ) -> None:
@@ -85,7 +84,7 @@ def create(
     from guardband.live.protocol.space import SpaceSettings
 
     given, record = ({}, None) if from_ is None else _from_agent_file(from_)
-    given |= {} if file is None else json.loads(file.read_text())
+    given |= {} if file is None else file_json(file, "--file")
     own = {
         "name": name,
         "agents": agents,
@@ -111,6 +110,9 @@ def create(
             raise InvalidValueError(f"a space needs --{needed}.")
     if record is not None:
         given["looked_at"] = _keep(target, record.to_bytes())
+    # Where tasks share contexts, agents must number rounds: who wants that says so.
+    assumed = "contexts" not in given
+    given.setdefault("contexts", "per-request")
     space = SpaceSettings(**given)
     _create(target, space)
     promise = "no constraint" if space.alpha is None else f"alpha {space.alpha:g}"
@@ -118,6 +120,12 @@ def create(
     typer.echo(
         f"space {name}: {space.dim} features, {tasks}, contexts {space.contexts}, {promise}."
     )
+    if assumed:
+        typer.echo(
+            "every request is taken to have a hidden context of its own: nothing is promised where "
+            "tasks act under one, such as a day's weather; for that, say --contexts shared."
+        )
+    typer.echo(_awaited(space))
     if record is not None:
         typer.echo(f"{record.count:,} rows of logs were looked at: agents refuse to learn them.")
     typer.echo(f"next: guardband token create --space {name} --task TASK")
@@ -216,74 +224,17 @@ def revise(
     typer.echo(f"next: guardband token create --space {new_name} --task TASK, for every task")
 
 
-@space_app.command("pause")
-@targeted
-def pause(target: Target, name: Name, reason: Reason = "") -> None:
-    """Make every agent play the baseline, from the next time it contacts the coordinator."""
-    target.do(
-        lambda c: c.pause(name, reason, who=WHO, now=time.time()),
-        "POST",
-        f"/v1/spaces/{name}/pause",
-        {"reason": reason},
-        read=_nothing,
-    )
-    typer.echo(f"space {name} is paused: its agents play the baseline.")
-
-
-@space_app.command("resume")
-@targeted
-def resume(target: Target, name: Name) -> None:
-    """End a pause."""
-    target.do(
-        lambda c: c.resume(name, who=WHO, now=time.time()),
-        "POST",
-        f"/v1/spaces/{name}/resume",
-        read=_nothing,
-    )
-    typer.echo(f"space {name} learns again.")
-
-
-@space_app.command("quarantine")
-@targeted
-def quarantine(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
-    """Leave a task's data out from the next epoch on; it still uploads."""
-    _set_status(target, "quarantine", name, task, reason)
-    typer.echo(f"task {task} is in quarantine: its data are left out from the next epoch on.")
-
-
-@space_app.command("retract")
-@targeted
-def retract(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
-    """Leave a task's data out from the next epoch on, and refuse its uploads."""
-    _set_status(target, "retract", name, task, reason)
-    typer.echo(
-        f"task {task} is retracted: its data are left out from the next epoch on, and its uploads "
-        "are refused."
-    )
-
-
-@space_app.command("restore-task")
-@targeted
-def restore_task(target: Target, name: Name, task: Task, reason: Reason = "") -> None:
-    """Take a task in again after quarantine or retraction, from the next epoch on."""
-    _set_status(target, "restore", name, task, reason)
-    typer.echo(f"task {task} takes part again, from the next epoch on.")
-
-
-@space_app.command("remove")
-@targeted
-def remove(target: Target, name: Name, task: Task) -> None:
-    """End a task whose agents have stopped: epochs no longer wait for it, its data stay.
-
-    To take its data out of the sum as well, retract it.
-    """
-    ended = target.do(
-        lambda c: c.end_task(name, task, who=WHO, now=time.time()),
-        "POST",
-        f"/v1/spaces/{name}/agents/{task}/end",
-        read=lambda answer: int(answer["streams"]),
-    )
-    typer.echo(f"task {task}: {ended} stream(s) ended; what they counted stays in the sum.")
+def _awaited(space: SpaceSettings) -> str:
+    """Say when the first reward of a space counts, and which option changes it."""
+    if space.rewards.order == "window":
+        return (
+            f"the first reward counts {space.rewards.window_s:g} s after its decision "
+            "(--window-s); with --order prompt when it comes, which is right where delays do not "
+            "depend on rewards."
+        )
+    if space.timed:
+        return "a reward counts as soon as all earlier decisions have theirs (--order prompt)."
+    return "a reward counts when it comes (--order prompt)."
 
 
 def _create(target: Target, space: SpaceSettings) -> None:
@@ -333,20 +284,6 @@ def _configure(target: Target, space: SpaceSettings, version: int) -> int:
     )
 
 
-def _set_status(target: Target, verb: str, name: str, task: str, reason: str) -> None:
-    target.do(
-        lambda c: getattr(c, verb)(name, task, reason, who=WHO, now=time.time()),
-        "POST",
-        f"/v1/spaces/{name}/agents/{task}/{verb}",
-        {"reason": reason},
-        read=_nothing,
-    )
-
-
-def _nothing(_: Any) -> None:
-    """Ignore an answer that has no content."""
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(","))
 
@@ -356,7 +293,7 @@ def _chosen(features: str | None, named: Path | None) -> dict[str, Any]:
     from guardband.features import Features
 
     if named is not None:
-        made = Features.from_json(named.read_text())
+        made = Features.from_json(file_text(named, "--named-features"))
         return {"features": list(made.names), "named_features": made.to_dict()}
     return {} if features is None else {"features": list(_names(features)), "named_features": None}
 
@@ -373,8 +310,8 @@ def _from_agent_file(path: Path) -> tuple[dict[str, Any], LookedAt | None]:
         given.pop(name, None)
     if "horizon" in given:
         given["sync"] = {"horizon": given.pop("horizon")}
-    # Logs hold requests, each decided by itself: tasks that share a round are to be stated.
-    given["contexts"] = "shared" if given.pop("shared_context", False) else "per-request"
+    if given.pop("shared_context", False):
+        given["contexts"] = "shared"
     if file.features is not None:
         given["named_features"] = file.features.to_dict()
     return given, file.looked_at

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from guardband.cli.counts import count_option
 from guardband.cli.report_folder import check_folder
 from guardband.errors import InvalidTypeError
 
@@ -31,7 +32,7 @@ def study(
     alpha: Annotated[
         float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="How far to look ahead.")] = None,
+    rounds: Annotated[int | None, count_option("How far to look ahead.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the page and agent.toml go.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")

@@ -34,9 +34,21 @@ def progress(summary: dict[str, Any], seconds: float, before: dict[str, Any] | N
     return (
         f"{seconds:.0f} s · "
         + ("PAUSED · " if summary["paused"] is not None else "")
+        + _noticed(agents)
         + f"rating {reward:.2f}, floor {floor:.2f}{_earned(summary)} · "
         f"{decisions:,.0f} decisions{learned} · pooled {summary['epoch']} times"
     )
+
+
+def _noticed(agents: list[dict[str, Any]]) -> str:
+    """Return whose monitors have noticed something that nobody has looked at yet."""
+    found = [
+        f"ALARM {agent['task']}: {alarm['kind']} · "
+        for agent in agents
+        for alarm in agent.get("alarms", [])
+        if alarm["looked_at"] is None
+    ]
+    return "".join(dict.fromkeys(found))
 
 
 def _earned(summary: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -20,7 +21,8 @@ from rich.console import Console
 
 from guardband.demo.client import TOKEN
 from guardband.demo.progress import progress
-from guardband.demo.users import CLIENTS, SPACE, film_space
+from guardband.demo.rival import in_a_line, read_truth, remarks_on
+from guardband.demo.users import CHANGING, CLIENTS, SPACE, film_space
 from guardband.errors import InvalidValueError
 from guardband.live.link import HttpLink
 from guardband.live.protocol.messages import Refused
@@ -40,6 +42,7 @@ from guardband.live.store import SqliteStore
 __all__ = ["run_demo"]
 
 HOST = "127.0.0.1"
+CHANGE_AFTER_S = 120.0
 GRACE_S = 15.0  # for a client to upload what it has and end
 LATELY = 15  # seconds, about: reports come every five
 LINE_EVERY_S = 10.0  # where output goes to a file or a pipe
@@ -50,6 +53,7 @@ def run_demo(
     port: int = 8710,
     minutes: float | None = None,
     rate: float = 30.0,
+    change_after: float = CHANGE_AFTER_S,
     browser: bool = True,
     data: Path | None = None,
 ) -> None:
@@ -63,6 +67,8 @@ def run_demo(
         How long; None: until Ctrl-C.
     rate
         Users per second of each client.
+    change_after
+        Seconds after which the tastes of one client's users change; 0: never.
     browser
         Whether to open the dashboard, where there is a desktop.
     data
@@ -82,17 +88,21 @@ def run_demo(
             f"together; each keeps at least {1 - film_space().alpha_of(CLIENTS[0]):.0%} of what "
             "its old recommender earns. Stop with Ctrl-C."
         )
+        if change_after:
+            console.print(
+                f"After {change_after:g} seconds the tastes of {CHANGING}'s users change: watch "
+                "its agent notice, start anew and go on apart from the others."
+            )
         sys.stdout.flush()
         if browser and _has_desktop():
             webbrowser.open(address)
-        with console.status("loading the kernels (the first time this takes half a minute)"):
-            _load_kernels()
         link = stack.enter_context(closing(HttpLink(url, token)))
-        running = stack.enter_context(_clients(link, data, rate))
+        running = stack.enter_context(_clients(link, data, rate, change_after or math.inf))
         started = time.monotonic()
         with suppress(KeyboardInterrupt):
             _watch(console, link, running, started, minutes, asked)
         last = progress(_summary(link), time.monotonic() - started)
+        console.print(in_a_line(*read_truth(_folder(data, client) for client in CLIENTS)))
     console.print(f"stopped. {last}")
 
 
@@ -135,7 +145,9 @@ def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
     if token is None:
         raise InvalidValueError(f"{data} has a store but no admin.token: choose another folder.")
     settings = Settings()
-    server = server_for(make_app(store, settings=settings), settings=settings)
+    folders = [_folder(data, client) for client in CLIENTS]
+    app = make_app(store, settings=settings, remarks=lambda: remarks_on(*read_truth(folders)))
+    server = server_for(app, settings=settings)
     with (data / "server.log").open("a") as log:
         set_up(log)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
@@ -152,20 +164,14 @@ def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
             sock.close()
 
 
-def _load_kernels() -> None:
-    """Let the kernels be compiled once, before three processes ask for them at the same time."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="guardband-"))
-        words = [sys.executable, "-m", "guardband.demo.kernels", folder]
-        process = stack.enter_context(subprocess.Popen(words, start_new_session=True))
-        stack.callback(process.kill)
-        if process.wait():
-            raise ChildProcessError("the kernels could not be compiled; see the error above.")
+def _folder(data: Path, client: str) -> Path:
+    """Return where a client keeps its journal, and what its referee counts."""
+    return data / "agents" / client
 
 
 @contextmanager
 def _clients(
-    link: HttpLink, data: Path, rate: float
+    link: HttpLink, data: Path, rate: float, change_after: float
 ) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """Create the space, start a process for every client; end them all, whatever happens."""
     try:
@@ -178,9 +184,10 @@ def _clients(
         for client in CLIENTS:
             asked = {"role": "agent", "space": SPACE, "task": client}
             token = link.ask("POST", "/v1/tokens", asked)["token"]
-            folder = data / "agents" / client
+            folder = _folder(data, client)
             folder.mkdir(parents=True, exist_ok=True)
-            words = [client, link.url, str(folder), str(rate)]
+            change = change_after if client == CHANGING else math.inf
+            words = [client, link.url, str(folder), str(rate), str(change)]
             with (folder / "output.log").open("ab") as output:
                 running[client] = subprocess.Popen(
                     [sys.executable, "-m", "guardband.demo.client", *words],

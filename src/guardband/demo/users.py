@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from guardband.kernels.types import Floats
 from guardband.live.protocol.space import RewardSettings, SpaceSettings, SyncSettings
 from guardband.problems import MovieLens, World
 from guardband.seeds import stream
 
-__all__ = ["CLIENTS", "FilmRequest", "Users", "film_space"]
+__all__ = ["CHANGING", "CLIENTS", "FilmRequest", "Users", "film_space"]
 
 CLIENTS = ("home", "search", "mail")  # the parts of the site that recommend films: a task each
+CHANGING = "mail"  # whose users' tastes change after a while
 SPACE = "films"
 HOLDBACK = 0.1  # of the users get the baseline's film, to measure what the others' is worth
 ALPHA = 0.1  # each client keeps at least 90 % of what its baseline earns
@@ -87,18 +90,27 @@ class Users:
     def request(self) -> FilmRequest:
         """Return the next user's request."""
         user = int(self._rng.integers(self._world.psi.shape[0]))
-        return FilmRequest(
-            user,
-            self._world.psi[user],
-            int(self._world.baseline[self._number, user]),
-            float(self._world.baseline_rewards[user, self._number]),
-        )
+        films, baseline = self._world.psi[user], int(self._world.baseline[self._number, user])
+        return FilmRequest(user, films, baseline, float(films[baseline] @ self._theta))
 
     def rating(self, user: int, film: int) -> float:
         """Return how much a user likes a film: true features around the expected, and noise."""
         expected = self._world.psi[user, film]
         true = expected + self._psi_noise * self._rng.standard_normal(expected.size)
         return float(true @ self._theta + self._world.reward_noise.draw(self._rng, (1,))[0])
+
+    def change_tastes(self) -> None:
+        """Let users like other films from now on: every feature has its neighbour's weight.
+
+        Nine tenths of it, so that expected ratings still lie between 0 and 1.
+        """
+        uses, theta = list(self.uses), self._theta.copy()
+        theta[uses] = 0.9 * np.roll(theta[uses], 1)
+        self._theta = theta
+
+    def worth(self, user: int, film: int) -> float:
+        """Return how much such users like a film on average, which no real system can know."""
+        return float(self._world.psi[user, film] @ self._theta)
 
     def until_next(self, rate: float) -> float:
         """Return the seconds until the next user comes, at `rate` users per second."""

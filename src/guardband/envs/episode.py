@@ -10,8 +10,8 @@ from gymnasium import spaces
 
 from guardband.checks import as_alpha, check_whole
 from guardband.errors import InvalidValueError
-from guardband.kernels.loop import TOLERANCE
 from guardband.kernels.types import Floats
+from guardband.kernels.worth import TOLERANCE
 from guardband.problems import Forecast, Problem, Round, World, round_of
 from guardband.seeds import trial_seed
 from guardband.sim import TrialDraws

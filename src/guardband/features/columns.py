@@ -187,8 +187,8 @@ class Hashed:
     --------
     >>> import guardband as gb
     >>> gb.Features(categories={"user": gb.Hashed(4)}, intercept=False).table({"user": ["ann", 7]})
-    array([[0., 0., 1., 0.],
-           [0., 0., 0., 1.]])
+    array([[0., 1., 0., 0.],
+           [0., 0., 1., 0.]])
     """
 
     size: int

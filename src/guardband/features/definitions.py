@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from guardband.checks import as_float
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features.columns import Category, Column, Hashed, Number, Vector
 
@@ -58,7 +59,8 @@ def as_number_column(given: Any) -> Number:
         raise InvalidValueError(f"{wanted}, not {given!r}.")
     if any(isinstance(limit, str | bool) for limit in given[:2]):
         raise InvalidTypeError(f"{wanted}, not {given!r}.")
-    return Number(float(given[0]), float(given[1]), log=len(given) == 3)
+    low, high = (as_float(name, limit) for name, limit in zip(("low", "high"), given, strict=False))
+    return Number(low, high, log=len(given) == 3)
 
 
 def as_category_column(given: Any) -> Category | Hashed:

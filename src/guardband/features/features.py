@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -28,6 +27,7 @@ from guardband.features.definitions import (
 from guardband.features.reading import Reading, Treatment, Value
 from guardband.features.rows import Rows
 from guardband.features.transformers import read_transformer
+from guardband.forks import ForkSafe
 from guardband.kernels.types import Floats
 
 __all__ = ["LARGEST_DIM", "Features"]
@@ -119,7 +119,7 @@ class Features:
         )
         self._origin: tuple[dict[str, Any], ...] = ()
         self._lay_out()
-        self._lock, self._rows = threading.Lock(), 0
+        self._guard, self._rows = ForkSafe(2), 0
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def _lay_out(self) -> None:
@@ -177,7 +177,8 @@ class Features:
             if name not in self._columns:
                 raise InvalidValueError(
                     f"a cross has {name!r}, which is no column; there are "
-                    f"{', '.join(self._columns)}.{nearest(name, [*self._columns])}"
+                    f"{', '.join(self._columns) or 'none'}."
+                    f"{nearest(name, [*self._columns])}"
                 )
         return tuple(cross)
 
@@ -229,7 +230,7 @@ class Features:
         this object was made. Data that `table` refused do not count. Rows that it has read count
         also where an agent then refuses them for something else, such as their baseline.
         """
-        with self._lock:
+        with self._guard.lock:
             found: dict[str, Any] = {"rows": self._rows, "unknown": {}, "beyond": {}, "missing": {}}
             for (kind, name), count in self._counts.items():
                 found[kind][name] = count
@@ -241,9 +242,9 @@ class Features:
         Parameters
         ----------
         data
-            A DataFrame, a list of dicts, a dict of columns, or a sparse matrix with the columns
-            of `columns` in this order (a vector has as many as its size). More columns than these
-            are ignored, except in a matrix.
+            A DataFrame, a list or dict of dicts, a dict of columns, or a sparse matrix with the
+            columns of `columns` in this order (a vector has as many as its size). More columns
+            than these are ignored, except in a matrix.
         labels
             What the rows are called in errors; None: by a frame's index, or by number.
 
@@ -263,7 +264,7 @@ class Features:
             blocks = [table[:, self._spans[name]] for name in cross]
             table[:, self._spans[":".join(cross)]] = reduce(_products, blocks)
         table /= self._length
-        with self._lock:
+        with self._guard.lock:
             self._rows += rows.count
             self._counts.update(counts)
         return table

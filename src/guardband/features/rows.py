@@ -1,4 +1,4 @@
-"""Rows of data: of a DataFrame, a list of dicts, a dict of columns or a sparse matrix.
+"""Rows of data: a DataFrame, a list or dict of dicts, a dict of columns or a sparse matrix.
 
 Nothing here imports pandas or SciPy: what is given is known by what it offers.
 """
@@ -22,11 +22,12 @@ class Rows:
     Parameters
     ----------
     data
-        A DataFrame, a list of dicts, a dict of columns, or a sparse matrix.
+        A DataFrame, a list of dicts, a dict of dicts by label, a dict of columns, or a sparse
+        matrix.
     widths
         Column -> how many numbers it has. A sparse matrix has the columns in this order.
     labels
-        What the rows are called in errors; None: by a frame's index, or by number.
+        What the rows are called in errors; None: as `labels_of` says, or by number.
     """
 
     def __init__(
@@ -38,6 +39,14 @@ class Rows:
             self.count = data.shape[0]
         elif is_frame(data):
             self._columns, self.count = data, len(data)
+        elif _is_labelled(data):
+            if set(widths) <= set(data):
+                raise InvalidTypeError(
+                    "the dict holds a dict for each column, as DataFrame.to_dict() makes it: give "
+                    "the DataFrame itself, or a dict for each row, as to_dict('index') makes it."
+                )
+            self._columns = {name: self._collect([*data.values()], name) for name in widths}
+            self.count = len(data)
         elif isinstance(data, Mapping):
             self._columns, self.count = data, _common_length(data, widths)
         else:
@@ -51,8 +60,8 @@ class Rows:
             pass
         if isinstance(data, str | bytes) or not isinstance(data, Sequence):
             raise InvalidTypeError(
-                "data must be a DataFrame, a list of dicts, a dict of columns or a sparse matrix, "
-                f"not {type(data).__name__}."
+                "data must be a DataFrame, a list of dicts, a dict of dicts, a dict of columns or "
+                f"a sparse matrix, not {type(data).__name__}."
             )
         i, row = next(
             (i, row)
@@ -74,7 +83,8 @@ class Rows:
         if name not in columns:
             there = [str(each) for each in columns]
             raise InvalidValueError(
-                f"there is no column {name!r}; there are {', '.join(there)}.{nearest(name, there)}"
+                f"there is no column {name!r}; there are {', '.join(there) or 'none'}."
+                f"{nearest(name, there)}"
             )
         values = columns[name]
         if is_frame(values):
@@ -106,11 +116,16 @@ def is_named(data: Any) -> bool:
 
 
 def labels_of(data: Any) -> list[Any] | None:
-    """Return the labels of a DataFrame's rows, its index; None for everything else."""
+    """Return what rows are called: a frame's index, a dict's keys if it holds dicts, or None."""
     if type(data) is np.ndarray or not is_frame(data):
-        return None
+        return [*data] if _is_labelled(data) else None
     labels: list[Any] = data.index.tolist()
     return labels
+
+
+def _is_labelled(data: Any) -> bool:
+    """Tell whether this is a dict of rows by label, each a dict by column."""
+    return isinstance(data, Mapping) and isinstance(next(iter(data.values()), None), Mapping)
 
 
 def is_missing(value: Any) -> bool:

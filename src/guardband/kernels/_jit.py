@@ -1,29 +1,20 @@
-"""The one decorator that compiles a kernel, and where its machine code is kept.
+"""The decorators of kernels: functions that run compiled, or as they are written.
 
-Numba keys a cached function by the content of its own file alone: after an edit, or an upgrade,
-of another file of this package it would go on using machine code that inlined the old version. A
-guard could then be off while its source says it is on. So the cache folder is named by the
-content of the whole package and by the flags that change the code.
+Compiling takes seconds. `kernel(...)` waits for it; `kernel.at_once(...)` does not: until machine
+code is there, made or loaded in the background, it runs the plain function, with the same result
+to the last bit. Numba is imported when something is compiled, and not before.
 """
 
 from __future__ import annotations
 
-import hashlib
+import importlib
 import math
-import os
-import tempfile
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from functools import cached_property, update_wrapper
+from itertools import count
 from typing import Any
 
-import numba
-from numba.core import cgutils, types
-from numba.extending import intrinsic, overload
-from numba.np.arrayobj import make_array, populate_array
-from platformdirs import user_cache_path
-
-__all__ = ["cache_folder", "kernel", "rare_kernel", "views"]
+__all__ = ["OPTIONS", "Kernel", "fixed_tuple", "kernel", "rare_kernel", "views"]
 
 OPTIONS: dict[str, bool | str] = {
     "cache": True,
@@ -32,41 +23,84 @@ OPTIONS: dict[str, bool | str] = {
     "forceinline": True,
     "_nrt": False,
 }
+_KERNELS: dict[tuple[str, str], Kernel] = {}  # by module and name
 
 
-@cache
-def cache_folder() -> Path:
-    """Return the folder that belongs to exactly this source, these flags and this Numba."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    flags = (numba.__version__, numba.config.BOUNDSCHECK, numba.config.OPT, OPTIONS)
-    digest.update(repr(flags).encode())
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    root = Path(given) if given else user_cache_path("guardband") / "kernels"
-    name = digest.hexdigest()[:20]
-    for place in (root, Path(tempfile.gettempdir()) / f"guardband-{_user()}"):
-        if _usable(place / name):
-            return place / name
-    return Path(tempfile.mkdtemp(prefix="guardband-"))
+class Kernel:
+    """A function of numbers, compiled for the types of its arguments.
 
+    Parameters
+    ----------
+    function
+        The function as it is written.
+    options
+        For the compiler.
 
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0  # Windows says 0 of every file's owner
-
-
-def _usable(folder: Path) -> bool:
-    """Tell whether machine code can be written here, and only by us.
-
-    Where it cannot, Numba would silently keep it beside the source instead, keyed by one file.
+    Closures that one function makes have one name. Machine code is found by its name, in the cache
+    and when it is linked, so the second and later ones are numbered: else what was compiled in
+    another process would run another closure's code.
     """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        return False
-    return folder.stat().st_uid == _user()
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, bool | str]) -> None:
+        name = function.__qualname__
+        for number in count(2):
+            if (function.__module__, function.__qualname__) not in _KERNELS:
+                break
+            function.__qualname__ = f"{name}_{number}"
+        update_wrapper(self, function)
+        self.py_func, self.options = function, options
+        self.__qualname__ = function.__qualname__
+        self._ready: Callable[..., Any] | None = None
+        _KERNELS[function.__module__, function.__qualname__] = self
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the machine code; where there is none yet, compile it first."""
+        return self.compiled(*args)
+
+    def at_once(self, *args: Any) -> Any:
+        """Run the machine code if it is there, else the function as it is written."""
+        if self._ready is not None:
+            try:
+                return self._ready(*args)
+            except TypeError:  # it is there for arguments of other types only
+                pass
+        from guardband.kernels.start import background, plain  # noqa: PLC0415 - rarely needed
+
+        background.request(self, args)
+        return plain.run(self, args)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Numba's dispatcher, which compiles for every new type of an argument and waits."""
+        from guardband.kernels._compile import dispatcher  # noqa: PLC0415 - imports Numba
+
+        return dispatcher(self)
+
+    @cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The function as it is written, in a world in which all kernels are plain functions."""
+        from guardband.kernels.start.plain import plain  # noqa: PLC0415 - rarely needed
+
+        return plain(self)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is machine code."""
+        if self._ready is not None:
+            return True
+        return "compiled" in self.__dict__ and bool(self.compiled.signatures)
+
+    def use(self, machine_code: Callable[..., Any]) -> None:
+        """Let `at_once` run this from now on; it refuses arguments of other types."""
+        self._ready = machine_code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find, (self.__module__, self.__qualname__)
+
+
+def _find(module: str, name: str) -> Kernel:
+    importlib.import_module(module)
+    return _KERNELS[module, name]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -76,21 +110,16 @@ def kernel(function: Callable[..., Any]) -> Any:
     makes every allocation an error of compilation and every view free. With it on, counting
     references to views took four fifths of a round.
     """
-    return _compiled(function, OPTIONS)
+    return Kernel(function, OPTIONS)
 
 
 def rare_kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` as `kernel` does, but for calls: what is rare must not swell the loops."""
-    return _compiled(function, {**OPTIONS, "forceinline": False})
+    return Kernel(function, {**OPTIONS, "forceinline": False})
 
 
-def _compiled(function: Callable[..., Any], options: dict[str, bool | str]) -> Any:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())  # read by Numba at decoration time only
-    try:
-        return numba.njit(**options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+# What kernels call beside each other: here as it is when they run plain, in `_compile` as machine
+# code.
 
 
 def views(numbers, start, shapes):
@@ -106,34 +135,6 @@ def views(numbers, start, shapes):
     return tuple(parts)
 
 
-@overload(views)
-def _views(numbers, start, shapes):
-    def compute(numbers, start, shapes):
-        return _pointers(numbers, start, shapes)
-
-    return compute
-
-
-@intrinsic
-def _pointers(_, numbers, start, shapes):
-    """Compute `views` by pointer arithmetic; Numba's own slices and reshapes cost 30 ns each."""
-    kinds = [types.Array(numbers.dtype, len(shape), "C") for shape in shapes]
-
-    def build(context, builder, signature, given):
-        vector, first, shapes = given
-        data = builder.gep(make_array(numbers)(context, builder, vector).data, [first])
-        item = context.get_constant(types.intp, numbers.dtype.bitwidth // 8)
-        found = []
-        for kind, shape in zip(kinds, cgutils.unpack_tuple(builder, shapes), strict=True):
-            lengths = cgutils.unpack_tuple(builder, shape)
-            strides, size = [item], lengths[-1]
-            for length in reversed(lengths[:-1]):
-                strides.insert(0, builder.mul(size, item))
-                size = builder.mul(size, length)
-            view = make_array(kind)(context, builder)
-            populate_array(view, data, lengths, strides, item, meminfo=None)
-            found.append(view._getvalue())
-            data = builder.gep(data, [size])
-        return context.make_tuple(builder, signature.return_type, found)
-
-    return types.Tuple(kinds)(numbers, types.intp, shapes), build  # type: ignore[attr-defined]
+def fixed_tuple(numbers, length):
+    """Return the first `length` of a vector's numbers; the length is known to the compiler."""
+    return tuple(numbers[:length])

@@ -10,7 +10,8 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import optimism
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import dot
-from guardband.kernels.loop import (
+from guardband.kernels.ridge import absorb, copy_estimate, refresh
+from guardband.kernels.rounds import (
     act,
     count_coin,
     count_round,
@@ -18,7 +19,6 @@ from guardband.kernels.loop import (
     observed_reward,
     save_checkpoint,
 )
-from guardband.kernels.ridge import absorb, copy_estimate, refresh
 from guardband.kernels.state import group_of, scores_of, state_of, terms_of
 from guardband.kernels.sync import add_statistic, clear_statistic
 

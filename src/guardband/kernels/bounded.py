@@ -33,6 +33,8 @@ from guardband.kernels.cuts import (
     subtract_cuts,
     use_cut,
 )
+from guardband.kernels.linalg import times_within
+from guardband.kernels.scan import write_products
 from guardband.kernels.types import Knowledge
 
 __all__ = ["EASE", "EMPTY", "HOLDS", "UNSURE", "find_point", "knowledge_of", "least"]
@@ -80,7 +82,7 @@ def find_point(known, scores, work):
         if not use_cut(known, scores, work, k, sign) or not solve(cuts, math.inf, 0.0) > 0.0:
             return UNSURE
         square = _write_point(known, cuts, MULTIPLIER, work, x)
-        _write_values(known, x, scores.point)
+        write_products(x, known.menu, coords, scores.point)
         if _distance(cuts, square) > known.beta * known.beta:
             return EMPTY
     return UNSURE
@@ -140,7 +142,7 @@ def least(known, scores, work, enough):
                 x[i] = known.estimate.theta[i] - work[0][i] / s
         else:
             _write_point(known, cuts, BY_GAP, work, x)
-        _write_values(known, x, scores.part)
+        write_products(x, known.menu, coords, scores.part)
         k, sign = _most_broken(known, scores.form, scores.part)
         if k < 0:
             break
@@ -215,22 +217,7 @@ def _write_point(known, cuts, row, work, x):
 def _write_image(known, u, image):
     """Write V^-1 u to `image`; return u'V^-1 u."""
     coords, square = known.coords, 0.0
+    times_within(known.estimate.inverse, u, coords, image)
     for p in range(coords.size):
-        i = coords[p]
-        total = 0.0
-        for q in range(coords.size):
-            total += known.estimate.inverse[i, coords[q]] * u[coords[q]]
-        image[i] = total
-        square += u[i] * total
+        square += u[coords[p]] * image[coords[p]]
     return 0.0 if square < 0.0 else square
-
-
-@kernel
-def _write_values(known, x, values):
-    """Write psi_k'x of every action; actions run innermost, as in `scan`."""
-    for k in range(values.size):
-        values[k] = 0.0
-    for p in range(known.coords.size):
-        row, weight = known.menu[known.coords[p]], x[known.coords[p]]
-        for k in range(values.size):
-            values[k] += weight * row[k]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 
-from guardband.kernels._jit import kernel
-from guardband.kernels.linalg import copy, dot, invert, root
+from guardband.kernels._jit import kernel, rare_kernel
+from guardband.kernels.linalg import quadratic, root
 from guardband.kernels.monitors import Note
+from guardband.kernels.ridge import write_unexplained
+from guardband.kernels.scan import product, write_products
 from guardband.kernels.types import LEAST_RATE, Certificate, Radius, Realised
 
-__all__ = ["anchor", "certificate_of", "context_std", "guard_radius", "lead_of", "promised"]
+__all__ = ["certificate_of", "context_std", "guard_radius", "lead_of", "promised"]
 __all__ += ["declared_weight", "half_range", "radius_at", "reward_range", "slack_of", "slacks"]
 __all__ += ["weigh", "weight_of", "write_leads"]
 
@@ -49,7 +51,7 @@ def radius_at(state, pooled, terms, level):
                H = sum w (yhat^2 - 2 y yhat); with a bias 4 log(1/delta_p) and + 2 bias^2 sum w.
 
     A G so negative that no theta is left cannot be: some H is wrong, and log det decides alone.
-    For weights by variance log det is no radius: nothing is certified then.
+    For weights by variance log det is no radius: nothing is certified then. Overwrites work[3].
     """
     own, estimate = state.own, state.estimate
     prior = terms.ridge * terms.theta_bound * terms.theta_bound
@@ -66,19 +68,17 @@ def radius_at(state, pooled, terms, level):
     if terms.radius != LOGDET or by_volume == math.inf:
         fit = own.scalars[2] + pooled.scalars[2]
         # U'V^-1 U as 2 U'theta - theta'V theta: an error of theta counts only squared.
-        theta = estimate.theta
+        theta, rest = estimate.theta, state.work[3]
+        write_unexplained(own, pooled, terms.ridge, theta, rest)
         for i in range(theta.size):
-            row = 2.0 * (own.moment[i] + pooled.moment[i]) - terms.ridge * theta[i]
-            for j in range(theta.size):
-                row -= (own.gram[i, j] + pooled.gram[i, j]) * theta[j]
-            fit += row * theta[i]
+            fit += (own.moment[i] + pooled.moment[i] + rest[i]) * theta[i]
         fit += ROUNDING_OF_SUMS * (own.scalars[1] + pooled.scalars[1])
-        rest = level + prior
+        room = level + prior
         if terms.bias > 0.0:
-            rest += level + 2.0 * terms.bias * terms.bias * total
-        if fit < -rest:
+            room += level + 2.0 * terms.bias * terms.bias * total
+        if fit < -room:
             return by_volume
-        empirical = math.sqrt((fit if not fit < 0.0 else 0.0) + rest)
+        empirical = math.sqrt((fit if not fit < 0.0 else 0.0) + room)
         beta = empirical if empirical < beta or math.isnan(empirical) else beta
     return beta
 
@@ -93,15 +93,12 @@ def slack_of(estimate, beta, terms, given, scores, image, k):
     """
     mean, form = scores.mean, scores.form
     keep, b = 1.0 - given.alpha, given.baseline
-    cross = 0.0
-    for p in range(given.coords.size):
-        i = given.coords[p]
-        cross += image[i] * given.menu[i, k]
-    square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
-    slack = mean[k] - keep * mean[b] - beta * root(square)
-    if k == b:
-        slack = max(slack, 0.0)  # the baseline is safe by definition
+    cross = product(image, given.menu, k, given.coords)
     if terms.realised != NONE:
+        square = form[k] - 2.0 * keep * cross + keep * keep * form[b]
+        slack = mean[k] - keep * mean[b] - beta * root(square)
+        if k == b:
+            slack = max(slack, 0.0)  # the baseline is safe by definition
         # Beside the promise about the context, never instead of the one in expectation.
         if given.ids.size > 0:
             write_leads(estimate, beta, given, scores, k)
@@ -109,13 +106,29 @@ def slack_of(estimate, beta, terms, given, scores, image, k):
         else:
             sure = slack - terms.tail * context_std(estimate, beta, given, k)
         return slack if k == b else min(slack, sure)
+    return _slack_on_average(beta, terms, given, mean[b], form[b], mean[k], form[k], cross, k == b)
+
+
+@kernel
+def _slack_on_average(beta, terms, given, base, own, mean, form, cross, itself):
+    """Return the slack of an action where nothing is promised about the context.
+
+    From mean and form of the baseline and of the action, `cross` = psi_k'V^-1 psi_b, and whether
+    they are the same. Without a branch that depends on the action: `slacks` has it in vectors.
+    """
+    keep = 1.0 - given.alpha
+    slack = mean - keep * base - beta * root(form - 2.0 * keep * cross + keep * keep * own)
+    if itself:
+        slack = max(slack, 0.0)  # the baseline is safe by definition
     # Rewards are not negative: what is worth the baseline or more clears any share of it.
-    lead = mean[k] - mean[b] - beta * root(form[k] - 2.0 * cross + form[b])
-    slack = max(slack, lead)
+    lead = mean - base - beta * root(form - 2.0 * cross + own)
+    slack = lead if lead > slack else slack
     if given.known:
-        lower = max(0.0, mean[k] - beta * math.sqrt(form[k]))
-        slack = max(slack, lower - keep * (given.baseline_reward + terms.tolerance))
-        if k == b:
+        lower = mean - beta * math.sqrt(form)
+        lower = lower if lower > 0.0 else 0.0
+        sure = lower - keep * (given.baseline_reward + terms.tolerance)
+        slack = sure if sure > slack else slack
+        if itself:
             slack = max(slack, given.alpha * max(0.0, given.baseline_reward - terms.tolerance))
     return slack
 
@@ -131,9 +144,7 @@ def certificate_of(estimate, beta, terms, given, scores, image, k):
         return BY_CONTEXT
     mean, form = scores.mean, scores.form
     keep, b = 1.0 - given.alpha, given.baseline
-    cross = 0.0
-    for p in range(given.coords.size):
-        cross += image[given.coords[p]] * given.menu[given.coords[p], k]
+    cross = product(image, given.menu, k, given.coords)
     share = mean[k] - keep * mean[b]
     if share >= beta * root(form[k] - 2.0 * keep * cross + keep * keep * form[b]):
         return BY_DIFFERENCE
@@ -156,11 +167,22 @@ def lead_of(estimate, beta, given, k, keep):
     return mean - beta * root(square)
 
 
-@kernel
+@rare_kernel
 def slacks(estimate, beta, terms, given, scores, image):
-    """Write the slack of every action to the scores."""
-    for k in range(given.menu.shape[1]):
-        scores.slack[k] = slack_of(estimate, beta, terms, given, scores, image, k)
+    """Write the slack of every action to the scores; overwrites their `part`."""
+    if terms.realised != NONE:
+        for k in range(given.menu.shape[1]):
+            scores.slack[k] = slack_of(estimate, beta, terms, given, scores, image, k)
+        return
+    mean, form, slack, cross = scores.mean, scores.form, scores.slack, scores.part
+    write_products(image, given.menu, given.coords, cross)
+    b = given.baseline
+    base, own = mean[b], form[b]
+    for k in range(slack.size):
+        slack[k] = _slack_on_average(
+            beta, terms, given, base, own, mean[k], form[k], cross[k], False
+        )
+    slack[b] = _slack_on_average(beta, terms, given, base, own, base, own, cross[b], True)
 
 
 @kernel
@@ -279,14 +301,9 @@ def reward_range(estimate, beta, terms, given, k, mean):
 
     `mean` is psi_k'theta-hat. Both ends keep LEAST_RATE from the far end of [0, 1].
     """
-    square, length = 0.0, 0.0
+    square, length = quadratic(estimate.inverse, given.menu[:, k], given.coords), 0.0
     for p in range(given.coords.size):
-        i = given.coords[p]
-        row = 0.0
-        for q in range(given.coords.size):
-            row += estimate.inverse[i, given.coords[q]] * given.menu[given.coords[q], k]
-        square += row * given.menu[i, k]
-        length += given.menu[i, k] * given.menu[i, k]
+        length += given.menu[given.coords[p], k] * given.menu[given.coords[p], k]
     low, high = 0.0, min(1.0, terms.ceiling, terms.theta_bound * math.sqrt(length))
     width = beta * root(square)
     if not math.isnan(width):
@@ -353,42 +370,3 @@ def _distance(one, other, coords, k):
         gap = one[coords[p], k] - other[coords[p], k]
         total += gap * gap
     return math.sqrt(total)
-
-
-@kernel
-def anchor(state, shared, terms, beta):
-    """Write the estimate that also fits the baseline's reported rewards; tell if they contradict.
-
-    k = beta^2 / (n tau^2); V_k = V + k A, theta_k = V_k^-1 (U + k a); its radius is sqrt(2) beta.
-    The reports contradict the observations if J = ||theta_k - theta-hat||_V^2 + k sum (r -
-    psi_b'theta_k)^2 exceeds 2 beta^2.
-    """
-    own, pooled, estimate, work = state.own, shared.own, state.estimate, state.work
-    reports, pooled_reports, anchored = state.reports, shared.reports, state.anchored
-    d = pooled.moment.size
-    n = reports.scalars[0] + pooled_reports.scalars[0]
-    tolerance = max(terms.tolerance, 1e-4)
-    k = beta * beta / (n * tolerance * tolerance)
-    matrix = work[4 : 4 + d]
-    copy(pooled.gram, matrix)
-    for i in range(d):
-        for j in range(d):
-            both = reports.gram[i, j] + pooled_reports.gram[i, j]
-            matrix[i, j] += own.gram[i, j] + k * both
-        matrix[i, i] += terms.ridge
-        work[2, i] = own.moment[i] + pooled.moment[i]
-        work[2, i] += k * (reports.moment[i] + pooled_reports.moment[i])
-    invert(matrix, anchored.inverse)
-    for i in range(d):
-        anchored.theta[i] = dot(anchored.inverse[i], work[2])
-    strain = k * (reports.scalars[1] + pooled_reports.scalars[1])
-    for i in range(d):
-        shift = anchored.theta[i] - estimate.theta[i]
-        a = reports.moment[i] + pooled_reports.moment[i]
-        strain += terms.ridge * shift * shift - 2.0 * k * a * anchored.theta[i]
-        for j in range(d):
-            other = anchored.theta[j] - estimate.theta[j]
-            strain += (own.gram[i, j] + pooled.gram[i, j]) * shift * other
-            both = reports.gram[i, j] + pooled_reports.gram[i, j]
-            strain += k * both * anchored.theta[i] * anchored.theta[j]
-    return strain > 2.0 * beta * beta

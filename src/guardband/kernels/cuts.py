@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
+from guardband.kernels.linalg import times_within
+from guardband.kernels.scan import product
 
 __all__ = [
     "ACTION",
@@ -45,18 +47,15 @@ def use_cut(known, scores, work, k, sign):
     zero first while the new one's grows and u stays as it is.
     """
     cuts, image = scores.cuts, work[0]
+    times_within(known.estimate.inverse, known.menu[:, k], known.coords, image)
     for p in range(known.coords.size):
-        i = known.coords[p]
-        image[i] = 0.0
-        for q in range(known.coords.size):
-            o = known.coords[q]
-            image[i] += sign * known.estimate.inverse[i, o] * known.menu[o, k]
+        image[known.coords[p]] *= sign
     multiplier = 0.0
     for _ in range(2):
         n = int(cuts[COUNT, 0])
         if n == CUTS:
             return False
-        form = sign * _along(image, known, k)
+        form = sign * product(image, known.menu, k, known.coords)
         rest, least_rest = form + _write_shares(known, cuts, image), NOTHING * form
         first, growth = -1, math.inf
         if rest <= least_rest:
@@ -86,10 +85,10 @@ def _write_shares(known, cuts, image):
     for j in range(n):
         cuts[SHARES, j] = 0.0
     for i in range(n):
-        product = cuts[SIGN, i] * _along(image, known, int(cuts[ACTION, i]))
-        cuts[BY_GAP, i] = product
+        along = cuts[SIGN, i] * product(image, known.menu, int(cuts[ACTION, i]), known.coords)
+        cuts[BY_GAP, i] = along
         for j in range(n):
-            cuts[SHARES, j] += cuts[j, i] * product
+            cuts[SHARES, j] += cuts[j, i] * along
     for j in range(n):
         total -= cuts[BY_GAP, j] * cuts[SHARES, j]
     return total
@@ -190,15 +189,6 @@ def subtract_cuts(known, cuts, row, out):
         step, k = cuts[row, j] * cuts[SIGN, j], int(cuts[ACTION, j])
         for p in range(known.coords.size):
             out[known.coords[p]] -= step * known.menu[known.coords[p], k]
-
-
-@kernel
-def _along(x, known, k):
-    """Return x'psi_k."""
-    total = 0.0
-    for p in range(known.coords.size):
-        total += x[known.coords[p]] * known.menu[known.coords[p], k]
-    return total
 
 
 @kernel

@@ -18,7 +18,7 @@ from guardband.kernels.ridge import radius
 from guardband.kernels.scan import argmax, scan
 from guardband.kernels.types import Certificate, Gate, Mix, Outcome, Reason, Rule
 
-__all__ = ["choose", "conserve", "describe", "optimism", "plays"]
+__all__ = ["choose", "conserve", "describe", "optimism", "plays", "why_shut"]
 
 UNKNOWN, FREE = int(Rule.UNKNOWN), int(Rule.FREE)
 BASELINE, CLEAR = int(Rule.BASELINE), int(Rule.CLEAR)
@@ -56,13 +56,8 @@ def choose(state, shared, terms, given, scores):
     if terms.rule == FREE:
         scan(state.estimate, beta, given.coords, given.menu, scores)
         return plays(argmax(scores.upper), False, R_FREE, beta, True)
-    if terms.gate == SHUT:
-        reason = R_NO_FLOOR
-    elif terms.rule != UNKNOWN and not given.baseline_reward > 0.0:
-        reason = R_NOTHING
-    elif not gate_open(state, pooled, terms.ridge, gate_need(terms, given, beta)):
-        reason = R_GATE
-    else:
+    reason = why_shut(state, pooled, terms, given, beta)
+    if reason < 0:
         scan(state.estimate, beta, given.coords, given.menu, scores)
         floor = floor_of(terms, given, scores.upper)
         if terms.rule == CLEAR:
@@ -73,6 +68,17 @@ def choose(state, shared, terms, given, scores):
             return plays(best, False, R_LEARNED, beta, True)
         reason = R_EMPTY
     return conserve(state.estimate, beta, terms, given, scores, reason)
+
+
+@kernel
+def why_shut(state, pooled, terms, given, beta):
+    """Return why an agent may not leave the baseline, whatever is on offer; -1: it may."""
+    if terms.gate == SHUT:
+        return R_NO_FLOOR
+    if terms.rule != UNKNOWN and not given.baseline_reward > 0.0:
+        return R_NOTHING
+    need = gate_need(terms, given, beta)
+    return -1 if gate_open(state, pooled, terms.ridge, need) else R_GATE
 
 
 @kernel

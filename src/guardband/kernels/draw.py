@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from guardband.kernels._jit import kernel
 from guardband.kernels.environment import Nature
 from guardband.kernels.linalg import dot
@@ -100,13 +98,12 @@ def _write_forecast(env, c, last, support, weights):
 @kernel
 def _ranked(values, rank):
     """Return the index of the rank-th largest of `values` (K,); 1: the largest, ties by index."""
-    # Walk down the order, one value at a time: K * rank steps, and no scratch.
-    bound, last = math.inf, -1
-    for _ in range(rank):
-        best = -1
-        for k in range(values.size):
-            below = values[k] < bound or (values[k] == bound and k > last)
-            if below and (best < 0 or values[k] > values[best]):
-                best = k
-        bound, last = values[best], best
-    return last
+    for k in range(values.size):
+        value, before = values[k], 0
+        for j in range(values.size):  # a count is a vector instruction, walking down is not
+            before += values[j] > value
+        for j in range(k if before < rank else 0):
+            before += values[j] == value
+        if before == rank - 1:
+            return k
+    return -1

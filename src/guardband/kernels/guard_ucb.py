@@ -6,9 +6,9 @@ import math
 
 from guardband.kernels._jit import kernel
 from guardband.kernels.allowance import charge_exploration, try_target
+from guardband.kernels.anchors import anchor
 from guardband.kernels.bounded import EASE, EMPTY, HOLDS, UNSURE, find_point, knowledge_of, least
 from guardband.kernels.certify import (
-    anchor,
     certificate_of,
     context_std,
     guard_radius,
@@ -21,11 +21,11 @@ from guardband.kernels.certify import (
 from guardband.kernels.mixtures import mix, raise_chance
 from guardband.kernels.monitors import Note
 from guardband.kernels.optimism import aim, optimism_of
-from guardband.kernels.scan import following, product, scan_forms, write_image
+from guardband.kernels.scan import following, scan_forms, write_image, write_products
 from guardband.kernels.types import Certificate, Outcome, Realised, Reason, RoundInput
 
 __all__ = ["OTHERS", "believed", "bounded_slack", "choose", "describe", "learn_or_earn"]
-__all__ += ["no_choice", "play_certified", "plays_target", "set_in_use"]
+__all__ += ["may_wait", "no_choice", "play_certified", "plays_target", "set_in_use"]
 
 OTHERS = 8  # actions that are tried, where the most promising one is not certified
 NONE = int(Realised.NONE)
@@ -68,7 +68,7 @@ def choose(state, shared, terms, given, scores):
     estimate, beta = set_in_use(state, shared, terms, plain)
     given = believed(state, given)
     mean, form = scores.mean, scores.form
-    scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
+    scan_forms(estimate, given.coords, given.menu, mean, form)
     target = aim(scores, beta, optimism_of(state, shared.own, terms))
     if terms.free:
         return plays_target(target, FREE, beta, plain, math.nan, False)
@@ -84,7 +84,7 @@ def choose(state, shared, terms, given, scores):
         lead = lead_of(shared.estimate, radius, given, target, keep)
         if lead > lead_of(estimate, beta, given, target, keep):
             estimate, beta, pooled = shared.estimate, radius, True
-            scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
+            scan_forms(estimate, given.coords, given.menu, mean, form)
             write_image(estimate, given.menu, b, given.coords, image)
             slack = slack_of(estimate, beta, terms, given, scores, image, target)
             if slack >= 0.0:
@@ -256,6 +256,7 @@ def play_certified(estimate, beta, plain, terms, given, scores, image, target):
     upper, form, slack = scores.upper, scores.form, scores.slack
     b = given.baseline
     write_image(estimate, given.menu, target, given.coords, image)
+    write_products(image, given.menu, given.coords, scores.part)
     best, top, teacher, gain = b, -math.inf, b, -math.inf
     for k in range(given.menu.shape[1]):
         if k != b and not slack[k] >= 0.0:
@@ -265,7 +266,7 @@ def play_certified(estimate, beta, plain, terms, given, scores, image, target):
             value = min(value, given.baseline_reward + terms.tolerance)
         if value > top:
             best, top = k, value
-        cross = product(image, given.menu, k, given.coords)
+        cross = scores.part[k]
         learned = cross * cross * terms.planned_weight / (1.0 + terms.planned_weight * form[k])
         if learned > gain:
             teacher, gain = k, learned
@@ -305,8 +306,15 @@ def learn_or_earn(beta, plain, terms, given, scores, target, best, teacher, gain
 
 
 @kernel
-def describe(state, shared, terms, given, scores, outcome, allowed):
-    """Say what a decision means; sets `allowed` (K,) to what is certified.
+def may_wait(terms, outcome):
+    """Tell whether what is certified beside the play follows from the own estimate alone."""
+    by_target = outcome.reason in (CERTIFIED, ITSELF)
+    return by_target and not outcome.pooled and not terms.anchors
+
+
+@kernel
+def describe(state, shared, terms, given, scores, outcome, allowed, later):
+    """Say what a decision means; sets `allowed` (K,) to what is certified, unless that is `later`.
 
     Returns the width of the played action's confidence interval, the floor, the probability with
     which it was played, its margin over the floor, the certificate of what is promised, and
@@ -320,16 +328,18 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         used = shared.estimate
     mean, form, image = scores.mean, scores.form, state.work[1]
     if not outcome.scanned:
-        scan_forms(used, given.coords, given.menu, mean, form, scores.part)
+        scan_forms(used, given.coords, given.menu, mean, form)
     write_image(used, given.menu, b, given.coords, image)
     given = believed(state, given)
     refuted = outcome.reason == REFUTED
-    if refuted or not (outcome.conservative and outcome.scanned):  # else `choose` has done it
+    if later:
+        scores.slack[k] = slack_of(used, beta, terms, given, scores, image, k)
+    elif refuted or not (outcome.conservative and outcome.scanned):  # else `choose` has done it
         slacks(used, beta, terms, given, scores, image)
-    for j in range(allowed.size):
+    for j in range(0 if later else allowed.size):
         allowed[j] = j == b if refuted else scores.slack[j] >= 0.0
     certificate = certificate_of(used, beta, terms, given, scores, image, k)
-    certified = allowed[k]
+    certified = k == b if refuted else scores.slack[k] >= 0.0
     alone = (SPENT, HOLDBACK, ALARMED)  # nothing was mixed
     mixed = outcome.conservative and not terms.strict and outcome.reason not in alone
     if outcome.reason == TRIAL:
@@ -339,7 +349,9 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
     elif mixed and outcome.partner == outcome.target:
         certificate, certified = BY_LEAD, True  # it is sure to be worth the baseline or more
     elif certificate == NO_CERTIFICATE and outcome.reason in (CERTIFIED, CAREFUL, STUCK, SPENT):
-        certificate, certified, allowed[k] = BY_BOUNDS, True, True
+        certificate, certified = BY_BOUNDS, True
+        if not later:
+            allowed[k] = True
     if outcome.pooled and certificate in (BY_DIFFERENCE, BY_LEAD, BY_REWARD):
         certificate = BY_POOLED
     reward = given.baseline_reward

@@ -16,33 +16,38 @@ ALARMS, NOTICED = int(Metric.ALARMS_ASSUMPTIONS), int(Metric.NOTICED)
 
 
 @rare_kernel
-def heed(group, terms, clock, metrics, raised, pooled):
-    """Respond to the alarms of a round; after a pooling, look for tasks that do not fit.
+def heed(group, left, terms, clock, metrics, raised, look):
+    """Respond to the alarms of a round; look for tasks that do not fit, after a pooling as well.
 
-    `raised`: some agent's monitors did; `pooled`: agents did.
+    Tells whether there was anything to respond to.
+
+    `raised`: some agent's monitors did; `look`: it is time to, or agents have pooled.
     """
-    agents = group.work.shape[0] - 2
+    agents, responded = group.work.shape[0] - 2, False
     if raised:
         for m in range(agents):
             code = int(group.watch[m, PENDING])
             if code > 0:
-                pooled = _respond(group, terms, clock, metrics, m, code) or pooled
-    if pooled and terms.shares and terms.drift == 0.0:
+                responded = True
+                look = _respond(group, left, terms, clock, metrics, m, code) or look
+    if look and terms.shares and terms.drift == 0.0 and terms.alarm < math.inf:
         for _ in range(agents):
-            m, _evidence = misfit(group, terms, clock.ints[2] + 1)
+            m, _evidence = misfit(group, terms, group.work[0, 0, :0])
             if m < 0:
-                return
-            _respond(group, terms, clock, metrics, m, FIT)
+                break
+            responded = True
+            _respond(group, left, terms, clock, metrics, m, FIT)
+    return responded
 
 
 @kernel
-def _respond(group, terms, clock, metrics, m, code):
+def _respond(group, left, terms, clock, metrics, m, code):
     """Respond to an alarm of agent m and count it; tell whether the pool was made anew."""
     now, totals = clock.ints[0], metrics.totals[m]
     totals[ALARMS + code - 1] += 1.0
     if totals[NOTICED] == 0.0:
         totals[NOTICED] = now
-    return _note_pooling(clock, respond(group, m, terms, code))
+    return _note_pooling(clock, respond(group, left, m, terms, code))
 
 
 @rare_kernel

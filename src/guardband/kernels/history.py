@@ -5,8 +5,8 @@ from __future__ import annotations
 from guardband.kernels._jit import kernel
 from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import Played, Sight
-from guardband.kernels.loop import observed_reward
 from guardband.kernels.observe import copy_features
+from guardband.kernels.rounds import observed_reward
 
 __all__ = ["play_history"]
 

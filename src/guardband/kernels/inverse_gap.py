@@ -17,7 +17,7 @@ LEARNED, EMPTY = int(Reason.LEARNED), int(Reason.EMPTY)
 @kernel
 def predict(estimate, coords, menu, scores):
     """Write psi'theta-hat / (1 + psi'V^-1 psi) to `mean`: the Vovk-Azoury-Warmuth forecaster."""
-    scan_forms(estimate, coords, menu, scores.mean, scores.form, scores.part)
+    scan_forms(estimate, coords, menu, scores.mean, scores.form)
     for k in range(menu.shape[1]):
         scores.mean[k] /= 1.0 + scores.form[k]
 
@@ -25,8 +25,9 @@ def predict(estimate, coords, menu, scores):
 @kernel
 def oracle_regret(terms, dim, count):
     """Return Reg(m) = d log(1 + m L^2 / (lambda d)) + lambda S^2, of m = `count` observations."""
-    grown = math.log1p(count * terms.feature_bound**2 / (terms.ridge * dim))
-    return dim * grown + terms.ridge * terms.theta_bound**2
+    bound, length = terms.feature_bound, terms.theta_bound
+    grown = math.log1p(count * (bound * bound) / (terms.ridge * dim))
+    return dim * grown + terms.ridge * (length * length)
 
 
 @kernel

@@ -4,7 +4,8 @@ An action is certified if it is certified in every set that leaves out one other
 them sends lies, the set without it is made of honest data, and its certificate counts; nothing
 depends on who it is. Weights follow from all of these sets together: the smallest l, the largest u
 and the largest spread. What agents are compared by, the target and predictions, may follow from
-lies. docs/guard-ucb-math.md has the proofs.
+lies. An agent that is apart from the pool has nothing but its own data in every set.
+docs/guard-ucb-math.md has the proofs.
 """
 
 from __future__ import annotations
@@ -23,12 +24,19 @@ from guardband.kernels.certify import (
     slacks,
     weight_of,
 )
-from guardband.kernels.guard_ucb import OTHERS, bounded_slack, play_certified, plays_target
+from guardband.kernels.guard_ucb import (
+    OTHERS,
+    bounded_slack,
+    no_choice,
+    play_certified,
+    plays_target,
+)
+from guardband.kernels.monitors import Note
 from guardband.kernels.optimism import aim, optimism_of
 from guardband.kernels.ridge import absorb_tidily, copy_estimate, is_worn, refresh, update
 from guardband.kernels.scan import following, product, scan_forms, write_image
 from guardband.kernels.state import state_of
-from guardband.kernels.sync import add_statistic, pool
+from guardband.kernels.sync import add_statistic, clear_statistic, pool
 from guardband.kernels.types import (
     Certificate,
     Estimate,
@@ -39,9 +47,11 @@ from guardband.kernels.types import (
     Statistic,
 )
 
-__all__ = ["absorb_for_all", "choose", "describe", "least_reward", "pool_without", "seen_without"]
-__all__ += ["set_without", "sums_without", "weigh_for_all", "write_radii"]
+__all__ = ["absorb_for_all", "choose", "clear_pooled", "describe", "forget_others", "least_reward"]
+__all__ += ["lower_bound_for_all", "pool_without", "seen_without", "set_without", "sums_seen"]
+__all__ += ["sums_without", "weigh_for_all", "write_radii"]
 
+APART, LEVEL = int(Note.APART), int(Note.LEVEL)
 ON_AVERAGE = int(Realised.NONE)
 BY_DEFINITION, BY_ALL = int(Certificate.BASELINE), int(Certificate.LEAVE_ONE_OUT)
 CERTIFIED, REFUTED = int(Reason.CERTIFIED), int(Reason.REFUTED)
@@ -51,6 +61,14 @@ CERTIFIED, REFUTED = int(Reason.CERTIFIED), int(Reason.REFUTED)
 def sums_without(left, j):
     """Return the sums of what was pooled without task j."""
     return Statistic(left.sums.gram[j], left.sums.moment[j], left.sums.scalars[j])
+
+
+@kernel
+def sums_seen(state, shared, left, j):
+    """Return the same as an agent has it: `shared`, which is nothing, where it is apart."""
+    if state.watch[APART] > 0.0:
+        return shared.own
+    return sums_without(left, j)
 
 
 @kernel
@@ -75,13 +93,13 @@ def seen_without(state, left, m, j):
 
 
 @kernel
-def write_radii(state, left, m, terms, epoch):
+def write_radii(state, shared, left, m, terms, epoch):
     """Write the radius of every set to its estimate; tell whether there are sets, all finite."""
     finite = left.sums.scalars.shape[0] > 1
     for j in range(left.sums.scalars.shape[0]):
         if j != m:
             seen = seen_without(state, left, m, j)
-            beta = guard_radius(seen, sums_without(left, j), terms, epoch)
+            beta = guard_radius(seen, sums_seen(state, shared, left, j), terms, epoch)
             seen.estimate.scalars[2] = beta
             finite = finite and beta < math.inf
     return finite
@@ -91,18 +109,21 @@ def write_radii(state, left, m, terms, epoch):
 def choose(state, shared, left, m, terms, given, scores):
     """Choose for agent m and one round, see `guard_ucb.choose`: in strict mode, without anchors."""
     plain, b = guard_radius(state, shared.own, terms, given.epoch), given.baseline
-    refuted = Outcome(b, True, REFUTED, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0, False)
-    if not write_radii(state, left, m, terms, given.epoch) or not plain < math.inf:
+    finite = write_radii(state, shared, left, m, terms, given.epoch) and plain < math.inf
+    reason = no_choice(state, plain if finite else math.inf)
+    why = reason if reason >= 0 else REFUTED
+    refuted = Outcome(b, True, why, plain, plain, False, b, b, 1.0, 1.0, 0.0, 0.0, False)
+    if reason >= 0:
         return refuted
     mean, form = scores.mean, scores.form
-    scan_forms(state.estimate, given.coords, given.menu, mean, form, scores.part)
+    scan_forms(state.estimate, given.coords, given.menu, mean, form)
     target = aim(scores, plain, optimism_of(state, shared.own, terms))
     slack = 0.0 if target == b else _least_slack(state, left, m, terms, given, scores, target)
     if slack >= 0.0:
         return plays_target(target, CERTIFIED, plain, plain, slack, False)
     if math.isnan(slack) or not _write_slacks(state, left, m, terms, given, scores, target, True):
         return refuted
-    scan_forms(state.estimate, given.coords, given.menu, mean, form, scores.part)
+    scan_forms(state.estimate, given.coords, given.menu, mean, form)
     return play_certified(state.estimate, plain, plain, terms, given, scores, state.work[2], target)
 
 
@@ -116,12 +137,12 @@ def _least_slack(state, left, m, terms, given, scores, k):
     for j in range(left.sums.scalars.shape[0]):
         if j == m:
             continue
-        estimate, beta = _better(left, m, j, given, k)
+        estimate, beta = _better(state, left, m, j, given, k)
         slack = -math.inf
         if terms.realised == ON_AVERAGE:
             slack = lead_of(estimate, beta, given, k, 1.0 - given.alpha)
         if not slack >= 0.0:
-            scan_forms(estimate, given.coords, given.menu, scores.mean, scores.form, scores.part)
+            scan_forms(estimate, given.coords, given.menu, scores.mean, scores.form)
             write_image(estimate, given.menu, given.baseline, given.coords, image)
             slack = slack_of(estimate, beta, terms, given, scores, image, k)
         if not slack >= 0.0 and terms.use_range:
@@ -138,14 +159,14 @@ def _least_slack(state, left, m, terms, given, scores, k):
 
 
 @kernel
-def _better(left, m, j, given, k):
+def _better(state, left, m, j, given, k):
     """Return estimate and radius of the set without task j that certifies more of action k.
 
     That is the agent's view, or what was pooled, alone; see `guard_ucb.choose`.
     """
     view, pooled = _view_without(left, m, j), _pooled_without(left, j)
     beta, radius, keep = view.scalars[2], pooled.scalars[2], 1.0 - given.alpha
-    if 0.0 < radius < math.inf:
+    if state.watch[APART] == 0.0 and 0.0 < radius < math.inf:
         lead = lead_of(pooled, radius, given, k, keep)
         if lead > lead_of(view, beta, given, k, keep):
             return pooled, radius
@@ -164,8 +185,8 @@ def _write_slacks(state, left, m, terms, given, scores, target, thorough):
     for j in range(left.sums.scalars.shape[0]):
         if j == m:
             continue
-        estimate, beta = _better(left, m, j, given, target)
-        scan_forms(estimate, given.coords, given.menu, scores.mean, scores.form, scores.part)
+        estimate, beta = _better(state, left, m, j, given, target)
+        scan_forms(estimate, given.coords, given.menu, scores.mean, scores.form)
         write_image(estimate, given.menu, given.baseline, given.coords, image)
         slacks(estimate, beta, terms, given, scores, image)
         if thorough and terms.use_range:
@@ -227,24 +248,44 @@ def absorb_for_all(state, shared, left, m, terms, x, y, weight, guess):
         if j != m:
             seen = seen_without(state, left, m, j)
             if is_worn(state.own, update(seen, x, y, weight)):
-                refresh(seen, sums_without(left, j), terms.ridge)
+                refresh(seen, sums_seen(state, shared, left, j), terms.ridge)
 
 
 @kernel
 def pool_without(group, left, terms):
-    """Pool as `sync.pool` does, and keep what is pooled without each task."""
-    agents = group.work.shape[0] - 2
-    for j in range(agents):
+    """Pool as `sync.pool` does, and keep what is pooled without each task, if any is left out."""
+    agents, places = group.work.shape[0] - 2, left.sums.scalars.shape[0]
+    for j in range(places):
         for m in range(agents):
-            if m != j:
+            if m != j and group.watch[m, APART] == 0.0:
                 add_statistic(sums_without(left, j), state_of(group, m).own)
     logdet = pool(group, terms)
-    nothing = state_of(group, 0).own
-    for j in range(agents):
+    nothing = state_of(group, agents + 1).own
+    for j in range(places):
         set_without(state_of(group, agents), left, j, nothing, terms)
         for m in range(agents):
-            copy_estimate(_pooled_without(left, j), _view_without(left, m, j))
+            if group.watch[m, APART] == 0.0:
+                copy_estimate(_pooled_without(left, j), _view_without(left, m, j))
     return logdet
+
+
+@kernel
+def clear_pooled(shared, left):
+    """Set all that was pooled to zero, with and without each task."""
+    clear_statistic(shared.own)
+    clear_statistic(shared.reports)
+    for j in range(left.sums.scalars.shape[0]):
+        clear_statistic(sums_without(left, j))
+
+
+@kernel
+def forget_others(state, nothing, left, m, ridge):
+    """Let agent m know nothing but its own data; `nothing` is an empty statistic."""
+    refresh(state, nothing, ridge)
+    state.estimate.scalars[2] = ridge
+    state.estimate.scalars[3] = ridge * state.own.moment.size
+    for j in range(left.sums.scalars.shape[0]):
+        refresh(seen_without(state, left, m, j), nothing, ridge)
 
 
 @kernel
@@ -259,7 +300,8 @@ def set_without(shared, left, j, nothing, terms):
     refresh(state, nothing, terms.ridge)
     pooled.scalars[2] = 0.0
     if not math.isnan(terms.pooled_confidence):
-        pooled.scalars[2] = radius_at(state, nothing, terms, terms.pooled_confidence)
+        level = terms.pooled_confidence + shared.watch[LEVEL]
+        pooled.scalars[2] = radius_at(state, nothing, terms, level)
 
 
 @kernel
@@ -271,6 +313,15 @@ def least_reward(left, m, given, k):
             view = _view_without(left, m, j)
             least = min(least, lead_of(view, view.scalars[2], given, k, 0.0))
     return least
+
+
+@kernel
+def lower_bound_for_all(left, m, terms, given, outcome):
+    """Return the lower bound that `monitors.lower_bound_of` returns, in all sets."""
+    k = outcome.action
+    if math.isnan(terms.alarm) or k == given.baseline:
+        return math.nan
+    return least_reward(left, m, given, k) - terms.bias
 
 
 @kernel
@@ -293,10 +344,10 @@ def describe(state, left, m, terms, given, scores, outcome, allowed):
     """
     k, b = outcome.action, given.baseline
     refuted = outcome.reason == REFUTED
-    if not refuted and not outcome.conservative:  # else `choose` has written them
+    if not refuted and not (outcome.conservative and outcome.scanned):  # else `choose` wrote them
         _write_slacks(state, left, m, terms, given, scores, outcome.target, False)
     estimate = state.estimate
-    scan_forms(estimate, given.coords, given.menu, scores.mean, scores.form, scores.part)
+    scan_forms(estimate, given.coords, given.menu, scores.mean, scores.form)
     for i in range(allowed.size):
         if refuted:
             scores.slack[i] = 0.0 if i == b else math.nan

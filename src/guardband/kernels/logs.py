@@ -27,13 +27,13 @@ GUARD = int(Rule.GUARD)
 
 
 @kernel
-def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights, guesses):
+def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights, guesses, declared):
     """Let an agent learn rows (n, d) and rewards (n,) in their order, as if it had decided them.
 
     Of each row, beta, the prediction yhat = psi'theta-hat and the weight w are those of a decision
     for a menu of this row alone, in an unknown context: they follow from the rows before it.
-    Writes w and yhat to `weights` and `guesses` (n,). The rows have zeros outside the task's
-    `coords`.
+    Writes w and yhat to `weights` and `guesses` (n,), and to `declared` the weights with which
+    monitors watch. The rows have zeros outside the task's `coords`.
 
     `numbers` is a group's array, `without` that of data without each task, see `state`, and
     `settings` (TERMS + 2,) a row of what `pack` returns; `turn` is the agent, the epoch,
@@ -69,7 +69,7 @@ def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights,
                 nothing,
             )
             if terms.tolerate:
-                write_radii(state, left, m, terms, epoch)
+                write_radii(state, shared, left, m, terms, epoch)
                 weight, guess = weigh_for_all(left, m, terms, given, 0, guess)
                 absorb_for_all(state, shared, left, m, terms, x, y, weight, guess)
             else:
@@ -78,7 +78,8 @@ def learn_rows(numbers, without, settings, coords, turn, rows, rewards, weights,
                 guess = allowed if terms.rule == GUARD else guess  # as in `loop`
                 absorb_tidily(state, shared.own, terms, x, y, weight, guess)
             if not math.isnan(terms.alarm):
-                watch(state, terms, x, y, declared_weight(terms, given, 0), math.nan)
+                declared[r] = declared_weight(terms, given, 0)
+                watch(state, terms, x, y, declared[r], math.nan)
         else:
             absorb(state, x, y, weight, guess)
         weights[r], guesses[r] = weight, guess

@@ -12,11 +12,12 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from guardband.kernels._jit import kernel, views
-from guardband.kernels.linalg import dot, invert, rank_one
+from guardband.kernels.linalg import dot, invert, rank_one, times
+from guardband.kernels.ridge import count_reward
 from guardband.kernels.types import Floats, Statistic
 
-__all__ = ["CELLS", "KINDS", "AlarmCode", "Monitor", "Note", "begin", "monitor_of", "monitor_size"]
-__all__ += ["lower_bound_of", "rebuild", "watch", "wealth_of"]
+__all__ = ["CELLS", "KINDS", "WANDERING", "AlarmCode", "Monitor", "Note", "begin", "monitor_of"]
+__all__ += ["lower_bound_of", "monitor_size", "rebuild", "watch", "wealth_of"]
 
 CELLS = 256  # features that come again, and whose rewards are averaged
 WANDERING = 1e-4  # what theta is taken to change by in a round, by the younger predictor: variance
@@ -146,6 +147,8 @@ def watch(state, terms, x, y, weight, lower):
         _certificates(monitor, terms, y, weight, lower)
     starts = notes[STARTS] + 1.0
     enough = terms.alarm + math.log(starts * (starts + 1.0))
+    if notes[PENDING] > 0.0:
+        return True  # one at a time: what was told is what is heeded
     if notes[EVIDENCE] >= enough and notes[RAISED] == 0.0 and terms.drift == 0.0:
         notes[PENDING] = ASSUMPTIONS
     elif wealth_of(notes) >= enough and notes[RAISED + 1] == 0.0:
@@ -198,14 +201,7 @@ def _assumptions(monitor, terms, x, y, weight, work):
     notes[SHARES] = keep * one + dealt
     notes[SHARES + 1] = keep * two + dealt
     notes[SHARES + 2] = keep * three + dealt
-    for i in range(x.size):
-        own.moment[i] += weight * y * x[i]
-        for j in range(x.size):
-            own.gram[i, j] += weight * (x[i] * x[j])
-    own.scalars[0] += 1.0
-    own.scalars[1] += weight * y * y
-    own.scalars[2] += weight * (mean * mean - 2.0 * y * mean)
-    own.scalars[3] += weight
+    count_reward(own, x, y, weight, mean)
     if n % TIDY == 0.0:
         rebuild(monitor, terms, work[4 : 4 + x.size])
 
@@ -220,8 +216,9 @@ def rebuild(monitor, terms, matrix):
             matrix[i, j] = share * own.gram[i, j]
         matrix[i, i] += terms.ridge
     monitor.notes[LOGDET] = invert(matrix, monitor.inverse) - d * math.log(terms.ridge)
+    times(monitor.inverse, own.moment, monitor.theta)
     for i in range(d):
-        monitor.theta[i] = share * dot(monitor.inverse[i], own.moment)
+        monitor.theta[i] *= share
 
 
 @kernel

@@ -12,8 +12,8 @@ from guardband.kernels._jit import kernel
 from guardband.kernels.disc_ucb import plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.linalg import rank_one
-from guardband.kernels.loop import act, count_round, given_to, observed_reward, save_checkpoint
 from guardband.kernels.rivals import Mode
+from guardband.kernels.rounds import act, count_round, given_to, observed_reward, save_checkpoint
 from guardband.kernels.scan import argmax, scan
 from guardband.kernels.state import scores_of, terms_of
 from guardband.kernels.types import Estimate, Reason

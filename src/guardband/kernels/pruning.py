@@ -68,7 +68,8 @@ def gate_need(terms, given, beta):
         margin += given.gap
     if not margin > 0.0:
         return math.inf
-    return (reach / margin) ** 2
+    ratio = reach / margin
+    return ratio * ratio
 
 
 @kernel

@@ -82,7 +82,8 @@ def pay(purse, cost, base, ratio, dearest):
             purse[PRICE] = FIRST * ratio
         purse[RATIO] = ratio
     if dearest > purse[DEAREST]:  # steps are in its units, those before it too
-        purse[SQUARES] *= (purse[DEAREST] / dearest) ** 2
+        share = purse[DEAREST] / dearest
+        purse[SQUARES] *= share * share
         purse[DEAREST] = dearest
     if purse[RATIO] > 0.0:
         step = (cost - base - spare) / purse[DEAREST]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 
 from guardband.kernels._jit import kernel
-from guardband.kernels.linalg import copy, dot, invert, least_eigenvalue, rank_one
+from guardband.kernels.linalg import copy, dot, invert, least_eigenvalue, rank_one, times
 
 __all__ = [
     "absorb",
     "absorb_tidily",
+    "add_tidily",
     "copy_estimate",
+    "count_reward",
     "exact_eigenvalue",
     "horizon_radius",
     "is_worn",
@@ -22,6 +24,7 @@ __all__ = [
     "radius",
     "refresh",
     "update",
+    "write_unexplained",
 ]
 
 TIDY = 1024.0  # observations between two rebuilds
@@ -57,8 +60,14 @@ def absorb(state, x, y, weight, guess):
     W += w x x', U += w y x, and H += w (yhat^2 - 2 y yhat). `guess` is yhat, x'theta-hat as it was
     before the round's context was drawn.
     """
-    own = state.own
     gain = update(state, x, y, weight)
+    count_reward(state.own, x, y, weight, guess)
+    return gain
+
+
+@kernel
+def count_reward(own, x, y, weight, guess):
+    """Add reward y of the vector x (d,) to a statistic."""
     for i in range(x.size):
         own.moment[i] += weight * y * x[i]
         for j in range(x.size):
@@ -67,12 +76,19 @@ def absorb(state, x, y, weight, guess):
     own.scalars[1] += weight * y * y
     own.scalars[2] += weight * (guess * guess - 2.0 * y * guess)
     own.scalars[3] += weight
-    return gain
 
 
 @kernel
 def absorb_tidily(state, pooled, terms, x, y, weight, guess):
-    """Absorb with compensated sums, and now and then rebuild the estimate from them.
+    """Absorb with compensated sums, and now and then rebuild the estimate from them."""
+    gain = add_tidily(state, terms, x, y, weight, guess)
+    if is_worn(state.own, gain):
+        refresh(state, pooled, terms.ridge)
+
+
+@kernel
+def add_tidily(state, terms, x, y, weight, guess):
+    """Absorb with compensated sums; return the growth of det V, after which it may be worn.
 
     Heavy weights and long runs without a pooling would otherwise wear the inverse down until a
     step shrinks det V, which no observation can. And a term that is added to a large sum again and
@@ -101,8 +117,7 @@ def absorb_tidily(state, pooled, terms, x, y, weight, guess):
     own.scalars[4] += terms.by_variance
     for k in range(4):
         rest[d + 4 + k, 0] = own.scalars[k]
-    if is_worn(own, gain):
-        refresh(state, pooled, terms.ridge)
+    return gain
 
 
 @kernel
@@ -161,13 +176,30 @@ def refresh(state, pooled, ridge):
     for i in range(d):
         estimate.theta[i] = 0.0
     for _ in range(REFINEMENTS):
-        for i in range(d):  # what theta leaves unexplained: U - V theta
-            rest = pooled.moment[i] + own.moment[i] - ridge * estimate.theta[i]
-            for j in range(d):
-                rest -= (pooled.gram[i, j] + own.gram[i, j]) * estimate.theta[j]
-            work[2, i] = rest
+        write_unexplained(own, pooled, ridge, estimate.theta, work[2])
+        times(estimate.inverse, work[2], work[3])
         for i in range(d):
-            estimate.theta[i] += dot(estimate.inverse[i], work[2])
+            estimate.theta[i] += work[3, i]
+
+
+@kernel
+def write_unexplained(own, pooled, ridge, theta, out):
+    """Write U - V theta to `out` (d,), what theta (d,) leaves unexplained of the sums.
+
+    Along rows of W, which is symmetric: every sum has the order of one row after another.
+    """
+    one, other, d, j = own.gram, pooled.gram, theta.size, 0
+    for i in range(d):
+        out[i] = pooled.moment[i] + own.moment[i] - ridge * theta[i]
+    while j + 1 < d:
+        a0, a1, b0, b1 = one[j], one[j + 1], other[j], other[j + 1]
+        t0, t1 = theta[j], theta[j + 1]
+        for i in range(d):
+            out[i] = out[i] - (b0[i] + a0[i]) * t0 - (b1[i] + a1[i]) * t1
+        j += 2
+    if j < d:
+        for i in range(d):
+            out[i] -= (other[j, i] + one[j, i]) * theta[j]
 
 
 @kernel

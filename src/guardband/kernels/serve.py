@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from guardband.kernels._jit import kernel
-from guardband.kernels.certify import declared_weight, weigh
+from guardband.kernels._jit import Kernel, kernel, rare_kernel, views
+from guardband.kernels.certify import declared_weight, slacks, weigh
 from guardband.kernels.disc_ucb import choose as choose_disc
 from guardband.kernels.disc_ucb import describe as describe_disc
 from guardband.kernels.guard_ucb import choose as choose_guard
 from guardband.kernels.guard_ucb import describe as describe_guard
+from guardband.kernels.guard_ucb import may_wait
 from guardband.kernels.holdback import hold_back
-from guardband.kernels.leave_out import absorb_for_all, least_reward, weigh_for_all
+from guardband.kernels.leave_out import (
+    absorb_for_all,
+    least_reward,
+    lower_bound_for_all,
+    weigh_for_all,
+)
 from guardband.kernels.leave_out import choose as choose_tolerant
 from guardband.kernels.leave_out import describe as describe_tolerant
 from guardband.kernels.monitors import lower_bound_of, watch
 from guardband.kernels.observe import copy_features, note_report
 from guardband.kernels.purse import worth_of_cost
 from guardband.kernels.ridge import absorb, absorb_tidily, prediction
-from guardband.kernels.scan import BLOCK
+from guardband.kernels.scan import scan_forms, write_image
 from guardband.kernels.state import (
     ALPHA,
     RHO,
@@ -32,53 +37,89 @@ from guardband.kernels.state import (
     terms_of,
 )
 from guardband.kernels.sync import due
-from guardband.kernels.types import Reason, RoundInput, Rule, Terms, Wish
+from guardband.kernels.types import Estimate, Reason, RoundInput, Rule, Terms, Wish
 from guardband.kernels.value import choose as choose_by_value
 from guardband.kernels.value import describe as describe_by_value
 
-__all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "kernels_of", "load_menu"]
+__all__ = ["SAID", "kernels_of", "weigh_actions"]
 
 GUARD, HOLDBACK = int(Rule.GUARD), int(Reason.HOLDBACK)
-FINE, NOT_FINITE, TOO_LONG = 0, 1, 2
+SAID = 25  # numbers that `serve` writes about a decision
 
 
 @kernel
-def load_menu(features, index, bound, menu):
-    """Copy (K, d) or (K, size of the task) features to a (d, K) menu, zeros outside the task.
+def _write_table(scores, beta, k, margin, table):
+    """Write the estimated reward, its lower bound and the certified lead of every action.
 
-    Returns a code and, where it is not FINE, the first action that is at fault.
+    `margin` is the lead of action k, which is played, where it is more than its slack says.
     """
-    actions, columns = features.shape
-    d = menu.shape[0]
-    for start in range(0, actions, BLOCK):  # a block of rows is read once and stays in the cache
-        stop = min(start + BLOCK, actions)
-        for i in range(d):
-            for k in range(start, stop):
-                menu[i, k] = 0.0
-        for p in range(index.size):
-            row = menu[index[p]]
-            column = index[p] if columns == d else p
-            for k in range(start, stop):
-                row[k] = features[k, column]
-        for k in range(start, stop):
-            total, norm = 0.0, 0.0
-            for i in range(columns):
-                total += features[k, i] * 0.0  # NaN if anything in the row is not finite
-            if total != 0.0:
-                return NOT_FINITE, k
-            for p in range(index.size):
-                value = features[k, index[p] if columns == d else p]
-                norm += value * value
-            if not math.sqrt(norm) <= bound:
-                return TOO_LONG, k
-    return FINE, 0
+    means, lowers, leads = table[0], table[1], table[2]
+    for j in range(means.size):
+        means[j] = scores.mean[j]
+        lowers[j] = scores.mean[j] - beta * math.sqrt(scores.form[j])
+        leads[j] = scores.slack[j]
+    if not leads[k] >= 0.0:
+        leads[k] = margin
+
+
+@kernel
+def weigh_actions(
+    settings,
+    coords,
+    menu,
+    contexts,
+    ids,
+    weights,
+    covariance,
+    known,
+    played,
+    scratch,
+    image,
+    allowed,
+    table,
+):
+    """Write what `serve` left out: which actions are certified, and the table of all.
+
+    `known` are V^-1, theta-hat and the radius that it decided by; `played` the baseline, its reward
+    (NaN: not known), the action, its margin, and whether it is certified; `image` (d,) is scratch.
+    """
+    inverse, theta, beta = known
+    baseline, reward, k, margin, certified = played
+    terms, scores = terms_of(settings), scores_of(scratch, menu.shape[1])
+    estimate = Estimate(inverse, theta, theta[:0])
+    given = RoundInput(
+        menu,
+        coords,
+        baseline,
+        reward,
+        terms.tolerance >= 0.0 and not math.isnan(reward),
+        0.0,
+        settings[ALPHA],
+        settings[RHO],
+        1,
+        1,
+        0.0,
+        contexts,
+        ids,
+        weights,
+        covariance,
+    )
+    scan_forms(estimate, coords, menu, scores.mean, scores.form)
+    write_image(estimate, menu, baseline, coords, image)
+    slacks(estimate, beta, terms, given, scores, image)
+    for j in range(allowed.size):
+        allowed[j] = scores.slack[j] >= 0.0
+    allowed[k] = allowed[k] or certified
+    _write_table(scores, beta, k, margin, table)
 
 
 class AgentKernels(NamedTuple):
     """What an agent's engine calls."""
 
-    serve: Callable[..., Any]
-    learn: Callable[..., Any]
+    serve: Kernel
+    serve_many: Kernel
+    learn: Kernel
+    learn_many: Kernel
 
 
 def _compiled(guard, valued=False, tolerant=False):
@@ -88,7 +129,7 @@ def _compiled(guard, valued=False, tolerant=False):
     that leave out one other task.
     """
 
-    @kernel
+    @rare_kernel  # `serve_many` calls it
     def serve(
         numbers,
         without,
@@ -103,10 +144,12 @@ def _compiled(guard, valued=False, tolerant=False):
         value,
         cost,
         limits,
+        later,
         scratch,
         allowed,
         table,
         x,
+        said,
     ):
         """Decide, and describe the decision.
 
@@ -116,15 +159,17 @@ def _compiled(guard, valued=False, tolerant=False):
         two `limits` are a `Wish`; `scratch` is from `new_scratch`; for the others see `RoundInput`.
         Writes which actions are certified to `allowed` (K,), the estimated reward, its lower bound
         and the certified lead over the floor of every action to `table` (3, K), and the vector that
-        is played to `x` (d,).
+        is played to `x` (d,). With `later` it leaves the first two to `weigh_actions`, where that
+        can compute them from the agent's own estimate.
 
-        Returns the action, whether it is conservative, and the reason; the mean of its reward and
-        the half width of the interval; floor, propensity, margin, certificate, and whether the
-        action itself is certified; the anchors' alarm; the weight and the prediction of the reward
-        to come; how many data the decision rests on; what it is charged with, and what is then left
-        of the allowance; the radius of the agent's own set; what `worth_of_cost` says; the stake of
-        the holdback, see `gain_of`; and what monitors need of it, the declared weight and the
-        certified lower bound.
+        Writes to `said` (SAID,): the action, whether it is conservative, and the reason; the mean
+        of its reward and the half width of the interval; floor, propensity, margin, certificate,
+        and whether the action itself is certified; the anchors' alarm; the weight and the
+        prediction of the reward to come; how many data the decision rests on; what it is charged
+        with, and what is then left of the allowance; the radius of the agent's own set; what
+        monitors need of it, the declared weight and the certified lower bound; whether something
+        was left to `weigh_actions`; the stake of the holdback, see `gain_of`; and what
+        `worth_of_cost` says.
         """
         m, baseline, reward, epoch, number, coin, hold = turn
         group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
@@ -148,9 +193,8 @@ def _compiled(guard, valued=False, tolerant=False):
             covariance,
         )
         choose = choose_guard if guard else choose_disc
-        describe = describe_guard if guard else describe_disc
         left = left_out_of(without, group.work.shape[0] - 2, menu.shape[0])
-        worth = 0.0, 0.0
+        worth, waits = (0.0, 0.0), False
         if valued:
             wish = Wish(value, cost, limits[0], limits[1])
             outcome = choose_by_value(state, shared, terms, given, scores, wish)
@@ -163,66 +207,109 @@ def _compiled(guard, valued=False, tolerant=False):
         if guard and terms.holdback > 0.0:
             outcome, stake = hold_back(terms, given, scores, outcome, hold)
         if valued:
-            said = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
+            found = describe_by_value(state, shared, terms, given, scores, outcome, allowed)
         elif tolerant:
-            said = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
+            found = describe_tolerant(state, left, m, terms, given, scores, outcome, allowed)
+        elif guard:
+            waits = later and may_wait(terms, outcome)
+            found = describe_guard(state, shared, terms, given, scores, outcome, allowed, waits)
         else:
-            said = describe(state, shared, terms, given, scores, outcome, allowed)
+            found = describe_disc(state, shared, terms, given, scores, outcome, allowed)
         lower, declared = lower_bound_of(terms, given, scores, outcome), 1.0
-        width, floor, propensity, margin, certificate, certified = said
+        if tolerant:
+            lower = lower_bound_for_all(left, m, terms, given, outcome)
+        width, floor, propensity, margin, certificate, certified = found
         if guard and outcome.reason == HOLDBACK:
             margin = scores.slack[baseline]
         k, weight = outcome.action, 1.0
-        for j in range(menu.shape[1]):
-            mean = scores.mean[j]
-            table[0, j] = mean
+        if guard and not waits:
+            _write_table(scores, outcome.beta, k, margin, table)
+        for j in range(0 if guard and not tolerant else menu.shape[1]):
             if tolerant:
                 table[1, j] = least_reward(left, m, given, j)
-                table[2, j] = margin if j == k and not scores.slack[j] >= 0.0 else scores.slack[j]
-            elif guard:
-                table[1, j] = mean - outcome.beta * math.sqrt(scores.form[j])
-                sure = scores.slack[j]
-                table[2, j] = margin if j == k and not sure >= 0.0 else sure
             else:
-                table[1, j] = 2.0 * mean - scores.upper[j]
-                table[2, j] = table[1, j] - floor
+                lower_bound = 2.0 * scores.mean[j] - scores.upper[j]
+                table[0, j], table[1, j] = scores.mean[j], lower_bound
+                table[2, j] = lower_bound - floor
         copy_features(menu, k, coords, x)
         guess = prediction(x, state.estimate.theta)
         if tolerant:
             weight, guess = weigh_for_all(left, m, terms, given, k, guess)
         elif guard:
             weight, guess = weigh(state.estimate, outcome.plain, terms, given, k, guess)
+        if guard:
             declared = declared_weight(terms, given, k)
         data = state.own.scalars[0] + shared.own.scalars[0]
         if terms.anchors:  # reports are data, too
             data += state.reports.scalars[0] + shared.reports.scalars[0]
         alarm = state.anchored.scalars[0] > 0.0
         note_report(state, terms, given)
-        return (
-            k,
-            outcome.conservative,
-            outcome.reason,
-            scores.mean[k],
-            width,
-            floor,
-            propensity,
-            margin,
-            certificate,
-            certified,
-            alarm,
-            weight,
-            guess,
-            data,
-            outcome.charge,
-            terms.allowance - state.spent[0] - outcome.charge,
-            outcome.plain,
-            worth,
-            stake,
-            declared,
-            lower,
-        )
+        said[0], said[1], said[2] = k, outcome.conservative, outcome.reason
+        said[3], said[4], said[5] = scores.mean[k], width, floor
+        said[6], said[7], said[8], said[9] = propensity, margin, certificate, certified
+        said[10], said[11], said[12], said[13] = alarm, weight, guess, data
+        said[14] = outcome.charge
+        said[15] = terms.allowance - state.spent[0] - outcome.charge
+        said[16], said[17], said[18], said[19] = outcome.plain, declared, lower, waits
+        said[20], said[21], said[22] = stake
+        said[23], said[24] = worth
 
-    @kernel
+    @rare_kernel
+    def serve_many(
+        numbers,
+        without,
+        known,
+        unknown,
+        coords,
+        nothing,
+        menus,
+        ends,
+        m,
+        turns,
+        scratch,
+        allowed,
+        tables,
+        xs,
+        said,
+    ):
+        """Decide for agent m with every menu of a batch, as `serve` does one after another.
+
+        Nothing is given but features and the baseline's reward. The (d, K) menus lie one after
+        another in `menus`, the actions of all together counted up to `ends` (n,); `turns` (n, 6)
+        are the baseline, its reward, epoch, round, coin and the holdback's coin; `known` and
+        `unknown` are the settings with that reward and without; `nothing` is what stands for
+        contexts, ids, weights and a covariance. `allowed` and `tables` are as long as `menus`
+        need, `xs` (n, d) and `said` (n, SAID). What is certified beside the play waits where the
+        menu is more than the estimate.
+        """
+        contexts, ids, weights = nothing
+        d, start = xs.shape[1], 0
+        for i in range(ends.size):
+            stop, turn = ends[i], turns[i]
+            serve(
+                numbers,
+                without,
+                unknown if math.isnan(turn[1]) else known,
+                coords,
+                views(menus, d * start, ((d, stop - start),))[0],
+                contexts,
+                ids,
+                weights,
+                contexts,
+                (m, int(turn[0]), turn[1], int(turn[2]), int(turn[3]), turn[4], turn[5]),
+                weights,
+                weights,
+                (0.0, math.inf),
+                stop - start > d,
+                scratch,
+                allowed[start:stop],
+                views(tables, 3 * start, ((3, stop - start),))[0],
+                xs[i],
+                said[i],
+            )
+            start = stop
+
+    @rare_kernel
     def learn(numbers, without, settings, m, x, y, seen, conservative, last_logdet, rounds, now):
         """Let agent m learn from reward y of the vector x (d,); tell whether a pooling is due.
 
@@ -238,14 +325,25 @@ def _compiled(guard, valued=False, tolerant=False):
             absorb_for_all(state, shared, left, m, terms, x, y, weight, guess)
         elif guard:
             absorb_tidily(state, shared.own, terms, x, y, weight, guess)
-            if declared > 0.0 and not math.isnan(terms.alarm):
-                watch(state, terms, x, y, declared, lower)
         else:
             absorb(state, x, y, weight, guess)
+        if guard and declared > 0.0 and not math.isnan(terms.alarm):
+            watch(state, terms, x, y, declared, lower)
         logdet = state.estimate.scalars[0]
         return due(terms, logdet, last_logdet, rounds, now, conservative, x.size)
 
-    return AgentKernels(serve, learn)
+    @rare_kernel
+    def learn_many(numbers, without, settings, m, xs, ys, seen, last_logdet, rounds, now):
+        """Do what `learn` does for vectors xs (n, d) and rewards ys (n,); `seen` is (n, 5)."""
+        due = False
+        for i in range(ys.size):
+            row = seen[i]
+            mine, conservative = (row[0], row[1], row[2], row[3]), row[4] > 0.0
+            given = (xs[i], ys[i], mine, conservative, last_logdet, rounds, now)
+            due = learn(numbers, without, settings, m, *given) or due
+        return due
+
+    return AgentKernels(serve, serve_many, learn, learn_many)
 
 
 GUARDED, UNGUARDED = _compiled(guard=True), _compiled(guard=False)

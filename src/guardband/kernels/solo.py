@@ -20,7 +20,11 @@ from guardband.kernels.disc_ucb import conserve, plays
 from guardband.kernels.draw import draw_round
 from guardband.kernels.inverse_gap import explore_by_gaps
 from guardband.kernels.linalg import cholesky, copy, dot, quadratic
-from guardband.kernels.loop import (
+from guardband.kernels.observe import weigh_played
+from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
+from guardband.kernels.ridge import absorb, absorb_tidily, horizon_radius
+from guardband.kernels.rivals import Method
+from guardband.kernels.rounds import (
     act,
     count_coin,
     count_round,
@@ -28,10 +32,6 @@ from guardband.kernels.loop import (
     observed_reward,
     save_checkpoint,
 )
-from guardband.kernels.observe import weigh_played
-from guardband.kernels.pruning import best_clear, floor_of, gate_need, gate_open
-from guardband.kernels.ridge import absorb, absorb_tidily, horizon_radius
-from guardband.kernels.rivals import Method
 from guardband.kernels.scan import argmax, scan
 from guardband.kernels.state import group_of, scores_of, state_of, terms_of
 from guardband.kernels.types import Floats, Gate, Reason, Rule
@@ -158,7 +158,7 @@ def _decide(state, pooled, solo, terms, given, scores, beta, draws, s):
 
 @kernel
 def _sample(state, beta, normal):
-    """Write theta-hat + beta A eta to work[1], with A the Cholesky factor of V^-1; eta (d,)."""
+    """Write theta-hat + beta A eta to work[1], with A = U', U'U = V^-1; eta (d,)."""
     sample = state.work[1]
     factor = state.work[4 : 4 + sample.size]
     copy(state.estimate.inverse, factor)
@@ -166,7 +166,7 @@ def _sample(state, beta, normal):
     for i in range(sample.size):
         total = 0.0
         for j in range(i + 1):
-            total += factor[i, j] * normal[j]
+            total += factor[j, i] * normal[j]
         sample[i] = state.estimate.theta[i] + beta * total
 
 

@@ -11,9 +11,8 @@ To add a part: a field of `State`, a line in `group_of` and in `state_of`, its s
 from __future__ import annotations
 
 import numpy as np
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from guardband.kernels._jit import kernel, views
+from guardband.kernels._jit import fixed_tuple, kernel, views
 from guardband.kernels.cuts import CUTS, ROWS
 from guardband.kernels.monitors import Note, monitor_size
 from guardband.kernels.types import Estimate, Floats, LeftOut, Scores, State, Statistic, Terms
@@ -22,6 +21,7 @@ __all__ = [
     "ALPHA",
     "RHO",
     "TERMS",
+    "entry_size",
     "group_of",
     "left_out",
     "left_out_of",
@@ -135,24 +135,24 @@ def scores_of(scratch, actions):
 @kernel
 def terms_of(settings):
     """Return the terms in a row of settings (TERMS + 2,); alpha and rho come after them."""
-    return Terms(*to_fixed_tuple(settings, TERMS))
+    return Terms(*fixed_tuple(settings, TERMS))
 
 
 def view(numbers: Floats, dim: int) -> State:
     """Return what `group_of` does, outside kernels."""
-    group: State = group_of.py_func(numbers, dim)
+    group: State = group_of.plain(numbers, dim)
     return group
 
 
 def view_of(group: State, m: int) -> State:
     """Return what `state_of` does, outside kernels."""
-    state: State = state_of.py_func(group, m)
+    state: State = state_of.plain(group, m)
     return state
 
 
 def new_group(agents: int, dim: int, ridge: float) -> Floats:
     """Return the array of `agents` agents that have seen nothing and pooled nothing."""
-    numbers = np.zeros((agents + 2) * entry_size(dim))
+    numbers = np.zeros((agents + 2) * entry_size.plain(dim))
     estimate = view(numbers, dim).estimate
     estimate.inverse[:agents, range(dim), range(dim)] = 1.0 / ridge
     estimate.scalars[:agents, 1:] = (ridge * dim, ridge, ridge * dim)
@@ -171,7 +171,7 @@ def new_left_out(agents: int, tasks: int, dim: int, ridge: float) -> Floats:
 
 def left_out(numbers: Floats, agents: int, dim: int) -> LeftOut:
     """Return what `left_out_of` does, outside kernels."""
-    found: LeftOut = left_out_of.py_func(numbers, agents, dim)
+    found: LeftOut = left_out_of.plain(numbers, agents, dim)
     return found
 
 

@@ -54,7 +54,7 @@ def choose(state, shared, terms, given, scores, wish):
     estimate, beta = set_in_use(state, shared, terms, plain)
     given = believed(state, given)
     mean, form, image = scores.mean, scores.form, state.work[1]
-    scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
+    scan_forms(estimate, given.coords, given.menu, mean, form)
     if wish.value.size == 0:
         aim(scores, beta, optimism_of(state, shared.own, terms))
     _write_worth(given, scores, wish)
@@ -71,7 +71,7 @@ def choose(state, shared, terms, given, scores, wish):
         lead = lead_of(shared.estimate, radius, given, target, keep)
         if lead > lead_of(estimate, beta, given, target, keep):
             estimate, beta, pooled = shared.estimate, radius, True
-            scan_forms(estimate, given.coords, given.menu, mean, form, scores.part)
+            scan_forms(estimate, given.coords, given.menu, mean, form)
             write_image(estimate, given.menu, b, given.coords, image)
             for k in range(mean.size):
                 sure = slack_of(estimate, beta, terms, given, scores, image, k)
@@ -276,7 +276,7 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
     used = shared.estimate if outcome.pooled else own
     mean, form, image = scores.mean, scores.form, state.work[1]
     if not outcome.scanned:
-        scan_forms(used, given.coords, given.menu, mean, form, scores.part)
+        scan_forms(used, given.coords, given.menu, mean, form)
     write_image(used, given.menu, b, given.coords, image)
     given = believed(state, given)
     if not outcome.scanned or terms.free:
@@ -298,10 +298,10 @@ def describe(state, shared, terms, given, scores, outcome, allowed):
         if outcome.pooled and certificate not in (NO_CERTIFICATE, BY_CONTEXT):
             certificate = BY_POOLED
         elif outcome.pooled and certificate == NO_CERTIFICATE:
-            scan_forms(own, given.coords, given.menu, mean, form, scores.part)
+            scan_forms(own, given.coords, given.menu, mean, form)
             write_image(own, given.menu, b, given.coords, image)
             certificate = certificate_of(own, own_beta, terms, given, scores, image, k)
-            scan_forms(used, given.coords, given.menu, mean, form, scores.part)
+            scan_forms(used, given.coords, given.menu, mean, form)
         if certificate == NO_CERTIFICATE:
             certificate = BY_BOUNDS
     reward = given.baseline_reward

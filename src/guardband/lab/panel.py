@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from guardband.algorithms import Algorithm
-from guardband.checks import check_choice, check_whole
+from guardband.checks import check_choice, check_seed
 from guardband.kernels.types import Ints
 from guardband.problems import Problem
 from guardband.sim import Series
@@ -48,7 +48,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         check_choice("scale", self.scale, SCALES)
         check_choice("settings", self.settings, SETTINGS)
-        check_whole("seed", self.seed, 0)
+        check_seed(self.seed)
 
     @property
     def printed(self) -> bool:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_imports(__name__)
 
+try:
+    import fcntl as _fcntl  # noqa: F401 (locks on files, of which Windows has other ones)
+except ImportError as _error:
+    raise ImportError("live agents and coordinators need Linux or macOS.") from _error
+
 __all__ = [
     "JournalError",
     "LiveAgent",

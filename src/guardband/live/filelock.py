@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
-
-try:
-    import fcntl
-except ImportError as error:
-    raise ImportError("live agents and coordinators need Linux or macOS.") from error
 
 __all__ = ["FileLock"]
 

@@ -1,7 +1,7 @@
 """An agent as a local HTTP service, for programs in other languages: `decide` and `reward`.
 
 The agent runs in this process; programs on the same machine ask it over loopback. No request
-waits for the coordinator.
+waits for the coordinator. They need a secret, or may use a socket file instead of a port.
 """
 
 from __future__ import annotations
@@ -9,164 +9,55 @@ from __future__ import annotations
 import ipaddress
 import logging
 import math
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from hmac import compare_digest
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import ASGIApp, Scope
 
 from guardband.agent import Decision
 from guardband.errors import InputError, UnknownDecisionError
+from guardband.files import write_atomically
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.journal import JournalError
 from guardband.live.client.outcomes import OtherRewardError
-from guardband.live.protocol.types import Count, FeatureName, Message, Modest, Text, Whole
+from guardband.live.protocol.messages import Refused
 from guardband.live.server import errors
-from guardband.live.server.auth import Tokens
 from guardband.live.server.errors import answers, problem
 from guardband.live.server.logs import log
 from guardband.live.server.middleware import AuthRateLimit, RequestContext
 from guardband.live.server.settings import Settings
+from guardband.live.sidecar_messages import (
+    Accepted,
+    AlarmReply,
+    ChoiceReply,
+    DecideBody,
+    DecisionReply,
+    DiscardBody,
+    OverrideBody,
+    Readiness,
+    RewardBody,
+    SidecarHealth,
+)
 
-__all__ = ["SETTINGS", "is_loopback", "make_sidecar"]
+__all__ = ["SETTINGS", "is_loopback", "make_sidecar", "sidecar_token"]
 
 BODY_BYTES = 8 * 2**20  # the features of some thousand actions
 SETTINGS = Settings(body_bytes=BODY_BYTES, connections=500)
-USUAL = (400, 403, 404, 408, 413, 422, 503)
+USUAL = (400, 401, 403, 404, 408, 413, 422, 503)
 ABOUT = (
     "One task's agent, for programs in any language: ask it what to play, tell it the reward. It "
     "answers on this machine only. Errors are problem details (RFC 9457) with a stable `code`."
 )
 
-Row = Annotated[list[Modest], Field(min_length=1, max_length=256)]
-Menu = Annotated[list[Row], Field(min_length=1, max_length=100_000)]
-Cell = str | bool | int | Modest | Annotated[list[Modest], Field(max_length=256)] | None
-NamedRow = Annotated[dict[FeatureName, Cell], Field(min_length=1, max_length=256)]
-NamedMenu = Annotated[list[NamedRow], Field(min_length=1, max_length=100_000)]
-Label = Whole | Annotated[Text, Field(min_length=1, max_length=200)]
-Ident = Annotated[Text, Field(min_length=1, max_length=200)]
 router = APIRouter(tags=["agent"])
-
-
-class DecideBody(Message):
-    """One round's offer."""
-
-    features: Annotated[
-        Menu | NamedMenu,
-        Field(
-            description="one row per action: numbers, or by name where the space has named features"
-        ),
-    ]
-    baseline: Annotated[
-        Label, Field(description="the row that the baseline would play, or with labels its label")
-    ]
-    labels: Annotated[
-        list[Label] | None, Field(max_length=100_000, description="one per action")
-    ] = None
-    baseline_reward: Annotated[
-        float | None, Field(description="the baseline's expected reward, where it is known")
-    ] = None
-    support: Annotated[
-        list[Menu] | None, Field(description="features in each possible context")
-    ] = None
-    weights: Annotated[list[float] | None, Field(description="the contexts' chances")] = None
-    covariance: Annotated[
-        list[list[Row]] | None, Field(description="of the features' difference, by action")
-    ] = None
-    value: Annotated[
-        list[float] | None,
-        Field(max_length=100_000, description="what each action is worth to the caller"),
-    ] = None
-    cost: Annotated[
-        list[float] | None,
-        Field(max_length=100_000, description="what each action costs, paid from the budget"),
-    ] = None
-    round: Annotated[
-        Count | None,
-        Field(description="where tasks share contexts: the number of the round"),
-    ] = None
-
-
-class RewardBody(Message):
-    """The reward of a decision."""
-
-    id: Ident
-    reward: float
-    cost: Annotated[
-        float | None, Field(description="what it cost, where that is only known afterwards")
-    ] = None
-
-
-class DiscardBody(Message):
-    """A decision that does not count, for a cause that has nothing to do with its reward."""
-
-    id: Ident
-    discard: Annotated[Text, Field(min_length=1, description="why")]
-
-
-class OverrideBody(Message):
-    """Another action than the one decided was played, by somebody who saw the features alone."""
-
-    id: Ident
-    action: Annotated[Whole, Field(description="the row of what was played")]
-
-
-class ChoiceReply(BaseModel):
-    """A certified action; see `gb.Decision.choices`."""
-
-    action: int
-    lower: float | None
-    margin: float | None
-    value: float | None
-
-
-class DecisionReply(BaseModel):
-    """What to play, why, and what is promised; see `gb.Decision`."""
-
-    id: str
-    action: int
-    kind: Literal["learned", "explored", "trial", "baseline"]
-    reason: str
-    mean: float | None
-    lower: float | None
-    upper: float | None
-    floor: float | None
-    propensity: float
-    margin: float | None
-    promise: str
-    certificate: str
-    certified: list[bool]
-    choices: Annotated[list[ChoiceReply], Field(description="the certified actions, best first")]
-    label: int | str | None
-    budget_left: float | None
-    cost: float | None
-    cost_left: float | None
-
-
-class Accepted(BaseModel):
-    """The reward, the discard or the override is in the journal."""
-
-    id: str
-    status: Literal["kept", "discarded", "overridden"]
-
-
-class SidecarHealth(BaseModel):
-    """How the agent is doing."""
-
-    status: Literal["ok"]
-    space: str
-    task: str
-    mode: str
-    decisions: int
-    pending: int
-    counted: int
-    epoch: int
-    trouble: str | None
 
 
 @router.post("/v1/decide", responses=answers(*USUAL))
@@ -209,11 +100,53 @@ def override(body: OverrideBody, request: Request) -> Accepted:
 @router.get("/healthz", responses=answers(403, 503))
 def healthz(request: Request) -> SidecarHealth:
     """Say how the agent is doing; it works also while the coordinator cannot be reached."""
-    return SidecarHealth(status="ok", **_agent(request).status())
+    return _health(_agent(request))
 
 
-def make_sidecar(agent: LiveAgent) -> FastAPI:
-    """Return the application around an agent, which it closes when it ends."""
+@router.post("/v1/resume", responses=answers(403, 503))
+def resume(request: Request) -> SidecarHealth:
+    """Say that a person has looked at the alarms; play more than the baseline again."""
+    _agent(request).resume()
+    return _health(_agent(request))
+
+
+def _health(agent: LiveAgent) -> SidecarHealth:
+    health = agent.health
+    return SidecarHealth(
+        status="ok",
+        noticed=not health.ok,
+        alarms=[AlarmReply(**alarm._asdict()) for alarm in health.alarms],
+        watched=list(health.watched),
+        followed=list(health.followed),
+        **agent.status(),
+    )
+
+
+@router.get("/readyz", responses=answers(403, 503))
+def readyz(request: Request) -> Readiness:
+    """Say whether the agent is at full speed; before that it decides slowly, or by its baseline."""
+    if not _agent(request).full_speed:
+        raise Refused(
+            "compiling",
+            503,
+            "the kernels are still being compiled: until then small menus are decided in "
+            "milliseconds, and for large ones the baseline is played.",
+            retry_after_s=1.0,
+        )
+    return Readiness(status="full speed")
+
+
+def make_sidecar(agent: LiveAgent, token: str | None) -> FastAPI:
+    """Return the application around an agent, which it closes when it ends.
+
+    Parameters
+    ----------
+    agent
+        Of one task.
+    token
+        What programs must send to decide and to tell rewards; None: whoever can connect may, as
+        over a socket file.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -237,8 +170,8 @@ def make_sidecar(agent: LiveAgent) -> FastAPI:
     for kind in (ValueError, TypeError, UnknownDecisionError, JournalError):
         app.add_exception_handler(kind, _answer)
     app.add_middleware(
-        LoopbackOnly,
-        tokens=Tokens(),  # none: every program on this machine may ask
+        LocalOnly,
+        secret=token,
         settings=SETTINGS,
         body_limit=lambda _: BODY_BYTES,
         on_done=lambda _: None,
@@ -246,22 +179,58 @@ def make_sidecar(agent: LiveAgent) -> FastAPI:
     return app
 
 
-class LoopbackOnly(AuthRateLimit):
-    """The server's middleware with another rule: no token, but only requests of this machine.
+class LocalOnly(AuthRateLimit):
+    """The server's middleware with another rule: one secret, and only programs of this machine.
 
     A web page can make a browser send requests to this machine: they have the page's address in
-    Origin, or another name than this machine's in Host.
+    Origin, or another name than this machine's in Host. No page gets an answer, from here neither.
+
+    Parameters
+    ----------
+    secret
+        What programs must send; None: nothing.
     """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        secret: str | None,
+        settings: Settings,
+        body_limit: Callable[[Scope], int],
+        on_done: Callable[[RequestContext], None],
+    ) -> None:
+        super().__init__(
+            app, caller=_nobody, settings=settings, body_limit=body_limit, on_done=on_done
+        )
+        self._expected = None if secret is None else f"Bearer {secret}".encode()
 
     def _refusal(self, scope: Scope, context: RequestContext) -> Response | None:
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1")
-        origin = headers.get(b"origin")
         if not _names_loopback(f"//{host}"):
             return problem(403, "wrong_host", "ask as 127.0.0.1 or localhost.")
-        if origin is not None and not _names_loopback(origin.decode("latin-1")):
-            return problem(403, "wrong_origin", "pages from elsewhere get no answer here.")
-        return None
+        if b"origin" in headers:
+            return problem(403, "wrong_origin", "web pages get no answer here.")
+        if self._expected is None or not context.path.startswith("/v1/"):
+            return None
+        if compare_digest(headers.get(b"authorization", b""), self._expected):
+            return None
+        detail = "send the header Authorization: Bearer ..., with what is in sidecar.token."
+        return problem(401, "no_token" if b"authorization" not in headers else None, detail)
+
+
+async def _nobody(_: bytes | None) -> None:
+    """Return whose token of a coordinator it is: there are none here."""
+
+
+def sidecar_token(folder: Path) -> str:
+    """Return the secret in `sidecar.token` of a folder; it is made where there is none."""
+    path = folder / "sidecar.token"
+    if not path.exists():
+        with write_atomically(path, private=True) as file:
+            file.write(f"{secrets.token_urlsafe(32)}\n".encode())
+    return path.read_text().strip()
 
 
 def is_loopback(host: str) -> bool:

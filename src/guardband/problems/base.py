@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypedDict
 import numpy as np
 from numpy.random import Generator
 
-from guardband.checks import check_choice, check_not_negative, check_whole
+from guardband.checks import check_choice, check_not_negative, check_seed, check_whole
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
 from guardband.problems.noise import RewardNoise, as_noise
@@ -78,7 +78,7 @@ class NamedProblem(ABC):
     def __post_init__(self) -> None:
         check_whole("agents", self.agents)
         if self.seed is not None:
-            check_whole("seed", self.seed, 0)
+            check_seed(self.seed)
         as_noise(self.reward_std)
         for what, count in zip(("contexts", "actions", "features"), self.shape, strict=True):
             check_whole(what, count)

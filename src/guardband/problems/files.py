@@ -12,6 +12,7 @@ import numpy as np
 
 from guardband.checks import nearest
 from guardband.errors import InvalidValueError
+from guardband.files import in_words
 from guardband.problems.noise import RewardNoise
 from guardband.problems.tabular import Tabular
 
@@ -99,8 +100,8 @@ def _read_npz(file: Path) -> dict[str, Any]:
             held = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, ValueError, TypeError, OSError, EOFError) as error:
         raise InvalidValueError(
-            f"{file} is no readable npz file ({error}): write it with numpy.savez(path, phi=..., "
-            "psi=..., theta=...)."
+            f"{file} is no readable npz file ({in_words(error)}): write it with numpy.savez(path, "
+            "phi=..., psi=..., theta=...)."
         ) from None
     for name in held:
         if name not in ARRAYS:

@@ -32,15 +32,25 @@ def noticed(results: Results) -> Iterator[str]:
             f"{np.median(first):,.0f} (alarms: {raised})"
         )
         if results.settings["alpha"] is not None:
-            before, after = _split(results, series, hit, first)
-            text += f"; per task {before} plays were below the floor until then, and {after} after"
+            text += f"; {_before_and_after(results, series, hit, first)}"
         yield text
 
 
-def _split(results: Results, series: Series, hit: np.ndarray, first: np.ndarray) -> list[str]:
-    """Return the plays below the floor up to the checkpoint after the first alarm, and later."""
+def _before_and_after(results: Results, series: Series, hit: np.ndarray, first: np.ndarray) -> str:
+    """Say how many plays were below the floor up to the first checkpoint after an alarm, and later.
+
+    And whose, if not all tasks had some: one that lies, or is like no other, answers for its own.
+    """
     metric = "violations_realised" if is_frozen(results) else "violations_expected"
-    curves = series.curves[metric].mean(axis=2)[hit]
+    curves = series.curves[metric][hit]
     place = np.minimum(np.searchsorted(results.rounds, first), results.rounds.size - 1)
-    before = curves[np.arange(len(curves)), place]
-    return [number(float(part.mean())) for part in (before, curves[:, -1] - before)]
+    until = curves[np.arange(len(curves)), place]
+    before, after = (part.mean(axis=0) for part in (until, curves[:, -1] - until))
+    text = (
+        f"per task {number(before.mean())} plays were below the floor until then, "
+        f"and {number(after.mean())} after"
+    )
+    whose = np.flatnonzero(before + after)
+    if 0 < whose.size < before.size:
+        text += f", all of task {' and '.join(str(m + 1) for m in whose)}"
+    return text

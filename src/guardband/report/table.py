@@ -35,15 +35,26 @@ def columns(results: Results) -> tuple[str, ...]:
     return COLUMNS + tuple(name for name, has in WORTH.items() if has(results))
 
 
-def note(results: Results) -> str:
-    """Return what the columns mean, and why a regret may be negative where one is."""
-    sense = "as drawn" if is_frozen(results) else "in expectation"
+def note(results: Results, *, drawn: bool = False) -> str:
+    """Return what the columns mean, and why a regret may be negative where one is.
+
+    `drawn`: the one of what was drawn is there, too.
+    """
+    if is_frozen(results):
+        sense = "as drawn, that is by the true features, as those that agents see are inexact here"
+    else:
+        sense = "in expectation, that is on average over what agents cannot see"
     told = (
         "Per agent. regret: reward lost against the best action, ± 95 % interval of the mean; "
         f"below: rounds below the floor, {floor(results)}, {sense}; held back: share of rounds "
         "in which it stayed with the baseline to be safe; syncs: exchanges of data; reward: per "
         "round, and against the baseline's."
     )
+    if drawn:
+        told += (
+            f" {DRAWN}: the same by the true features of the round, which nobody knows "
+            "beforehand: promises are about the average over them."
+        )
     if has_values(results):
         told += (
             " value: per round, and the baseline's; value regret: value lost against the best "

@@ -69,7 +69,7 @@ def write_report(
         f"<header><h1>{escape(heading)}</h1>",
         f'<p class="run">{escape(run_line(results))}</p>',
         f'<ul class="verdict{alarm}">{found}</ul></header>',
-        section("Summary", summary, f'<p class="note">{escape(note(results))}</p>'),
+        section("Summary", summary, f'<p class="note">{escape(note(results, drawn=True))}</p>'),
         section(
             "Over the rounds",
             '<div class="pictures">',

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from guardband.algorithms import ALGORITHMS
-from guardband.checks import as_alpha, check_choice, check_not_negative, check_whole
+from guardband.checks import as_alpha, check_choice, check_not_negative, check_seed, check_whole
 from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems import AnyWorld, FormalWorld, Problem, World
@@ -94,6 +94,15 @@ def simulate(
     -------
     Results
         Tables, curves and everything needed to run it again.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> results = gb.simulate("forecast", ["guard-ucb", "dis-lin-ucb"], rounds=2_000)
+    >>> print(results.summary()[["label", "violations_expected"]])  # rounds below the floor
+             label  violations_expected
+    0    guard-ucb                  0.0
+    1  dis-lin-ucb                  9.0
     """
     started = time.perf_counter()
     if isinstance(problem, str):
@@ -104,7 +113,7 @@ def simulate(
         )
     made = _algorithms(algorithms, problem, alpha)
     rounds = _rounds(rounds, replay)
-    trials, seed = check_whole("trials", trials), check_whole("seed", seed, 0)
+    trials, seed = check_whole("trials", trials), check_seed(seed)
     if trace and (trials > 1 or len(made) > 1):
         raise InvalidValueError(
             f"trace=True keeps every round of one trial and one algorithm, not of {trials} trials "

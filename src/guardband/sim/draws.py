@@ -64,6 +64,18 @@ class Replay:
         (T, M): the order in which asynchronous agents act; None: as they are numbered.
     hold
         (T, M): uniform numbers for the holdback; it plays the baseline where one is below it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import guardband as gb
+    >>> menu = np.array([[[0.6, 0.2], [0.1, 0.9]]])  # one context, two actions, two features
+    >>> problem = gb.Tabular(menu, menu, theta=[0.5, 0.8], baseline=2)
+    >>> none = np.zeros((3, 2))  # three rounds without noise and exploration
+    >>> replay = gb.Replay([0, 0, 0], reward_noise=none[:, :1], rho=none[:, 0], zeta=none)
+    >>> results = gb.simulate(problem, "baseline", replay=replay, trace=True)
+    >>> results.trace.rewards.ravel()
+    array([0.46, 0.46, 0.46])
     """
 
     contexts: Any

@@ -107,7 +107,7 @@ def _learn(runner: CommonRunner, draws: Draws, uniform: bool) -> bool:
     past, call = int(clock.ints[4]), False
     for m in range(agents):
         coords, turn = tasks.coords[m, : tasks.size[m]], (m, 1, 0.0, past, past)
-        kept = np.empty(n), np.empty(n)
+        kept = np.empty(n), np.empty(n), np.empty(n)
         numbers, settings = (runner.numbers, runner.without), runner.settings[m]
         _, due = learn_rows(*numbers, settings, coords, turn, rows[m], rewards[m], *kept)
         call = call or due

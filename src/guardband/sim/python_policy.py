@@ -12,7 +12,7 @@ from guardband.algorithms import Algorithm, Baseline
 from guardband.errors import GuardbandError
 from guardband.kernels.draw import draw_round
 from guardband.kernels.environment import Draws, Played
-from guardband.kernels.loop import count_round, observed_reward, save_checkpoint
+from guardband.kernels.rounds import count_round, observed_reward, save_checkpoint
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import AnyWorld
 from guardband.sim.runners import CommonRunner

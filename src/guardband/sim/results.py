@@ -13,6 +13,7 @@ import pandas as pd
 
 from guardband.algorithms import ALGORITHMS, Policy
 from guardband.errors import InvalidValueError, UnknownSeriesError
+from guardband.files import plain_errors
 from guardband.kernels.environment import Metric
 from guardband.kernels.types import Floats, Ints
 from guardband.problems import Problem
@@ -134,6 +135,15 @@ class Results:
         Every round of one trial, if it was asked for.
     uncovered
         Label -> why no promise of that algorithm covers this problem, where none does.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> results = gb.simulate("forecast", ["guard-ucb", "baseline"], rounds=1_000)
+    >>> results
+    <Results of guard-ucb, baseline on forecast: 5 agents, 1,000 rounds, 1 trials>
+    >>> print(*(f"{series.label}: {series.regret.mean():.0f}" for series in results.series))
+    guard-ucb: 8 baseline: 237
     """
 
     def __init__(
@@ -272,7 +282,8 @@ class Results:
     def save(self, folder: str | Path) -> Path:
         """Write summary.csv, agents.csv, curves.csv and settings.json to `folder`."""
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        with plain_errors(target, "it cannot be a folder for results"):
+            target.mkdir(parents=True, exist_ok=True)
         self.summary().to_csv(target / "summary.csv", index=False)
         self.per_agent().to_csv(target / "agents.csv", index=False)
         self.curves().to_csv(target / "curves.csv", index=False)

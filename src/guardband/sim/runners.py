@@ -24,6 +24,7 @@ from guardband.kernels.loop import simulate
 from guardband.kernels.phased import simulate_phase
 from guardband.kernels.purse import HORIZON, PURSE, TOTAL
 from guardband.kernels.rivals import Solo, UploadRule
+from guardband.kernels.shortcuts import new_before, new_widths
 from guardband.kernels.solo import new_budget, simulate_solo
 from guardband.kernels.state import new_group, new_left_out
 from guardband.kernels.types import Floats, Ints
@@ -89,6 +90,8 @@ class CommonRunner:
         The array that holds the numbers of all agents; see `kernels.state`.
     without
         That of what they know without each task, for algorithms that need it.
+    widths, before
+        What it keeps to have less to do; see `kernels.shortcuts`.
     clock, metrics, trace
         What the loop counts.
     """
@@ -106,6 +109,9 @@ class CommonRunner:
             raise InvalidValueError("tolerate=1 is for problems without values of actions.")
         if plan.terms.tolerate:
             self.without = new_left_out(agents, agents, world.dim, plan.terms.ridge)
+        rounds = int(checkpoints[-1]) if checkpoints.size else traced
+        self.widths = new_widths(plan.terms, self.tasks, self.env, rounds)
+        self.before = new_before(plan.terms, self.numbers, agents, self.env)
         self.clock = new_clock()
         self.metrics = Metrics(
             totals=np.zeros((agents, len(Metric))),
@@ -147,7 +153,8 @@ class CommonRunner:
         self._play(draws)
 
     def _play(self, draws: Draws) -> None:
-        simulate(self.numbers, self.without, *self.inputs, draws, *self.outputs)
+        kept = (self.numbers, self.without, self.widths, self.before)
+        simulate(*kept, *self.inputs, draws, *self.outputs)
 
     def record(self) -> TrialResult:
         """Return what was counted in all rounds so far."""

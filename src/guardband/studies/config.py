@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent import check_setting_names
-from guardband.checks import as_alpha, check_fraction, check_whole, nearest
+from guardband.checks import as_alpha, check_fraction, check_seed, check_whole, nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features, Hashed
 
@@ -134,7 +134,7 @@ class StudyConfig:
         object.__setattr__(self, "alpha", alpha)
         check_whole("rounds", self.rounds)
         check_fraction("look", self.look)
-        check_whole("seed", self.seed, least=0)
+        check_seed(self.seed)
         if not isinstance(self.settings, Mapping):
             raise InvalidTypeError(f"settings must be a dict by name, not {self.settings!r}.")
         if "alpha" in self.settings:

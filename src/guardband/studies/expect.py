@@ -156,7 +156,7 @@ def expect(
     seed
         Of the simulation.
     progress
-        Is told of each share of the work that is done.
+        Is told of each share of the work that is done; the first one compiles what is not yet.
     """
     given = {name: value for name, value in (settings or {}).items() if value is not None}
     guard = GuardUCB(**{name: given[name] for name in OWN & given.keys()} | {"alpha": alpha})
@@ -180,8 +180,8 @@ def expect(
         for (_, logged), arm in arms.items():
             if not arm.decided:
                 arm.run(worlds, drawn, own, learned if logged else None)
-            if progress is not None:
-                progress(1.0 / (DRAWS * len(arms)))
+        if progress is not None:
+            progress(1.0 / DRAWS)
     found = {key: arm.prospect(logs, worlds) for key, arm in arms.items()}
     outcomes = {mode: Prospects(found[mode, True], found[mode, False]) for mode in MODES}
     notes = tuple(limits.notes(worlds, logs.left))

@@ -10,7 +10,7 @@ import numpy as np
 from guardband.kernels.types import Floats
 from guardband.studies.logs import Ints, StudyLogs
 
-__all__ = ["CUT", "LinearFit", "fit_linear", "greedy_choices", "halves", "score"]
+__all__ = ["CUT", "LinearFit", "fit_linear", "greedy_choices", "halves", "inverse_of", "score"]
 
 CUT = 1e-9  # directions with less of the data's variance than this share are not estimated
 MENU_BLOCK = 200_000  # entries of menus whose features are made at once
@@ -53,18 +53,25 @@ def fit_linear(rows: Floats, rewards: Floats, ridge: float = 0.0) -> LinearFit:
     ridge
         The penalty on theta's length, as that of an agent.
     """
-    gram = rows.T @ rows
-    sizes, axes = np.linalg.eigh(gram + ridge * np.eye(rows.shape[1]))
-    known = sizes > max(CUT * float(sizes[-1]), 1e-12)
-    inverse = (axes[:, known] / sizes[known]) @ axes[:, known].T
+    inverse, rank = inverse_of(rows.T @ rows + ridge * np.eye(rows.shape[1]))
     theta = inverse @ (rows.T @ rewards)
-    rank = int(known.sum())
     residuals = rewards - rows @ theta
     meat = (rows * residuals[:, None] ** 2).T @ rows
     left = max(len(rewards) - rank, 1)
     scale = len(rewards) / left
     variance = float(residuals @ residuals) / left
     return LinearFit(theta, scale * inverse @ meat @ inverse, variance, rank)
+
+
+def inverse_of(gram: Floats) -> tuple[Floats, int]:
+    """Return the inverse in the directions that rows determine, and how many those are.
+
+    Where columns say the same, as categories and an intercept do, the others hold nothing but
+    rounding errors, and their inverse would be huge.
+    """
+    sizes, axes = np.linalg.eigh(gram)
+    known = sizes > max(CUT * float(sizes[-1]), 1e-12)
+    return (axes[:, known] / sizes[known]) @ axes[:, known].T, int(known.sum())
 
 
 def halves(count: int) -> tuple[slice, slice]:
@@ -80,10 +87,10 @@ def score(rows: Floats, rewards: Floats, guess: Floats) -> tuple[float, float]:
     linear, whatever the noise of each row, and large if the guess is right. A fit makes residuals
     smaller than the noise, those of unusual rows most; so they are made larger again (HC3).
     """
-    gram = np.linalg.pinv(rows.T @ rows, hermitian=True)
-    rest = guess - rows @ (gram @ (rows.T @ guess))
-    residuals = rewards - rows @ (gram @ (rows.T @ rewards))
-    taken = ((rows @ gram) * rows).sum(axis=1)
+    inverse, _ = inverse_of(rows.T @ rows)
+    rest = guess - rows @ (inverse @ (rows.T @ guess))
+    residuals = rewards - rows @ (inverse @ (rows.T @ rewards))
+    taken = ((rows @ inverse) * rows).sum(axis=1)
     noise = residuals / np.maximum(1.0 - taken, CUT)
     spread = math.sqrt(float((noise**2) @ (rest**2)))
     if spread <= 1e-12 * math.sqrt(len(rewards)):

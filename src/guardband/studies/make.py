@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from guardband.kernels._jit import cache_folder
+from guardband.kernels._compile import cache_folder
 from guardband.progress import ProgressBar
 from guardband.studies.advice import advise
 from guardband.studies.config import StudyConfig
@@ -19,10 +19,12 @@ from guardband.studies.values import value_policies
 
 __all__ = ["make_study", "study"]
 
+TITLE = "studying the logs"
 COMPILING = (
     "The kernels are compiled now, once, which takes some minutes; until then the time that is "
     "left is not known."
 )
+COMPILED = "loop._rounds*.nbi"  # what Numba calls the rounds of a simulation
 READ, FITTED, PLAYED, VALUED = 0.15, 0.15, 0.6, 0.1  # shares of the work
 
 
@@ -98,6 +100,15 @@ def study(
     -------
     Study
         What was found; `study.save(folder)` writes a page and an agent.toml.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> logs = {"offer": ["A", "B"] * 200, "rule": ["A"] * 400, "reward": [0, 1, 1, 1] * 100}
+    >>> logs["match"] = [0.5, 1.0] * 200
+    >>> found = gb.study(logs, action="offer", baseline="rule", features=["match"], rounds=100)
+    >>> print(found.recommendation.split(", ")[0])
+    Switch on an agent in strict mode
     """
     config = StudyConfig(
         reward=reward,
@@ -125,7 +136,7 @@ def make_study(
     data: Any, config: StudyConfig, *, menus: Any = None, progress: bool | None = None
 ) -> Study:
     """Return the study of some logs; `menus` are tables of features, if they are given."""
-    with ProgressBar("studying the logs", progress) as bar:
+    with ProgressBar(TITLE, progress) as bar:
         bar.expect(1.0)
         logs = read_study_logs(data, config, menus)
         contents = look_at(logs)
@@ -133,17 +144,33 @@ def make_study(
         linearity = judge_linearity(logs, config.alpha, config.seed)
         suggested = suggest_settings(logs, linearity, config.alpha, config.settings, config.seed)
         bar.advance(FITTED)
-        if progress is not False and not any(cache_folder().rglob("*.nbi")):
+        compiling = not any(cache_folder().rglob(COMPILED))
+        if progress is not False and compiling:
             bar.say(COMPILING)
+        bar.turn_to(f"{TITLE}: compiling, once" if compiling else TITLE, forecast=False)
         expectation = expect(
             logs,
             alpha=config.alpha,
             rounds=config.rounds,
             settings={each.name: each.value for each in suggested},
             seed=config.seed,
-            progress=lambda share: bar.advance(PLAYED * share),
+            progress=_played(bar),
         )
         values = value_policies(logs)
         bar.advance(VALUED)
         advice = advise(logs, contents, linearity, suggested, expectation, values)
     return Study(config, logs, contents, linearity, suggested, expectation, values, advice)
+
+
+def _played(bar: ProgressBar) -> Callable[[float], None]:
+    """Return what moves a bar on; the first share tells nothing of the others' pace."""
+    first = True
+
+    def move(share: float) -> None:
+        nonlocal first
+        bar.advance(PLAYED * share)
+        if first:
+            first = False
+            bar.turn_to(TITLE)
+
+    return move

@@ -13,7 +13,7 @@ import numpy as np
 
 from guardband.agent import AgentFile, LookedAt, write_agent_file
 from guardband.features import Features
-from guardband.files import write_atomically
+from guardband.files import plain_errors, write_atomically
 from guardband.html_tables import html_table
 from guardband.studies.advice import Advice
 from guardband.studies.config import StudyConfig
@@ -56,6 +56,17 @@ class Study:
         What rules would have earned.
     advice
         A recommendation, and the settings of the agent in agent.toml.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> logs = {"offer": ["A", "B"] * 200, "rule": ["A"] * 400, "reward": [0, 1, 1, 1] * 100}
+    >>> logs["match"] = [0.5, 1.0] * 200
+    >>> found = gb.study(logs, action="offer", baseline="rule", features=["match"], rounds=100)
+    >>> found.contents.rows["looked_at"], found.contents.rows["left_to_learn"]
+    (200, 200)
+    >>> print(found.recommendation.split(", ")[0])
+    Switch on an agent in strict mode
     """
 
     config: StudyConfig
@@ -139,11 +150,8 @@ class Study:
             The page.
         """
         target = Path(folder)
-        try:
+        with plain_errors(target, "it cannot be a folder for the study"):
             target.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            why = error.strerror or error
-            raise type(error)(f"{target} cannot be a folder for the study ({why}).") from None
         for name, text in (("study.html", self.to_html()), ("study.json", self.to_json())):
             with write_atomically(target / name) as file:
                 file.write(text.encode("utf-8"))

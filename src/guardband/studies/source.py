@@ -245,8 +245,9 @@ class Source:
         for name in needed:
             if name not in names:
                 raise InvalidValueError(
-                    f"{self._where}there is no column {name!r}; there are {', '.join(names)}."
-                    f"{nearest(name, names)}{self._hints.get(name, '')}"
+                    f"{self._where}there is no column {name!r}; there are "
+                    f"{', '.join(names) or 'none'}.{nearest(name, names)}"
+                    f"{self._hints.get(name, '')}"
                 )
             if names.count(name) > 1:
                 raise InvalidValueError(f"{self._where}there are two columns {name!r}: rename one.")

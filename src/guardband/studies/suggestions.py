@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.kernels.types import Floats
 from guardband.seeds import stream
-from guardband.studies.linear import fit_linear
+from guardband.studies.linear import fit_linear, inverse_of
 from guardband.studies.linearity import Linearity
 from guardband.studies.logs import StudyLogs
 
@@ -71,7 +71,7 @@ def suggest_settings(
     """
     rng = stream(seed, "study", "settings")
     fit = fit_linear(logs.played, logs.rewards)
-    inverse = np.linalg.pinv(logs.played.T @ logs.played, hermitian=True)
+    inverse, _ = inverse_of(logs.played.T @ logs.played)
     plain = np.asarray(fit.variance * inverse, np.float64)
     covariance = max(fit.covariance, plain, key=np.trace)
     table = _some_on_offer(logs, rng)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import guardband
+from guardband.live.server.answers import in_words
+from guardband.live.server.replies import SummaryReply
 from guardband.live.server.summary import REASON_REPLIES
 
 STATIC = Path(guardband.__file__).parent / "live" / "static"
@@ -80,6 +82,7 @@ def agent(task: str, index: int, **changes: Any) -> dict[str, Any]:
         "lead_halfwidth": 0.02,
         "uplift": None,
         "heterogeneity": 0.3,
+        "alarms": [],
     }
     return row | changes
 
@@ -91,7 +94,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "now": NOW,
         "paused": None,
         "config_version": 1,
-        "config": {"features": FEATURES, "algorithm": "guard-ucb", "alpha": 0.1},
+        "config": {"features": FEATURES, "algorithm": "guard-ucb", "alpha": 0.1, "agents": 12},
         "epoch": 38,
         "epoch_age_s": 12.0,
         "open": None,
@@ -132,7 +135,7 @@ def summary(**changes: Any) -> dict[str, Any]:
             "halfwidth": [0.06] * 9,
         },
     }
-    return row | changes
+    return in_words(SummaryReply.model_validate(row | changes)).model_dump(mode="json")
 
 
 def history(tasks: tuple[str, ...] = ("home", "similar", "mail")) -> dict[str, Any]:
@@ -160,6 +163,7 @@ ALERTS = [
         "task": "home",
         "text": "an action was played whose margin was -0.012.",
         "remedy": "Pause learning, then look at the decision in the agent's journal.",
+        "runbook": "docs/runbook.md#margin",
         "since": NOW - 30,
     },
     {
@@ -168,6 +172,7 @@ ALERTS = [
         "task": "mail",
         "text": "not heard of for 412 s.",
         "remedy": "See that the process runs and reaches this address.",
+        "runbook": "docs/runbook.md#stale",
         "since": NOW - 300,
     },
 ]
@@ -230,8 +235,13 @@ class _Handler(SimpleHTTPRequestHandler):
         if not self._known():
             return
         self.answers.posted.append((self.path, data))
-        paused = data["reason"] if data else None
-        self.answers.summary = {**self.answers.summary, "paused": paused}
+        if self.path.endswith("/acknowledge"):
+            seen = {"by": "somebody", "at": NOW, "reason": data["reason"]}
+            alerts = [{**each, "acknowledged": seen} for each in self.answers.summary["alerts"]]
+            self.answers.summary = {**self.answers.summary, "alerts": alerts}
+        else:
+            paused = data["reason"] if data else None
+            self.answers.summary = {**self.answers.summary, "paused": paused}
         self._json(200, {})
 
 

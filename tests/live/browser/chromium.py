@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-WIDTHS = [(390, 844), (1280, 800), (3840, 2160)]
+import pytest
+
+WIDTHS = [(360, 740), (1280, 800), (3840, 2160)]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = [
     "--no-sandbox",
@@ -17,6 +22,19 @@ QUIET = [
     "--disable-sync",
 ]
 PATIENCE_MS = 60_000
+
+
+@contextmanager
+def started() -> Iterator[Any]:
+    """Start the browser; the test is skipped where there is none."""
+    driver = pytest.importorskip("playwright.sync_api")
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip("no Chromium on the PATH")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+        yield browser
+        browser.close()
 
 
 class Watched:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from live.browser.chromium import NAMES, QUIET
+from live.browser.chromium import started
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The browser, started once per module; skipped where there is none."""
-    driver = pytest.importorskip("playwright.sync_api")
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("no Chromium on the PATH")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+    """The browser, started once per module."""
+    with started() as browser:
         yield browser
-        browser.close()

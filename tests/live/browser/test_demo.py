@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from live.browser.chromium import opened, overflow
 
 from guardband.demo.progress import progress
-from guardband.demo.users import CLIENTS, Users, film_space
+from guardband.demo.rival import Referee, Truth, in_a_line, read_truth, remarks_on
+from guardband.demo.users import CHANGING, CLIENTS, Users, film_space
 
 PATIENCE_S = 240.0  # machines that do other things, too
 
@@ -104,7 +107,7 @@ def gone(pids: list[int]) -> bool:
 
 @pytest.mark.slow
 def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) -> None:
-    with demo(tmp_path, "--port", "0", "--rate", "40") as live:
+    with demo(tmp_path, "--port", "0", "--rate", "40", "--change-after", "0") as live:
         with opened(chromium, live.address, size=(1280, 800), scheme="dark") as seen:
             page = seen.page
 
@@ -120,11 +123,17 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
             live.wait(lambda: all((a["lead_mean"] or 0) > 0 for a in live.summary()["agents"]))
             page.locator(".answer.good", has_text="Does it learn?").wait_for()
 
-            # By its holdback it is sure of that within a minute or so, without the floor.
+            # By its holdback it is sure of that, without the floor.
             live.wait(lambda: (live.summary()["uplift"] or {"low": -1})["low"] > 0)
             page.locator(".answer.good", has_text="over the baseline").wait_for()
             page.locator(".answer.good", has_text="Is it safe?").wait_for()
             assert live.summary()["alerts"] == []
+
+            # It says what it is, and what a rival without a guard has done meanwhile.
+            page.locator(".answer", has_text="What is this?").wait_for()
+            rival = page.locator(".answer.bad", has_text="And without a guard?")
+            rival.wait_for()
+            assert "with the guard: 0" in rival.inner_text()
 
             # Why conservative, in one click.
             page.get_by_role("button", name="Why is mail conservative?").click()
@@ -162,7 +171,41 @@ def test_the_demo_learns_pauses_alerts_and_stops(chromium: Any, tmp_path: Path) 
         assert gone(rest)
         assert "Traceback" not in live.text()
         assert "mail has ended (-9); the others go on." in live.text()
+        assert re.search(r"below the floor, of [\d,]+ films: 0; of a rival", live.text())
         assert live.text().rstrip().split("\n")[-1].startswith("stopped. ")
+
+
+@pytest.mark.slow
+def test_what_choices_earn_is_sure_within_the_first_minute(tmp_path: Path) -> None:
+    """At the rate that it has by itself; docs/dashboard.md says so."""
+    with demo(tmp_path, "--port", "0", "--change-after", "0") as live:
+        live.wait(lambda: live.counted("decisions") > 0)
+        began = time.monotonic()
+        live.wait(lambda: (live.summary()["uplift"] or {"low": -1})["low"] > 0)
+        assert time.monotonic() - began < 60.0
+        assert live.stop() == 0
+
+
+@pytest.mark.slow
+def test_a_change_is_noticed_and_acted_upon(chromium: Any, tmp_path: Path) -> None:
+    with demo(tmp_path, "--port", "0", "--rate", "40", "--change-after", "40") as live:
+        live.wait(lambda: any(agent.get("alarms") for agent in live.summary()["agents"]))
+        alarmed = {agent["task"] for agent in live.summary()["agents"] if agent["alarms"]}
+        assert alarmed == {CHANGING}
+        with opened(chromium, live.address) as seen:
+            alert = seen.page.locator("[data-alert=assumptions], [data-alert=certificates]")
+            alert.first.wait_for()
+            assert CHANGING in alert.first.inner_text()
+        live.wait(lambda: f"ALARM {CHANGING}: " in live.text())
+        # It starts anew, apart from the others, and learns again.
+        held = {agent["task"]: agent["counters"]["learned"] for agent in live.summary()["agents"]}
+        live.wait(
+            lambda: all(
+                agent["counters"]["learned"] > held[agent["task"]] + 50
+                for agent in live.summary()["agents"]
+            )
+        )
+        assert live.stop() == 0
 
 
 @pytest.mark.slow
@@ -188,15 +231,13 @@ def test_ctrl_c_at_any_time_is_clean(after_s: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_clients_find_all_kernels_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = tmp_path / "kernels"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
-    with demo(tmp_path, "--port", "0", "--rate", "40") as live:
-        live.wait(lambda: len(live.clients()) == len(CLIENTS))
-        before = {*cache.rglob("*.nbc")}
-        assert before
+def test_the_first_start_waits_for_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    with demo(tmp_path, "--port", "0") as live:
         live.wait(lambda: live.counted("learned") > 0)
-        assert {*cache.rglob("*.nbc")} == before
+        assert not list((tmp_path / "kernels").rglob("*guard_ucb*.nbc"))  # not so soon
         assert live.stop() == 0
 
 
@@ -229,6 +270,71 @@ def test_the_stated_bounds_hold_for_the_simulated_users() -> None:
         # 0.3 noise and 0.1 |theta| of the features' own: the bound is on the first alone.
         variance = sum(r * r for r in ratings) / len(ratings)
         assert 0.8 < variance / (space.noise**2 + (space.context_noise or 0.0) ** 2) < 1.25
+
+
+def test_tastes_that_change_stay_within_the_stated_bounds() -> None:
+    """What was best is below the floor then: an agent that went on would break its promise."""
+    users = Users(CHANGING)
+    asks = [users.request() for _ in range(100)]
+    best = [int(np.argmax(ask.films @ users._theta)) for ask in asks]
+    users.change_tastes()
+    worth = np.array([ask.films @ users._theta for ask in asks])
+    assert worth.min() >= 0.0
+    assert worth.max() <= 1.0
+    floor = 0.9 * worth[range(100), [ask.baseline for ask in asks]]
+    assert (worth[range(100), best] < floor).mean() > 0.25
+
+
+def test_the_status_line_says_who_noticed_something() -> None:
+    agent = {
+        "task": "mail",
+        "counters": {"decisions": 2, "observed": 2},
+        "sums": {"reward": 1.0, "floor": 0.5},
+        "alarms": [{"kind": "assumptions", "looked_at": None}] * 2,
+    }
+    known = {"agents": [agent], "epoch": 1, "paused": None}
+    assert progress(known, 9.0).startswith("9 s · ALARM mail: assumptions · rating")
+    agent["alarms"] = [{"kind": "assumptions", "looked_at": 3.0}]
+    assert "ALARM" not in progress(known, 9.0)
+
+
+def test_a_rival_without_a_guard_falls_and_the_guard_does_not(tmp_path: Path) -> None:
+    """A referee judges by what users like on average: the baseline's own films never fall."""
+    for client in CLIENTS[1:]:
+        users, referee = Users(client), Referee(client)
+        for _ in range(200):
+            ask = users.request()
+            referee.look(ask, ask.baseline)
+        worst = min(range(len(ask.films)), key=lambda film: users.worth(ask.user, film))
+        referee.look(ask, worst)
+        referee.write(tmp_path / client)
+    before, since = read_truth(tmp_path / client for client in CLIENTS)  # one has not written yet
+    assert (before.plays, before.below, since) == (402, 2, Truth())
+    assert 10 < before.rival_below < 200
+    what, without = remarks_on(before, since)
+    assert (what.question, without.level) == ("What is this?", "bad")
+    assert without.figure == f"below the floor: {before.rival_below} times; with the guard: 2"
+    assert "changed" not in without.text
+    assert remarks_on(Truth(), Truth())[1].level == "wait"
+    assert in_a_line(before, since).endswith(f"guard: {before.rival_below}.")
+
+
+def test_what_happens_after_tastes_have_changed_is_counted_apart(tmp_path: Path) -> None:
+    users, referee = Users(CHANGING), Referee(CHANGING)
+    asks = [users.request() for _ in range(100)]
+    best = [max(range(50), key=lambda film: users.worth(ask.user, film)) for ask in asks]
+    for again in range(2):
+        for ask, film in zip(asks, best, strict=True):
+            told = users.worth(ask.user, ask.baseline)
+            referee.look(ask._replace(baseline_reward=told), film)
+        if not again:
+            users.change_tastes()
+            referee.change_tastes()
+    referee.write(tmp_path)
+    before, since = read_truth([tmp_path])
+    assert (before.plays, before.below, since.plays) == (100, 0, 100)
+    assert since.below > 10  # nothing is promised until it is noticed
+    assert remarks_on(before, since)[1].text.endswith(f"until it notices: {since.below}.")
 
 
 def test_the_status_line_counts_from_where_it_is_told() -> None:

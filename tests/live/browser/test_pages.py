@@ -71,6 +71,33 @@ def test_alerts_are_urgent_first_and_say_what_to_do(
         shown.first.wait_for(state="detached")
 
 
+def test_an_alert_is_acknowledged_with_a_reason(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    answers = site[1]
+    answers.summary = canned.summary(alerts=[canned.ALERTS[1]])
+    with show(chromium, site) as seen:
+        assert seen.page.title().startswith("(1) ")
+        seen.page.get_by_role("button", name="Acknowledge").click()
+        seen.page.fill("#reason", "it is being replaced")
+        seen.page.locator("#ask-go").click()
+        shown = seen.page.locator("#alerts article", has_text="Acknowledged by somebody")
+        shown.wait_for()
+        assert "it is being replaced" in shown.inner_text()
+        assert shown.get_by_role("button").count() == 0
+        assert not seen.page.title().startswith("(")
+    path = "/v1/spaces/films/alerts/stale/acknowledge"
+    body = {"task": "mail", "reason": "it is being replaced"}
+    assert answers.posted[-1] == (path, body)
+
+
+def test_only_an_admin_can_acknowledge(chromium: Any, site: tuple[str, canned.Answers]) -> None:
+    site[1].role, site[1].summary = "viewer", canned.summary(alerts=[canned.ALERTS[1]])
+    with show(chromium, site) as seen:
+        assert seen.page.locator("#alerts article").count() == 1
+        assert seen.page.locator("#alerts button").count() == 0
+
+
 def test_why_conservative_in_one_click(chromium: Any, site: tuple[str, canned.Answers]) -> None:
     site[1].summary = canned.summary(
         agents=[
@@ -265,3 +292,49 @@ def test_violations_and_what_the_gate_needs(
         assert "error budget used 72 %" in seen.page.locator("#facts").inner_text()
         seen.page.get_by_role("button", name="Why is home conservative?").click()
         assert "about 600 observations" in seen.page.locator("#why").inner_text()
+
+
+def test_what_has_not_started_says_when_it_will(
+    chromium: Any, site: tuple[str, canned.Answers]
+) -> None:
+    waiting = canned.agent("home", 1, counters={"decisions": 12, "baseline": 12}, n=0, sums={})
+    waiting["gauges"] = {"pending": 12.0, "counts_at": canned.NOW + 540.0}
+    site[1].summary = canned.summary(agents=[waiting])
+    site[1].history = {"t": [], "agents": {}}
+    with show(chromium, site, size=(360, 740)) as seen:
+        assert words(seen)[2] == "… Not started"
+        said = "not started: 0 counted, the first counts at 02:22:20 UTC (in 9 min)"
+        assert said in seen.page.locator("#agents").inner_text()
+        assert overflow(seen.page) == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_can_be_done_with_the_keyboard(
+    chromium: Any, site: tuple[str, canned.Answers], scheme: str
+) -> None:
+    site[1].summary = canned.summary(alerts=[canned.ALERTS[1]])
+    with show(chromium, site, size=(360, 740), scheme=scheme) as seen:
+        page = seen.page
+        press = page.keyboard.press
+        reached = []
+        for _ in range(12):  # from the top, in the order of the page, and always to be seen
+            press("Tab")
+            reached.append(page.evaluate("document.activeElement.innerText.trim()"))
+            style = "getComputedStyle(document.activeElement)"
+            assert page.evaluate(f"{style}.outlineStyle") == "solid", reached
+            assert page.evaluate(f"parseFloat({style}.outlineWidth)") >= 2
+            if "Why?" in reached:
+                break
+        assert [reached[0].split()[-2:], reached[1]] == [["Pause", "learning"], "Acknowledge"]
+        press("Enter")
+        page.wait_for_selector("#why[open]")
+        press("Escape")
+        assert page.evaluate("document.activeElement.innerText") == "Why?"  # where one was
+        for _ in reached[1:]:
+            press("Shift+Tab")
+        press("Enter")
+        page.wait_for_selector("#ask[open]")
+        page.keyboard.type("by hand")
+        press("Enter")
+        page.locator("#mode", has_text="PAUSED").wait_for()
+    assert site[1].posted == [("/v1/spaces/films/pause", {"reason": "by hand"})]

@@ -126,14 +126,8 @@ def test_numbers_in_words(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_what_is_not_known_is_said(tmp_path: Path) -> None:
-    batches = '{"sync": {"min_batch": 20}}'
-    bare = '{"lead_mean": null, "counters": {"observed": 50}, "sums": {}, "gauges": {}}'
-    untold = bare.replace("50", '50, "untold": 1')
     gate = '{"gauges": {"lambda_min": 2, "lambda_required": 5, "own_n": 100, "foreign_n": 300}}'
     cases = {
-        f"w.notJudged({bare}, {batches})": "with the next upload",
-        f"w.notJudged({bare}, null)": "too few rewards",
-        f"w.notJudged({untold}, null)": "baseline reward not reported",
         'w.violations({"gauges": {}, "counters": {"learned": 4}})': "–",
         'w.violations({"gauges": {}, "counters": {}})': "0",
         'w.violations({"gauges": {"margin_min": 0}, "counters": {}})': "0",
@@ -143,23 +137,6 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
         "w.stillNeeded({gauges: {}})": None,
     }
     assert ask(tmp_path, list(cases)) == list(cases.values())
-
-
-@pytest.mark.skipif(NODE is None, reason="node is not installed")
-@pytest.mark.parametrize(
-    ("low", "high", "word"), [(0.1, 0.3, "Yes"), (-0.1, 0.3, "Not sure yet"), (-0.3, -0.1, "No")]
-)
-def test_what_a_holdback_measured_answers_whether_it_earns(
-    tmp_path: Path, low: float, high: float, word: str
-) -> None:
-    uplift = {"mean": (low + high) / 2, "low": low, "high": high, "rounds": 5400}
-    about = {"alerts": [], "paused": None, "agents": [], "config": {"holdback": 0.1}, "epoch": 1}
-    said = json.dumps({**about, "uplift": uplift})
-    (found,) = ask(tmp_path, [f"w.answers({said}, null)[1]"])
-    assert isinstance(found, dict)
-    assert (found["question"], found["word"]) == ("Does it earn?", word)
-    assert "5,400 rewards" in found["text"]
-    assert "One decision in 10 plays the baseline" in found["text"]
 
 
 def colours(scheme: str) -> dict[str, str]:

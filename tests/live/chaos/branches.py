@@ -12,6 +12,7 @@ import numpy as np
 from guardband.kernels.types import Floats
 from guardband.live.protocol.messages import Revision
 from guardband.live.protocol.sums import Sums, upper_places
+from guardband.live.sqlite import connect
 
 __all__ = ["Branch", "Counted", "Made", "Prefix"]
 
@@ -55,7 +56,7 @@ class Branch:
 
     def __init__(self, label: str, folder: Path, uses: tuple[int, ...]) -> None:
         self.label, self.uses, self.path = label, uses, folder / "journal.db"
-        db = apsw.Connection(str(self.path))
+        db = connect(self.path, 5_000, refusal=OSError)  # which knows the checksums of pages
         self.intact = list(db.execute("PRAGMA integrity_check")) == [("ok",)]
         self.made = [
             Made(*row)

@@ -261,8 +261,10 @@ class Checker:
             assert [m.seq for m in made] == list(range(1, len(made) + 1)), f"I8: {branch.label}"
             kinds = Counter(m.kind for m in made)
             assert set(kinds) <= {"learned", "explored", "baseline"}, f"I8: {kinds}"
-            pending = [m for m in made if m.seq > branch.settled]
-            ended = Counter(m.ended for m in made if m.seq <= branch.settled)
+            early = {int(End.OBSERVED)} if self.space.rewards.order == "prompt" else set()
+            over = [m for m in made if m.seq <= branch.settled or m.ended in early]
+            pending = [m for m in made if m.seq > branch.settled and m.ended not in early]
+            ended = Counter(m.ended for m in over)
             final = {int(End.OBSERVED), int(End.DEFAULTED), int(End.DISCARDED), int(End.LOST)}
             assert set(ended) <= final, f"I8: {branch.label} {ended}"
             assert len(made) == sum(ended.values()) + len(pending), f"I8: {branch.label}"

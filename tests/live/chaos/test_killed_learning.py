@@ -21,11 +21,16 @@ from guardband.live.protocol.sums import Sums
 
 ROWS, KILLS, BATCH = 200_000, 30, 512
 PROGRAM = """
-import os, sys
+import os, sys, time
 from guardband.cli import log_file
 from guardband.cli.app import main
 from guardband.live.client import logged_rows
 log_file.BLOCK, logged_rows.BATCH = 4096, {batch}
+learn = logged_rows.LoggedRows._learn
+def slowly(*given, **named):
+    time.sleep(0.01)  # in the transaction, and so that who kills it keeps in step on a busy machine
+    return learn(*given, **named)
+logged_rows.LoggedRows._learn = slowly
 os.write(1, b"ready\\n")
 sys.argv = ["guardband", "learn", "log.csv", *sys.argv[1:]]
 main()
@@ -80,14 +85,16 @@ def test_kills_at_random_moments_leave_what_an_undisturbed_run_leaves(tmp_path: 
     rng = np.random.default_rng(0)
     counts = [0]
     while len(counts) <= KILLS and counts[-1] < 0.8 * ROWS:  # a quick machine is killed less often
+        watcher = Journal(rough)  # opened before: beside a process that writes, that takes long
         process = started(tmp_path / "rough")
         # After some more batches, or none, and a moment: in the middle of a batch, of a checkpoint.
         enough = counts[-1] + BATCH * int(rng.integers(4))
-        while asked(rough, "SELECT n FROM head")[0][0] < enough and process.poll() is None:
+        while watcher.query("SELECT n FROM head")[0][0] < enough and process.poll() is None:
             time.sleep(0.002)
         time.sleep(float(rng.uniform(0.0, 0.003)))
         process.send_signal(signal.SIGKILL)
         process.communicate()
+        watcher.close()
         counts.append(asked(rough, "SELECT n FROM head")[0][0])
         assert counts[-1] % BATCH == 0, "half of a batch"
     assert counts == sorted(counts)

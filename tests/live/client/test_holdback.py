@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from live.client.test_health import AFTER, BEFORE
 from live.client.test_modes import coordinator
 from live.client.world import THETA, agent, journal_of
 from live.operators.journals import change, found
@@ -35,6 +37,16 @@ def work(one: gb.LiveAgent, rounds: int, seed: int = 0) -> list[gb.Decision]:
         if n % 50 == 49:
             one.sync()
     return made
+
+
+def hear(one: gb.LiveAgent, rounds: int, theta: np.ndarray, seed: int) -> None:
+    """Let an agent decide and hear of its rewards, whatever it notices."""
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        menu = rng.uniform(0.05, 0.55, (6, 3))
+        decision = one.decide(menu, 0)
+        reward = menu[decision.action] @ theta + rng.normal(0.0, 0.1)
+        one.observe(decision, float(np.clip(reward, 0.0, 1.0)))
 
 
 def exported(one: gb.LiveAgent, out: Path) -> list[dict[str, str]]:
@@ -111,6 +123,69 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert again.uplift() == before
     again.observe(waiting.id, 1.0)
     assert again.uplift().rounds == before.rounds + 1
+
+
+def test_it_goes_on_after_alarms_of_its_own_and_of_others(tmp_path: Path) -> None:
+    """By the rows of all streams: the coin needs no model, and no stream."""
+    given = {"noise": 0.1, "agents": 3, "alpha": 0.2, "keep_decisions": 10_000}
+    agents = [start(tmp_path, task=task, **given) for task in ("movies", "tv", "books")]
+    one, two, _ = agents
+
+    def all_(rounds: int, theta: np.ndarray) -> None:
+        for place, each in enumerate(agents):
+            hear(each, rounds, theta if each is one else BEFORE, seed=rounds + place)
+        for _ in range(3):
+            for each in agents:
+                each.sync()
+
+    all_(150, BEFORE)
+    waiting = [one.decide(np.eye(3) * 0.5, 0) for _ in range(5)]
+    all_(300, AFTER)
+    assert [each.kind for each in one.health.alarms] == ["assumptions"]
+    for each in waiting:  # of the old start: they count here alone
+        one.observe(each, 0.5)
+    all_(60, AFTER)
+    assert (one.status()["counted"] < 400, one.status()["counted_before"] > 150) == (True, True)
+    for each, rounds in ((one, 515), (two, 510)):
+        rows = exported(each, tmp_path / f"{each.name}.csv")
+        gains = [float(row["uplift"]) for row in rows if row["uplift"]]
+        told = each.uplift()
+        assert told.rounds == len(gains) == rounds
+        assert told.mean == pytest.approx(np.mean(gains))
+    assert len({row["stream"] for row in rows}) > 1  # of the other, whose pool was made anew
+    counts = [each.uplift().rounds for each in agents]
+    for each in agents:
+        each.sync()
+    seen = snapshot.take(coordinator(tmp_path).store, "default", 2_000.0)
+    assert seen is not None
+    assert [task.gains.rounds for task in seen.tasks] == counts  # none twice, and none is missing
+    decided = [task.counters["decisions"] for task in seen.tasks]
+    assert decided == [each.rounds for each in agents]
+    one.close()
+    one = start(tmp_path, task="movies", **given)
+    assert one.uplift().rounds == counts[0]
+    made = one.decide(np.eye(3) * 0.5, 0)
+    assert found(tmp_path / "gb", made.id).result == "same"
+    change(one, "UPDATE meta SET value = replace(value, '[', '[1') WHERE key = 'before'")
+    assert "what the holdback measured" in str(found(tmp_path / "gb", made.id).differences)
+
+
+def test_a_copied_folder_begins_anew(tmp_path: Path) -> None:
+    """What the original measured is its own: added up, it would count twice."""
+    one = start(tmp_path)
+    work(one, 100)
+    one.close()
+    shutil.copytree(one.state_dir, tmp_path / "copy")
+    one = start(tmp_path)
+    work(one, 100, seed=1)
+    one.close()
+    copy = start(tmp_path, state_dir=tmp_path / "copy")
+    work(copy, 60, seed=2)
+    copy.sync()
+    assert copy.uplift().rounds <= 60
+    seen = snapshot.take(coordinator(tmp_path).store, "default", 2_000.0)
+    assert seen is not None
+    assert seen.tasks[0].gains.rounds <= 260
 
 
 def test_rounds_in_which_it_could_not_choose_do_not_count(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from live.client.world import agent, another_process, journal_of, live_on, menus
 
 import guardband as gb
 from guardband.live import Refused, SpaceSettings
-from guardband.live.client.learner import delta_share
+from guardband.live.client.levels import delta_share
 from guardband.live.client.replay import rebuild
 from guardband.live.link import link_to
 
@@ -68,10 +68,10 @@ def test_what_differs_is_named(given: dict[str, Any], message: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"alpha": 2}, "alpha: .* 1, not 2"),
+        ({"alpha": 2}, "alpha must be .* 1, not 2"),
         ({"noise": 0}, "noise must be a positive number, not 0"),
-        ({"algorithm": "sclts"}, "algorithm: .*'guard-ucb'.*, not 'sclts'"),
-        ({"rewards": {"order": "now"}}, r"rewards\.order: .*, not 'now'"),
+        ({"algorithm": "sclts"}, "algorithm must be 'guard-ucb'.*, not 'sclts'"),
+        ({"rewards": {"order": "now"}}, r"rewards\.order must be .*, not 'now'"),
         ({"features": ["a", "a"]}, "the features' names must differ"),
     ],
 )
@@ -110,7 +110,7 @@ def test_settings_name_the_space(tmp_path: Path) -> None:
 
 
 def test_a_space_that_does_not_exist_needs_settings(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"give settings=.*agents"):
+    with pytest.raises(ValueError, match=r"made with settings=.*agents"):
         gb.connect(f"local:{tmp_path}", task="a", background=False)
 
 

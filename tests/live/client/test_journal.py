@@ -225,7 +225,7 @@ def test_a_journal_of_a_later_version_is_refused(tmp_path: Path) -> None:
     agent(tmp_path).close()
     path = tmp_path / "gb" / "agents" / "default" / "movies" / "journal.db"
     db = apsw.Connection(str(path))
-    assert db.execute("PRAGMA user_version").get == FORMAT == 11
+    assert db.execute("PRAGMA user_version").get == FORMAT == 15
     db.execute("PRAGMA user_version = 99")
     db.close()
     with pytest.raises(JournalError, match="upgrade guardband"):

@@ -97,7 +97,9 @@ def test_a_transaction_that_cannot_be_undone_goes_with_its_connection(
     waiting = one.decide(MENU, 0)
     failing.append(
         lambda sql: (
-            apsw.IOError("disk I/O error") if "INTO outcome" in sql or sql == "ROLLBACK" else None
+            apsw.IOError("disk I/O error")
+            if "INTO main.outcome" in sql or sql == "ROLLBACK"
+            else None
         )
     )
     with pytest.raises(JournalError, match=r"I/O error\..*folder is still there"):

@@ -25,10 +25,13 @@ from live.client.world import (
 )
 
 import guardband as gb
+from guardband.agent import engine
+from guardband.kernels._jit import Kernel
 from guardband.live.client.protocol_client import MOST_WAITING
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.link.base import Unreachable
 from guardband.live.link.local import LocalLink
+from guardband.live.operators.audit import audit, find_decision
 from guardband.live.protocol.messages import Refused
 from guardband.live.store.sqlite import SqliteStore
 from guardband.reasons import HELD_BACK, REASONS
@@ -46,6 +49,25 @@ def learns_the_baseline(one: Any, decision: gb.Decision, menu: np.ndarray) -> No
     np.testing.assert_array_equal(np.frombuffer(row[0]), menu[0])
     assert row[1] == decision.action == 0
     assert (decision.kind, decision.propensity, decision.promise) == ("baseline", 1.0, "baseline")
+
+
+def test_large_menus_play_the_baseline_until_kernels_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as cold:
+        cold.setattr(Kernel, "ready", property(lambda _: False))
+        cold.setattr(engine, "PROMPT", len(MENU) * DIM**2 - 1)
+        one = agent(tmp_path)
+        assert not one.full_speed
+        decision = one.decide(MENU, 0, float(MENU[0] @ THETA))
+        assert decision.reason == HELD_BACK["compiling"]
+        learns_the_baseline(one, decision, MENU)
+        one.observe(decision, 0.4)
+        assert one.decide(MENU[:-1], 0).reason != HELD_BACK["compiling"]
+    assert one.full_speed
+    assert one.decide(MENU, 0, float(MENU[0] @ THETA)).reason != HELD_BACK["compiling"]
+    finding = audit(decision.id, find_decision(decision.id, [tmp_path / "gb"]))
+    assert finding.result == "same"
 
 
 def test_shadow_mode_logs_what_it_would_play_and_plays_the_baseline(tmp_path: Path) -> None:
@@ -250,6 +272,11 @@ def test_I9_without_rules_only_the_baseline_and_nothing_is_learned(tmp_path: Pat
     assert REASONS["no-data"] in reasons  # it decides by the rules; no reward counts yet
 
 
+def test_a_baseline_in_any_row_is_weighed(tmp_path: Path) -> None:
+    (choice,) = agent(tmp_path, link=Switch(Away())).decide(MENU, 2).choices
+    assert choice.action == 2
+
+
 def test_requests_are_checked_against_the_rules_that_were_told(tmp_path: Path) -> None:
     """What an agent assumed while nobody answered is not what it goes on with."""
     real = LocalLink(tmp_path / "gb")
@@ -272,7 +299,7 @@ def test_without_a_coordinator_and_without_a_description_there_is_no_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("guardband.live.client.connect.link_to", lambda *_: Away())
-    with pytest.raises(ConnectionError, match="give settings="):
+    with pytest.raises(ConnectionError, match="again when it answers; with settings="):
         gb.connect(f"local:{tmp_path}", task="movies", background=False)
 
 

@@ -126,7 +126,7 @@ def test_other_limits_are_another_schema() -> None:
         ({"named_features": FEATURES.to_dict(), "features": ["a"]}, "are not the names of named"),
         ({"named_features": "FEATURES"}, "named_features"),
         ({"features": gb.Features(categories={"c": ["x" * 70]})}, "at most 64"),
-        ({"features": gb.Features(categories={"c": gb.Hashed(300)})}, "at most 256"),
+        ({"features": gb.Features(categories={"c": gb.Hashed(1100)})}, "1,024 entries at most"),
     ],
 )
 def test_settings_that_cannot_be(given: dict[str, Any], message: str) -> None:
@@ -161,7 +161,7 @@ def test_the_sidecar_takes_objects_by_name(tmp_path: Path) -> None:
     agent = live(tmp_path, space())
     rows = OFFERS.to_dict("records")
     with (
-        running(make_sidecar(agent), settings=SETTINGS) as url,
+        running(make_sidecar(agent, None), settings=SETTINGS) as url,
         httpx.Client(base_url=url, timeout=60) as client,
     ):
         names = [*OFFERS.index]

@@ -21,6 +21,7 @@ RULES: dict[str, Any] = {
     "alpha": 0.2,
     "context_noise": 0.0,
     "sync": {"growth": 1e-3},  # they pool whenever there is something new
+    "delta_alarm": 0.0,  # monitors would notice the liar
 }
 
 

@@ -64,8 +64,10 @@ def test_a_reward_after_its_window_is_late_even_if_nobody_has_looked(tmp_path: P
 
 def test_prompt_counts_the_prefix_that_is_known(tmp_path: Path) -> None:
     hands = Hands()
-    one = agent(tmp_path, rewards={**WINDOW, "order": "prompt"}, clock=hands.clock())
-    made = [one.decide(MENU, 0) for _ in range(4)]
+    one = agent(
+        tmp_path, contexts="shared", rewards={**WINDOW, "order": "prompt"}, clock=hands.clock()
+    )
+    made = [one.decide(MENU, 0, round=t) for t in range(1, 5)]
     one.observe(made[2].id, 0.3)
     one.observe(made[1].id, 0.2)
     assert (one.counted, one.pending) == (0, 4)

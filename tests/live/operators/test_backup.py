@@ -263,6 +263,8 @@ def test_what_is_not_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "upgrade" in refusal("restore", copy, "--data", data, "--force")
     assert "no file" in refusal("restore", tmp_path / "none", "--data", data)
     assert "there is no" in refusal("backup", "--data", tmp_path / "x", "--out", tmp_path / "y")
+    told = refusal("backup", "--data", data, "--out", other / "copy.db")
+    assert f"'{other / 'copy.db'}': no copy can be written there; choose another file (" in told
     copy.write_bytes(whole)
     run("restore", copy, "--data", tmp_path / "elsewhere")
     assert rows_of(tmp_path / "elsewhere" / "coordinator.db") == rows_of(copy)

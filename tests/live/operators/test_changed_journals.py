@@ -15,7 +15,7 @@ from live.operators.world import a_space, free_port, pool, serving, work
 from typer.testing import CliRunner
 
 from guardband.cli.app import app
-from guardband.live.client.journal import Journal, JournalError
+from guardband.live.client.journal import Journal
 from guardband.live.operators.audit import compared
 from guardband.live.protocol.sums import HEAD, Sums
 
@@ -232,8 +232,8 @@ def test_rounds_may_be_given_in_any_order_where_they_mean_nothing(tmp_path: Path
 
 @pytest.mark.parametrize("place", [0, 3, 5, 20])  # in the magic word, the checksum, the numbers
 @pytest.mark.parametrize("dim", [2, 3])  # sums of two features are as long as those of format 1
-def test_sums_damaged_on_the_disk_are_an_error_of_the_journal(
-    tmp_path: Path, place: int, dim: int
+def test_sums_damaged_on_the_disk_are_not_used(
+    tmp_path: Path, place: int, dim: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, rng = agent(tmp_path, dim=dim), np.random.default_rng(0)
     for _ in range(5):
@@ -244,11 +244,11 @@ def test_sums_damaged_on_the_disk_are_an_error_of_the_journal(
     connection.close()
     own[place] ^= 4
     change(one, "UPDATE head SET own = ?, revision = revision + 1", bytes(own))
-    for _ in range(2):  # the second try does not go on with half of it either
-        with pytest.raises(JournalError, match=r"damaged: put it aside"):
-            one.decide(rng.uniform(0.1, 0.5, (3, dim)), 0)
-    with pytest.raises(JournalError, match=r"damaged: put it aside"):
-        agent(tmp_path, dim=dim)
+    decision = one.decide(rng.uniform(0.1, 0.5, (3, dim)), 0)
+    assert (decision.kind, decision.action) == ("baseline", 0)
+    assert "the journal begins anew" in caplog.text
+    assert (one.counted, one.report().counters["damaged"]) == (0, 1)
+    assert agent(tmp_path, dim=dim).report().counters["damaged"] == 1
 
 
 def test_the_sum_is_compared_with_the_coordinators(tmp_path: Path) -> None:

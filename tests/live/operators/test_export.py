@@ -165,6 +165,9 @@ def test_what_is_refused(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "no journal" in refusal(
         "--state", tmp_path / "gb" / "agents" / "none", "--out", "x"
     ) or ("there is no" in refusal("--state", tmp_path / "gb" / "agents" / "none", "--out", "x"))
+    for file, more in ((out / "a.parquet", ()), (out / "a.csv", ("--csv",))):
+        told = refusal("--state", made[0], "--out", file, *more)
+        assert f"'{file}': no export can be written there; choose another file (" in told
     (tmp_path / "empty").mkdir()
     assert "no journal" in refusal("--state", tmp_path / "empty", "--out", tmp_path / "x")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -276,7 +276,8 @@ def test_leaving_a_task_out_by_choice_is_paid_for(server: Running) -> None:
 
 
 def test_a_task_that_is_different_rings_the_bell(server: Running) -> None:
-    server.post("/v1/spaces", a_space(context_noise=0.0).as_json())
+    # Without monitors, which would let it leave by itself.
+    server.post("/v1/spaces", a_space(context_noise=0.0, delta_alarm=0.0).as_json())
     honest = [server.agent(ward) for ward in WARDS]
     for i, one in enumerate(honest):
         work(one, 300, seed=i, noise=0.1)

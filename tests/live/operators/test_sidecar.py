@@ -26,21 +26,30 @@ from typer.testing import CliRunner
 
 from guardband.cli.agent import CURL
 from guardband.cli.app import app
+from guardband.kernels._jit import Kernel
 from guardband.live import sidecar as sidecar_module
 from guardband.live.operators.audit import audit, find_decision
+from guardband.live.protocol.types import LARGEST_DIM
 from guardband.live.server.run import running
-from guardband.live.sidecar import BODY_BYTES, SETTINGS, is_loopback, make_sidecar
+from guardband.live.sidecar import (
+    BODY_BYTES,
+    SETTINGS,
+    is_loopback,
+    make_sidecar,
+)
 
 RUN = CliRunner()
 JSON = {"Content-Type": "application/json"}
+TOKEN = "a secret"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @contextmanager
 def sidecar(folder: Path, **settings: Any) -> Iterator[tuple[httpx.Client, Any]]:
     one = agent(folder, **settings)
     with (
-        running(make_sidecar(one), settings=SETTINGS) as url,
-        httpx.Client(base_url=url, timeout=60) as client,
+        running(make_sidecar(one, TOKEN), settings=SETTINGS) as url,
+        httpx.Client(base_url=url, timeout=60, headers=BEARER) as client,
     ):
         yield client, one
 
@@ -230,6 +239,7 @@ def test_a_long_body_is_not_read(tmp_path: Path) -> None:
     with sidecar(tmp_path) as (client, _):
         place = (client.base_url.host, client.base_url.port)
         head = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\n"
+        head += b"Authorization: Bearer %s\r\n" % TOKEN.encode()
         with socket.create_connection(place, timeout=60) as one:
             one.sendall(head + b"Content-Length: %d\r\n\r\n" % (BODY_BYTES + 1))
             assert one.recv(100).startswith(b"HTTP/1.1 413")
@@ -249,11 +259,13 @@ def test_pages_from_elsewhere_get_no_answer(tmp_path: Path) -> None:
             ({"Host": "[bad"}, "wrong_host"),
             ({"Origin": "https://evil.example"}, "wrong_origin"),
             ({"Origin": "null"}, "wrong_origin"),
+            ({"Origin": "http://127.0.0.1:3000"}, "wrong_origin"),
+            ({"Origin": "http://localhost"}, "wrong_origin"),
         ):
             answer = client.post("/v1/decide", json=body, headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (403, code)
         assert one.rounds == 0
-        headers = {"Host": "localhost:8711", "Origin": "http://127.0.0.1:3000"}
+        headers = {"Host": "localhost:8711"}
         assert client.post("/v1/decide", json=body, headers=headers).status_code == 200
 
 
@@ -270,6 +282,16 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
         assert client.post("/v1/decide", json=offer(menus(1)[0])).status_code == 200
 
 
+def test_it_says_when_it_is_at_full_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sidecar(tmp_path) as (client, _):
+        assert client.get("/readyz").json() == {"status": "full speed"}
+        monkeypatch.setattr(Kernel, "ready", property(lambda _: False))
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.json()["code"]) == (503, "compiling")
+        assert client.post("/v1/decide", json=offer(menus(1)[0])).status_code == 200
+        assert client.get("/healthz").status_code == 200
+
+
 def test_the_openapi_document(tmp_path: Path) -> None:
     with sidecar(tmp_path) as (client, _):
         document = client.get("/openapi.json").json()
@@ -277,7 +299,9 @@ def test_the_openapi_document(tmp_path: Path) -> None:
         "/v1/decide",
         "/v1/reward",
         "/v1/override",
+        "/v1/resume",
         "/healthz",
+        "/readyz",
     }
     for path in document["paths"].values():
         for operation in path.values():
@@ -324,9 +348,12 @@ def test_the_command_and_real_curl(tmp_path: Path) -> None:
     assert process.stdout is not None
     try:
         said = process.stdout.readline()
+        token = process.stdout.readline().split(None, 2)[2].strip()
         found = re.search(r"http://127\.0\.0\.1:\d+", said)
         assert found is not None, process.stderr and process.stderr.read()
-        decide, reward = (part.replace("\\\n", "") for part in CURL.split("\n\n"))
+        secret = (tmp_path / token).read_text().strip()
+        shown = CURL.replace("$(cat STATE/sidecar.token)", secret)
+        decide, reward = (part.replace("\\\n", "") for part in shown.split("\n\n"))
         here = decide.replace("http://127.0.0.1:8711", found[0])
         retry = "--retry 30 --retry-connrefused --retry-delay 1 "
         ran = subprocess.run(
@@ -348,3 +375,10 @@ def test_the_command_and_real_curl(tmp_path: Path) -> None:
     helped = RUN.invoke(app, ["agent", "--help"]).output
     assert "/v1/decide" in helped
     assert "curl" in helped
+
+
+def test_rows_have_as_many_features_as_spaces(tmp_path: Path) -> None:
+    with sidecar(tmp_path, dim=LARGEST_DIM, uses=[0]) as (client, _):
+        assert client.post("/v1/decide", json=offer(np.eye(2, LARGEST_DIM))).status_code == 200
+        long = client.post("/v1/decide", json=offer(np.eye(2, LARGEST_DIM + 1)))
+        assert (long.status_code, "1024" in long.text) == (422, True)

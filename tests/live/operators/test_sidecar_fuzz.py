@@ -25,13 +25,15 @@ MENU = menus(1)[0].tolist()
         ("post", "/v1/override"),
         ("post", "/v1/reward"),
         ("get", "/healthz"),
+        ("get", "/readyz"),
     ],
 )
 def test_every_answer_is_in_the_document(tmp_path: Path, method: str, path: str) -> None:
     one = agent(tmp_path)
-    app = make_sidecar(one)
+    app = make_sidecar(one, None)
     document = app.openapi()
-    assert set(document["paths"]) == {"/v1/decide", "/v1/override", "/v1/reward", "/healthz"}
+    known = {"/v1/decide", "/v1/override", "/v1/reward", "/v1/resume", "/healthz", "/readyz"}
+    assert set(document["paths"]) == known
     ids = [one.decide(MENU, 0, 0.3).id for _ in range(50)]
 
     def honest(draw: Callable[..., Any]) -> dict[str, Any]:

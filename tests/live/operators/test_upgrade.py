@@ -15,7 +15,7 @@ from live.operators.world import MADE, journal_total, pool, run, work
 
 import guardband as gb
 from guardband.live.client import journal_schema
-from guardband.live.client.decision_id import make_id
+from guardband.live.client.decision_id import make_id, mark_of
 from guardband.live.client.journal import Journal
 from guardband.live.link.local import LocalLink
 from guardband.live.operators.audit import audit, find_decision
@@ -89,7 +89,7 @@ def test_an_agent_goes_on(folder: Path, task: str) -> None:
     rows = journal.query("SELECT seq, at FROM decision ORDER BY seq")
     journal.close()
     for seq, at in rows:
-        ident = make_id(task, told["stream"], at, seq)
+        ident = make_id(task, told["stream"], mark_of(None, at), seq)
         assert audit(ident, find_decision(ident, [folder])).result == "same"
     if told["pending"]:
         one.observe(ident, 0.4)  # the reward of a decision that the old version made
@@ -107,7 +107,7 @@ def test_shares_of_the_first_format_stay_what_they_were(folder: Path, task: str)
     last = journal.last()[0]
     levels = journal.query("SELECT * FROM level ORDER BY from_seq")
     assert levels == [(1, 0, share, 1), (1, last + 1, share, 2)]
-    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(11,)]
+    assert journal.query("PRAGMA user_version") == [(journal_schema.FORMAT,)] == [(15,)]
     journal.close()
     one = opened(folder, task)
     for decision in work(one, 10, seed=5):

@@ -73,9 +73,8 @@ def test_live_agents_decide_as_agents_in_a_process(tmp_path: Path, mode: str) ->
         value = rng.random(5)
         plain._group.next_coin[0] = live._store.state.learner.coin
         one, other = live.decide(menu, 0, value=value), plain.decide(menu, 0, value=value)
-        assert one._replace(id="", certified=None, table=None, value=None) == other._replace(
-            id="", certified=None, table=None, value=None
-        )
+        mine, its = (each._replace(id="", weighed=None, value=None) for each in (one, other))
+        assert mine == its
         np.testing.assert_array_equal(one.table, other.table)
         reward = float(menu[one.action] @ THETA)
         live.observe(one, reward)
@@ -89,10 +88,13 @@ def test_without_a_value_nothing_of_it_is_called_or_kept(
 ) -> None:
     live = agent(tmp_path)
 
-    def refuse(*_: object) -> None:
-        raise AssertionError
+    class Refusing:
+        ready = True
 
-    monkeypatch.setattr(live._store.state.learner.group.engine, "_serve_valued", refuse)
+        def at_once(self, *_: object) -> None:
+            raise AssertionError
+
+    monkeypatch.setattr(live._store.state.learner.group.engine, "_serve_valued", Refusing())
     for menu in menus(20):
         live.observe(live.decide(menu, 0), 0.5)
     journal = journal_of(live)

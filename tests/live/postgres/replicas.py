@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -26,10 +27,14 @@ class Replica:
         The address of the database; None: a SQLite file in the folder.
     folder
         For its token files and its log.
+    checkout
+        Whose guardband it runs; None: the one that is imported here.
     """
 
-    def __init__(self, store: str | None, folder: Path) -> None:
-        self.store, self.folder = store, folder
+    def __init__(self, store: str | None, folder: Path, checkout: Path | None = None) -> None:
+        self.store, self.folder, self._env = store, folder, dict(os.environ)
+        if checkout is not None:
+            self._env["PYTHONPATH"] = str(checkout.resolve() / "src")
         folder.mkdir(parents=True, exist_ok=True)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -43,7 +48,7 @@ class Replica:
         command += ["--data", str(self.folder)]
         command += [] if self.store is None else ["--store", self.store]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._env)
         if wait:
             self.wait()
         return self

@@ -1,4 +1,4 @@
-"""What must be true after every step, by the names that the rules have: I1 to I7."""
+"""What must be true after every step, by the names that the rules have: I1 to I9."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ class Invariants(Model):
             self.I3_views_count_once()
             self.I4_totals_are_their_ledgers()
             self.I5_epochs_stay()  # and in `learn`: numbers only grow for every observer
+            self.I10_who_is_apart_is_alone()
             self.I7_stored_is_possible()  # I6 is checked with every new epoch, in `compare_epoch`
 
     def I1_server_counts_once(self) -> None:
         with self.store.reading() as t:
-            totals = [row.sums for row in t.streams("home")]
+            pool = t.space("home").pool
+            totals = [row.sums for row in t.streams("home") if row.pool == pool]
         often = self.book.read(*totals, what="I1")
         assert max(often.values(), default=0) <= 1, "I1: an observation is stored twice"
 
@@ -52,8 +54,7 @@ class Invariants(Model):
 
     def I4_totals_are_their_ledgers(self) -> None:
         for player in self.players:
-            found = self.book.read(player.state.total, what="I4")
-            assert set(found) == set(player.journal.tags), "I4: a total is not its journal's sum"
+            self.check_window(player.state.total, frozenset(player.journal.tags))  # I4 and I9
         with self.store.reading() as t:
             for row in t.streams("home"):
                 if row.n:
@@ -61,7 +62,7 @@ class Invariants(Model):
                     assert row.total == made.raw, (
                         "I4: what is stored is not what the checkpoint had"
                     )
-                    assert set(self.book.read(row.sums, what="I4")) == made.tags
+                    self.check_window(row.sums, made.tags)
 
     def I5_epochs_stay(self) -> None:
         with self.store.reading() as t:
@@ -69,6 +70,11 @@ class Invariants(Model):
                 if row.state == "closed":
                     assert self.closed.get(row.epoch) == row.sha256, "I5: an epoch changed"
                     assert Sums.from_bytes(row.total or b"").sha256 == row.sha256
+
+    def I10_who_is_apart_is_alone(self) -> None:
+        for player in self.players:
+            if player.journal.apart:
+                assert player.state.pooled is None, "I10: who left the pool computes with it"
 
     def I7_stored_is_possible(self) -> None:
         with self.store.reading() as t:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from live.protocol.faults import Faults
+from live.protocol.departing import Departing
 from live.protocol.invariants import Invariants
 from live.protocol.world import USES
 
 from guardband.live.protocol.messages import Uploaded
 
 
-class Machine(Faults, Invariants):
+class Machine(Departing, Invariants):
     """The rules are what may happen; the invariants what must stay true."""
 
     def teardown(self) -> None:

@@ -11,9 +11,9 @@ from live.protocol import stream_rows
 from live.protocol.machine import Machine
 
 from guardband.live.client.stream_state import Effect, StreamState, Transition
-from guardband.live.coordinator import coordinator as rules
-from guardband.live.coordinator import membership, operator_requests, restores
+from guardband.live.coordinator import membership, operator_requests
 from guardband.live.coordinator import upload_checks as increments
+from guardband.live.coordinator import uploads as rules
 from guardband.live.coordinator.coordinator import Coordinator
 from guardband.live.coordinator.epochs import answer
 from guardband.live.coordinator.restores import RestoreClaims
@@ -240,7 +240,7 @@ def smaller_n_accepted(patch: Patch) -> None:
 @mutant
 def late_stream_uses_newest(patch: Patch) -> None:
     """A stream that did not answer enters with whatever it has stored."""
-    right = rules.close_epoch
+    right = operator_requests.close_epoch
 
     def close(t: Any, row: Any, space: Any, *, now: float) -> Any:
         for stream in t.streams(row.name):
@@ -248,8 +248,7 @@ def late_stream_uses_newest(patch: Patch) -> None:
                 t.put(answer(stream, row.open))
         return right(t, row, space, now=now)
 
-    for module in (rules, operator_requests):
-        patch.setattr(module, "close_epoch", close)
+    patch.setattr(operator_requests, "close_epoch", close)
 
 
 @mutant
@@ -268,14 +267,13 @@ def last_answer_wins(patch: Patch) -> None:
 @mutant
 def retracted_still_summed(patch: Patch) -> None:
     """Tasks that were quarantined or retracted stay in the sum."""
-    right = rules.close_epoch
+    right = operator_requests.close_epoch
 
     def close(t: Any, row: Any, space: Any, *, now: float) -> Any:
         blind = Proxy(t, tasks=lambda name: [r._replace(status="active") for r in t.tasks(name)])
         return right(blind, row, space, now=now)  # type: ignore[arg-type]
 
-    for module in (rules, operator_requests):
-        patch.setattr(module, "close_epoch", close)
+    patch.setattr(operator_requests, "close_epoch", close)
 
 
 @mutant
@@ -304,9 +302,10 @@ def sealed_streams_hear_news(patch: Patch) -> None:
     """An agent whose stream was sealed adopts sums that may hold its rest."""
     right = Coordinator._news_for
 
-    def news_for(self: Any, row: Any, stream: Any, *rest: Any, now: float) -> Any:
-        stream = None if stream is None else stream._replace(state="open")
-        return right(self, row, stream, *rest, now=now)
+    def news_for(self: Any, row: Any, record: Any, *rest: Any, now: float) -> Any:
+        if record is not None:
+            record = record._replace(stream=record.stream._replace(state="open"))
+        return right(self, row, record, *rest, now=now)
 
     patch.setattr(Coordinator, "_news_for", news_for)
 
@@ -326,103 +325,3 @@ def foreign_features_accepted(patch: Patch) -> None:
 def no_eigenvalues(patch: Patch) -> None:
     """Nobody checks that an increment is positive semi-definite."""
     patch.setattr(increments, "_check_eigenvalues", lambda *rest: None)
-
-
-@mutant
-def any_number_of_observations(patch: Patch) -> None:
-    """Nobody checks how many observations a task can have made by now."""
-    patch.setattr(rules, "check_rate", lambda *rest: None)
-
-
-@mutant
-def every_stream_has_a_rate(patch: Patch) -> None:
-    """What a task's other streams have counted is not counted."""
-    right = increments.check_rate
-
-    def check(t: Any, space: Any, held: Any, n: int, now: float) -> None:
-        def counted(name: str, task: str) -> tuple[int, float]:
-            return held.n, t.counted(name, task)[1]
-
-        right(Proxy(t, counted=counted), space, held, n, now)  # type: ignore[arg-type]
-
-    patch.setattr(rules, "check_rate", check)
-
-
-@mutant
-def any_epoch_is_believed(patch: Patch) -> None:
-    """A claim to have seen an epoch is believed whatever its number."""
-    patch.setattr(restores, "LARGEST_JUMP", 10**9)
-
-
-@mutant
-def future_epochs_are_answered(patch: Patch) -> None:
-    """A contribution to an epoch that cannot have been opened is taken."""
-    patch.setattr(rules, "check_epoch", lambda *rest, **more: None)
-
-
-@mutant
-def streams_that_ended_do_not_count(patch: Patch) -> None:
-    """A task may have as many state folders as it likes, one after the other."""
-    right = membership._check_number
-
-    def check(t: Any, *rest: Any) -> None:
-        def count(space: str, task: str) -> tuple[int, int]:
-            open_, _ = t.count_streams(space, task)
-            return open_, open_
-
-        right(Proxy(t, count_streams=count), *rest)  # type: ignore[arg-type]
-
-    patch.setattr(membership, "_check_number", check)
-
-
-@mutant
-def liar_left_in(patch: Patch) -> None:
-    """Of the sums without a task one has all of them."""
-    right = rules.entries_without
-
-    def entries(t: Any, row: Any, space: Any, task: str) -> Any:
-        found = right(t, row, space, task)
-        whole = t.epoch(row.name, row.epoch).sums
-        return found and (whole, *found[1:])
-
-    patch.setattr(rules, "entries_without", entries)
-
-
-@mutant
-def the_asker_is_left_out(patch: Patch) -> None:
-    """An agent gets the sum without its own task, too."""
-    right = rules.entries_without
-
-    def entries(t: Any, row: Any, space: Any, task: str) -> Any:
-        return right(t, row, space, "")
-
-    patch.setattr(rules, "entries_without", entries)
-
-
-@mutant
-def a_stream_is_a_task(patch: Patch) -> None:
-    """Of a task with two state folders only one is left out."""
-    right = rules.entries_without
-
-    def entries(t: Any, row: Any, space: Any, task: str) -> Any:
-        def streams(name: str) -> list[Any]:
-            rows = t.streams(name)
-            return [r if r.task == task else r._replace(task=r.stream) for r in rows]
-
-        return right(Proxy(t, streams=streams), row, space, task)  # type: ignore[arg-type]
-
-    patch.setattr(rules, "entries_without", entries)
-
-
-@mutant
-def sums_of_the_epoch_before(patch: Patch) -> None:
-    """The sums without a task are not renewed with the epoch."""
-    right = StreamState.adopt
-
-    def adopt(self: StreamState, news: Any, *, next_round: int | None = None) -> Transition:
-        step = right(self, news, next_round=next_round)
-        if step.effect != Effect.ADOPTED or not self.without:
-            return step
-        return Transition(replace(step.stream, without=self.without), step.effect)
-
-    patch.setattr(StreamState, "adopt", adopt)

@@ -15,7 +15,7 @@ from guardband.live.client.journal import Journal
 from guardband.live.client.learner import unpack
 from guardband.live.client.stream_rows import load_stream, save_stream
 from guardband.live.client.stream_state import StreamState
-from guardband.live.protocol.sums import pack_sums, sums_of
+from guardband.live.protocol.sums import pack_sums
 
 
 class StreamRows:
@@ -32,17 +32,18 @@ class StreamRows:
         if before is None or before.stream != after.stream:
             before, self._number = None, next(NUMBERS)
             self.journal.query(
-                "INSERT INTO stream VALUES (?, ?, 0, NULL, NULL, NULL, NULL, '')",
+                "INSERT INTO main.stream VALUES (?, ?, 0, NULL, NULL, NULL, NULL, '', '')",
                 (self._number, f"{self._number} {after.stream}"),  # copies have the same name
             )
             for revision in after.older:  # a copied file has the names of old checkpoints in it
                 self.journal.query(
-                    "INSERT INTO cut VALUES (?, ?, ?, 0, NULL, NULL)", (self._number, *revision)
+                    "INSERT INTO main.cut VALUES (?, ?, ?, 0, NULL, NULL)",
+                    (self._number, *revision),
                 )
         if after.epoch and (before is None or after.epoch != before.epoch):
             total = None if after.pooled is None else after.pooled.as_bytes()
             self.journal.query(
-                "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, 0, '', 0, 0, 0, 0, ?)",
+                "INSERT OR REPLACE INTO main.epoch VALUES (?, ?, ?, 0, '', 0, 0, 0, 0, ?)",
                 (after.epoch, self._number, total, pack_sums(after.without)),
             )
         save_stream(self.journal, self._number, before, after)
@@ -56,7 +57,7 @@ class StreamRows:
         """Return the state as a process finds it that starts now."""
         if self._kept is None:
             self.keep(state)
-        own = sums_of(unpack(state.open.as_bytes(), state.dim))
+        own = unpack(state.open.as_bytes(), state.dim)
         found = load_stream(self.journal, self._number, own)
         self._kept = replace(found, stream=state.stream)
         return self._kept
@@ -104,4 +105,9 @@ def facts(state: StreamState) -> dict[str, Any]:
         "since": state.since,
         "moved": state.moved,
         "conflicts": state.conflicts,
+        "starts": state.starts,
+        "former": state.former,
+        "replaces": state.replaces,
+        "pool": state.pool,
+        "left": state.left,
     }

@@ -38,6 +38,7 @@ def space_of(dim: int, noise: float = 0.5, bound: float = 1.0, high: float = 1.0
         agents=2,
         noise=noise,
         feature_bound=bound,
+        theta_bound=1.0 / bound,  # so that the ridge fits
         rewards=RewardSettings(low=0.0, high=high),
     )
 

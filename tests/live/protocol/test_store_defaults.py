@@ -8,7 +8,7 @@ import pytest
 from live.memory_store import MemoryStore
 
 from guardband.live.store import SpaceRow, Store
-from guardband.live.store.rows import KEYS, TABLES
+from guardband.live.store.rows import KEYS, SEALED, TABLES
 from guardband.live.store.sql import select, upsert
 from guardband.live.store.sqlite import SqliteStore
 
@@ -32,8 +32,9 @@ def test_a_plain_store_has_one_worker_and_tells_nothing(store: Store) -> None:
 
 def test_statements_name_every_field_once() -> None:
     assert set(KEYS) < set(TABLES)
-    assert select(SpaceRow, "true").endswith(" closed_at from space where true")
+    assert select(SpaceRow, "true").endswith(" fresh, outstanding, seal from space where true")
     for kind in KEYS:
         written = upsert(kind)
-        assert written.count("?") == len(kind._fields)
-        assert written.count("= excluded.") == len(kind._fields) - len(KEYS[kind])
+        columns = len(kind._fields) + (kind in SEALED)
+        assert written.count("?") == columns
+        assert written.count("= excluded.") == columns - len(KEYS[kind])

@@ -12,6 +12,7 @@ from live.protocol.world import make_space
 from guardband.live.client.stream_state import Effect
 from guardband.live.protocol.messages import Checkpoint, Report, Revision, Upload
 from guardband.live.protocol.sums import empty_sums
+from guardband.live.protocol.types import LARGEST_DIM
 
 
 def test_a_lost_reply_is_answered_again(harness):
@@ -107,7 +108,7 @@ def test_a_report_that_is_too_large_stores_nothing(harness):
     for large in (
         {"state": {"reason": "y" * 40_000}},
         {"counters": {f"k{i}": 1 for i in range(65)}},
-        {"state": {"theta": [0.1] * 257}},
+        {"state": {"theta": [0.1] * (LARGEST_DIM + 1)}},
     ):
         with pytest.raises(ValueError, match="at most"):
             harness.state(a).upload(report=Report.model_validate(large))

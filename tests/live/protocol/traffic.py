@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,11 +12,15 @@ from live.protocol.stream_rows import StreamRows
 from live.protocol.world import DIM, USES, Disk, Made, Player
 
 from guardband.live.client.stream_state import Effect, StreamState
-from guardband.live.protocol.messages import News, Refused, Upload, Uploaded
+from guardband.live.protocol.messages import News, Refused, Registered, Upload, Uploaded
+from guardband.live.store import SpaceRow, StreamRow
 
 MISHAPS = st.sampled_from(
     ["none", "none", "lost", "not sent", "comes again", "unheard", "heard late"]
 )
+
+
+FINE = ("revision_conflict", "unknown_stream", "sealed", "retracted")  # refusals of uploads
 
 
 class Traffic(Model):
@@ -42,8 +47,17 @@ class Traffic(Model):
         round_ = player.journal.round + 1 + skip
         self.check_barrier(player, round_)
         tag = self.book.new(room[feature % len(room)], reward, round_)
-        player.journal = Disk(
-            tag.counted(player.state), (*player.journal.tags, tag), max(round_, tag.round)
+        if player.state.pooled is not None:
+            others = frozenset(self.parts.get(player.state.pooled.sha256, ())) - {player.task}
+            self.basis[player.state.stream, tag] = others
+        counted, tags = tag.counted(player.state, self.space.half_at(round_)), player.journal.tags
+        start = (*player.journal.start, tag)
+        player.journal = replace(
+            player.journal,
+            state=counted,
+            tags=(*tags, tag),
+            round=max(round_, tag.round),
+            start=start,
         )
 
     @rule(who=PICK, trigger=st.booleans())
@@ -159,7 +173,11 @@ class Traffic(Model):
             library="test",
         )
         try:
-            self.coordinator.register("home", request, now=self.now)
+            answer = self.coordinator.register("home", request, now=self.now)
+            self.dropped |= player.over
+            player.over = set()
+            self.hear_of_departure(player, answer)
+            self.follow_pool(player, answer.begin, answer.pool)
         except Refused as problem:
             if self.space.contexts == "shared":
                 self.expect(problem, "task_busy", "already_continued", "retracted")
@@ -188,20 +206,37 @@ class Traffic(Model):
         del self.replies[:-12]
 
     def carry_out(self, stream: str, upload: Upload) -> Any:
-        row = self.row(stream)
+        """Have one upload carried out; return the answer."""
+        before, row = self.space_row(), self.row(stream)
         try:
             answer = self.coordinator.upload(stream, upload, now=self.now)
         except Refused as problem:
-            fine = ("revision_conflict", "unknown_stream", "sealed", "retracted")
-            self.expect(problem, *fine)
-            self.note_closing()
-            return problem
+            return self.note_refusal(problem)
+        self.note_stored(row, upload)
+        self.note_closing((stream, upload))
+        self.I9_epochs_close_when_all_have_answered(before, upload)
+        return answer
+
+    def note_refusal(self, problem: Refused) -> Refused:
+        self.expect(problem, *FINE)
+        self.note_closing()
+        return problem
+
+    def note_stored(self, row: StreamRow | None, upload: Upload) -> None:
+        """Take note that an upload to a stream, as it was before, was acknowledged."""
         assert row is not None
         if row.revision != upload.checkpoint.revision:
-            self.acked[stream] = upload.checkpoint.revision
+            self.acked[row.stream] = upload.checkpoint.revision
         self.told = max(self.told, upload.seen_epoch)
-        self.note_closing(stream, upload)
-        return answer
+
+    def I9_epochs_close_when_all_have_answered(self, before: SpaceRow, *uploads: Upload) -> None:
+        """The last answer closes an epoch, and no other; `before` is the space before them."""
+        row, since = self.space_row(), self.now - self.space.sync.live_s
+        with self.store.reading() as t:
+            if row.epoch > before.epoch:
+                assert t.unanswered("home", row.epoch, since) == 0, "I9: closed too early"
+            elif row.open and any(each.for_epoch == row.open for each in uploads):
+                assert t.unanswered("home", row.open, since) > 0, "I9: all answered, still open"
 
     @precondition(lambda self: self.requests)
     @rule(which=PICK)
@@ -234,6 +269,12 @@ class Traffic(Model):
 
     # ---- what agents make of answers
 
+    def hear_of_departure(self, player: Player, news: News | Registered) -> None:
+        raise NotImplementedError
+
+    def follow_pool(self, player: Player, begin: str, pool: int) -> bool:
+        raise NotImplementedError
+
     def digest(self, player: Player, problem: Refused) -> None:
         """Follow the transition of the state after a refusal."""
         before = player.state
@@ -254,20 +295,27 @@ class Traffic(Model):
         excused = player.tainted or player.state.moved is not None
         assert excused, "a state that was never copied nor set back gave up its stream"
         self.begin_with(player, state)
+        player.journal.start = player.journal.tags  # what it had may count elsewhere
         self.enrol(self.players.index(player))
 
     def begin_with(self, player: Player, state: StreamState) -> None:
         """Go on with a new stream; the record follows what it holds, whatever that is."""
         held = tuple(self.book.read(state.total, what="I4"))
         assert set(held) <= set(player.journal.tags)
+        for tag in held:
+            rests_on = self.basis.get((player.state.stream, tag), frozenset())
+            self.basis[state.stream, tag] = rests_on
         player.keep(state, tags=held)
 
     def learn(self, player: Player, news: News) -> None:
         if news.open is not None:
             player.heard = news.open.epoch
+        self.hear_of_departure(player, news)
+        if self.follow_pool(player, news.begin, news.pool):
+            return
         state = player.state
-        shared = self.space.contexts == "shared"
-        step = state.adopt(news, next_round=player.journal.round + 1 if shared else None)
+        timed = self.space.timed
+        step = state.adopt(news, next_round=player.journal.round + 1 if timed else None)
         if step.effect == Effect.CONFLICT:
             self.give_up(player, state.anew(self.fresh("stream")))
         else:

@@ -37,6 +37,7 @@ def make_space(
     contexts: str = "shared",
     uploads: UploadSettings | None = None,
     tolerate: int | None = None,
+    window: int | None = None,
 ) -> SpaceSettings:
     return SpaceSettings(
         name="home",
@@ -54,6 +55,7 @@ def make_space(
         rewards=RewardSettings(low=0.0, high=1.0),
         uploads=UploadSettings() if uploads is None else uploads,
         tolerate=tolerate,
+        window=window,
     )
 
 
@@ -69,10 +71,10 @@ class Tag(NamedTuple):
     def guess(self) -> float:
         return 1.0 if self.feature == 0 else 0.0  # one feature: H stays below 2^53
 
-    def counted(self, state: StreamState) -> StreamState:
+    def counted(self, state: StreamState, half: int = 0) -> StreamState:
         psi = np.zeros(DIM)
         psi[self.feature] = 1.0
-        return state.counted(psi, self.reward, 4.0**self.depth, self.guess)
+        return state.counted(psi, self.reward, 4.0**self.depth, self.guess, half)
 
 
 class Book:
@@ -101,7 +103,7 @@ class Book:
 
     def decoded(self, totals: tuple[Sums, ...], what: str) -> Counter[Tag]:
         found: Counter[Tag] = Counter()
-        n = sum(total.n for total in totals)
+        n = sum(total.kept for total in totals)
         matrix = sum((matrix_of(total) for total in totals), np.zeros((DIM + 1, DIM + 1)))
         for feature in range(DIM):
             for depth, often in enumerate(_digits(matrix[feature, feature], what)):
@@ -139,6 +141,8 @@ class Disk:
     state: StreamState
     tags: tuple[Tag, ...] = ()  # counted in this stream, in order
     round: int = 0
+    start: tuple[Tag, ...] = ()  # all that was observed since the agent last began with nothing
+    apart: bool = False  # whether its task has left the pool, as it was last told
 
     def copy(self) -> Disk:
         return replace(self)
@@ -156,6 +160,7 @@ class Player:
     life: int = 0  # restarts: answers to an earlier life are not heard
     heard: int = 0  # the newest open epoch heard of
     kept: list[Disk] = field(default_factory=list)
+    over: set[Tag] = field(default_factory=set)  # of a start that is over, as nobody knows yet
 
     @property
     def state(self) -> StreamState:

@@ -49,9 +49,10 @@ def test_a_healthy_agent_raises_none() -> None:
     ("facts", "alert"),
     [
         ({"gauges": {"margin_min": -1e-9}}, ("margin-below-zero", "page")),
-        ({"heterogeneity": 1.01}, ("heterogeneity", "page")),
+        ({"heterogeneity": 1.01}, ("heterogeneity", "ticket")),
         ({"gauges": {"residual_ratio": 1.21, "own_n": 1e4}}, ("residual-variance", "ticket")),
         ({"conflicts": 1}, ("conflict", "ticket")),
+        ({"counters": {"damaged": 1}}, ("damage", "ticket")),
         ({"invalid": 1}, ("invalid-increment", "ticket")),
         ({"last_seen_s": 75.1}, ("stale", "ticket")),
         ({"last_seen_s": 1.0, "gauges": {"lease_s": 249.0}}, ("lease", "ticket")),
@@ -62,6 +63,11 @@ def test_a_healthy_agent_raises_none() -> None:
 )
 def test_one_fact_one_alert(facts, alert) -> None:
     assert ids(**facts) == [alert]
+
+
+@pytest.mark.parametrize("told", [{"delta_alarm": 0}, {"window": 50, "drift": 1e-4}])
+def test_tasks_that_differ_page_where_no_monitor_does(told: dict[str, float]) -> None:
+    assert ids(SPACE.changed(**told), heterogeneity=1.01) == [("heterogeneity", "page")]
 
 
 def test_alerts_say_what_to_do() -> None:

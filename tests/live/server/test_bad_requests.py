@@ -12,6 +12,7 @@ import pytest
 from live.server.driver import NEXT, SPACE, Served, everything_of, numbers, problem, served, version
 
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.types import LARGEST_DIM
 from guardband.live.server import Settings
 
 
@@ -115,7 +116,7 @@ JUNK = [
     (_with("report", '{"sums": {"x": "1"}}'), 422),
     (_with("report", json.dumps({"counters": {f"k{i}": 1 for i in range(65)}})), 422),
     (_with("report", json.dumps({"state": {"reason": "x" * 81}})), 422),
-    (_with("report", json.dumps({"state": {"theta": [0.0] * 257}})), 422),
+    (_with("report", json.dumps({"state": {"theta": [0.0] * (LARGEST_DIM + 1)}})), 422),
     (_with("report", '{"state": {"other": 1}}'), 422),
 ]
 
@@ -172,11 +173,11 @@ def test_other_shapes_of_requests(shared: Served) -> None:
 @pytest.mark.parametrize(
     "extreme",
     [
-        {"noise": 1.1e-100, "theta_bound": 9e99, "feature_bound": 9e99},
-        {"noise": 9e99, "theta_bound": 1.1e-100, "feature_bound": 1.1e-100},
-        {"ridge": 1.1e-100, "feature_bound": 9e99, "delta": 5e-324},
+        {"noise": 1.1e-100, "theta_bound": 1.1e-100, "feature_bound": 9e99},
+        {"noise": 9e99, "theta_bound": 9e99, "feature_bound": 1.1e-100},
+        {"ridge": 9e99, "feature_bound": 9e49, "delta": 1e-100},
         {"rewards": {"low": -9e99, "high": 9e99}, "noise": 1.1e-100},
-        {"algorithm": "disc-ucb", "feature_bound": 9e99, "ridge": 1.1e-100},
+        {"algorithm": "disc-ucb", "feature_bound": 1.1e-50, "ridge": 1.1e-100},
         {"sync": {"deadline_s": 1.1e-100, "live_s": 1.1e-100, "min_interval_s": 1e9}},
         {"lease_s": 1.1e-100, "shares": "equal", "agents": 100_000},
     ],
@@ -199,6 +200,22 @@ def test_a_space_at_the_edge_of_numbers_breaks_nothing(shared: Served, extreme) 
                 assert stream.news(wait=0.2, config_version=1).status_code < 500
         for path in (f"/v1/spaces/{name}/summary", f"/v1/spaces/{name}/history", "/metrics"):
             assert admin.get(path).status_code == 200, path
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        {"theta_bound": 9e99, "feature_bound": 9e99},
+        {"theta_bound": 1.1e-100, "feature_bound": 1.1e-100},
+        {"feature_bound": 9e99, "ridge": 1.1e-100},
+        {"delta": 5e-324},
+    ],
+)
+def test_a_space_beyond_the_edge_of_numbers_is_refused(shared: Served, beyond) -> None:
+    """Sums in which the ridge is lost, or is all there is, would refuse honest data later."""
+    space = SPACE.as_json() | {"name": f"edge{next(numbers)}"} | beyond
+    with shared.admin() as admin:
+        assert problem(admin.post("/v1/spaces", json=space)) == (422, "invalid_space")
 
 
 @pytest.mark.slow
@@ -232,3 +249,14 @@ def test_memory_does_not_grow_with_junk(tmp_path) -> None:
         assert end - start < 4_000_000
         with server.service.store.reading() as t:
             assert len(t.events("home", 1_000)) < 20  # nor does the audit
+
+
+@pytest.mark.parametrize("name", ["\\ud800", "noise\\udfff"])
+def test_half_of_a_character_in_the_name_of_a_setting_is_refused(shared: Served, name: str) -> None:
+    text = json.dumps(SPACE.changed(name="odd").as_json())[:-1] + f', "{name}": 1}}'
+    with shared.admin() as admin:
+        answer = admin.post(
+            "/v1/spaces", content=text, headers={"Content-Type": "application/json"}
+        )
+    assert problem(answer)[0] == 422
+    assert f"unknown setting {name}" in answer.json()["detail"].replace("\\\\", "\\")

@@ -165,7 +165,9 @@ def test_spaces_and_tokens_in_a_data_folder(tmp_path) -> None:
     with served(tmp_path) as server:
         made = ("--features", "a, b,c", "--agents", 3, "--profile", "hospital", "--window-s", 60)
         said = run("space", "create", "ward", *made, *data)
-        assert "3 features" in said
+        assert "3 features, 3 tasks, contexts per-request" in said
+        assert "the first reward counts 60 s after its decision (--window-s)" in said
+        assert "for that, say --contexts shared" in said
         with server.admin() as admin:
             config = admin.get("/v1/spaces/ward").json()["config"]
             assert config["features"] == ["a", "b", "c"]
@@ -192,7 +194,11 @@ def test_spaces_and_tokens_in_a_data_folder(tmp_path) -> None:
 def test_spaces_and_tokens_of_a_running_server(tmp_path) -> None:
     with served(tmp_path) as server:
         there = ("--url", server.url, "--token", server.admin_token)
-        run("space", "create", "far", "--features", "a,b", "--agents", 2, *there)
+        chosen = ("--contexts", "shared", "--order", "prompt")
+        said = run("space", "create", "far", "--features", "a,b", "--agents", 2, *chosen, *there)
+        assert "contexts shared" in said
+        assert "as soon as all earlier decisions have theirs" in said
+        assert "say --contexts" not in said
         assert "far" in run("space", "list", *there)
         token = run("token", "create", "--space", "far", "--task", "x", *there).strip()
         assert server.client(token).get("/v1/spaces/far").status_code == 200

@@ -48,7 +48,8 @@ class Town:
             each.upload(5)
             if each is self.ended:
                 assert each.seal().status_code == 200
-        self.mine.upload(5, trigger=True, for_epoch=1)
+        alerting = {"gauges": {"margin_min": -0.5}}
+        self.mine.upload(5, trigger=True, for_epoch=1, report=alerting)
         self.victim.upload(5, for_epoch=1)
         agent = self.mine.client.headers["Authorization"].removeprefix("Bearer ")
         admin_token = server.admin_token
@@ -69,12 +70,20 @@ class Town:
         assert row is not None
         return row[:11]  # all but its answers and entries, which epochs change
 
+    def leave(self, task: str) -> None:
+        """Let a task leave the pool, as its agent would after an alarm."""
+        with self.server.service.store.transaction("home") as t:
+            row = t.task("home", task)
+            assert row is not None
+            t.put(row._replace(status="apart"))
+
     def things(self) -> dict[str, list[Any]]:
         """What there is, by the name under which a request asks for it."""
         return {
             "space": ["home", "home", "home", "home", "spare", "nowhere"],
             "task": ["spare", "movies"],
             "epoch": ["1", "2"],
+            "alert": ["margin-below-zero", "stale"],
             "stream": [self.mine.id] * 6 + [self.ended.id, self.ended.id, str(uuid.UUID(int=99))],
         }
 
@@ -95,7 +104,8 @@ class Town:
             "post looked-at": lambda: RECORD,
             "post tokens": lambda: draw(st.sampled_from(TOKENS)),
             **{f"post {verb}": lambda: why for verb in ("pause", "quarantine", "retract")},
-            "post restore": lambda: why,
+            **{f"post {verb}": lambda: why for verb in ("restore", "readmit")},
+            "post acknowledge": lambda: {"task": "movies", **why},
         }
         return bodies.get(f"{method} {path.rpartition('/')[2]}", lambda: None)()
 
@@ -134,7 +144,11 @@ class Town:
             things["task"] = ["old", "spare"]  # the victim's would be ended by an admin
         if path.endswith("/seal"):
             things["stream"] = [self.ended.id, self.ended.id, self.mine.id]
-        if path.endswith(("/pause", "/resume")) or (method, path) == ("put", "/v1/spaces/{space}"):
+        if path.endswith("/readmit"):
+            things["task"] = ["old", "spare"]
+            self.leave("old")
+        whole = path.endswith(("{space}/pause", "{space}/resume"))
+        if whole or (method, path) == ("put", "/v1/spaces/{space}"):
             things["space"] = ["spare"]
 
         def put_in(case: Any, draw: Callable[..., Any], token: str | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import socket
 import threading
 import time
@@ -11,6 +13,7 @@ from contextlib import suppress
 import pytest
 from live.server.driver import SPACE, Served, problem, served
 
+from guardband.live.protocol.types import LARGEST_DIM
 from guardband.live.server import Settings
 
 
@@ -35,13 +38,16 @@ def test_oversize(shared: Served, lengthless: bool) -> None:
     assert movies.upload(1)["revision"]["n"] == 1
 
 
-def test_a_large_space_may_send_its_totals(tmp_path) -> None:
+@pytest.mark.parametrize("dim", [100, LARGEST_DIM])
+def test_a_large_space_may_send_its_totals(tmp_path, dim: int) -> None:
+    """The longest names, and the longest numbers: of both matrices' triangle, and of theta."""
     with served(tmp_path) as server, server.admin() as admin:
         assert server.service.upload_bytes == 64 * 1024
-        features = [f"f{k}" for k in range(100)]
+        features = [f"f{k:063}" for k in range(dim)]
         wide = SPACE.as_json() | {"name": "wide", "features": features}
         assert admin.post("/v1/spaces", json=wide).status_code == 201
-        assert server.service.upload_bytes > 5151 * 20  # (101)(102)/2 numbers
+        numbers = (dim + 1) * (dim + 2) // 2 + dim
+        assert server.service.upload_bytes > len(json.dumps([-math.pi * 1e-300] * numbers))
 
 
 def test_an_endless_body_is_cut_off(tmp_path) -> None:

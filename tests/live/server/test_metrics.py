@@ -35,6 +35,8 @@ NAMES = {
     "guardband_epoch_duration_seconds_count",
     "guardband_epoch_streams",
     "guardband_agent_epoch_lag",
+    "guardband_alarms",
+    "guardband_apart",
     "guardband_agent_last_seen_seconds",
     "guardband_explore_lease_seconds",
     "guardband_upload_bytes_total",
@@ -185,6 +187,7 @@ def test_all_reasons_that_agents_report_are_known() -> None:
         "assumptions",
         "certificates",
         "fit",
+        "followed",
     }
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.server.limits import TokenBucket
-from guardband.live.server.snapshot import counted, delta_spent
+from guardband.live.server.recent import counted
+from guardband.live.server.snapshot import delta_spent
 from guardband.live.server.summary import history_of
 from guardband.live.store import SampleRow
 
@@ -65,11 +66,15 @@ def test_delta_is_spent_by_tasks_and_epochs() -> None:
     space = SpaceSettings(name="home", features=("a",), agents=4, noise=1.0, delta=0.01)
     # The sum over tasks i and epochs p = 1 .. e + 1 of delta / (i (i + 1) p (p + 1)).
     by_hand = sum(0.01 / (i * (i + 1) * p * (p + 1)) for i in range(1, 4) for p in range(1, 9))
-    assert delta_spent(space, 3, 7) == pytest.approx(by_hand)
+    assert delta_spent(space, [1, 2, 3], 7) == pytest.approx(by_hand)
     equal = space.changed(shares="equal")
     by_hand = 3 * sum(6 * 0.01 / (math.pi**2 * 4 * p**2) for p in range(1, 9))
-    assert delta_spent(equal, 3, 7) == pytest.approx(by_hand)
-    assert delta_spent(equal, 4, 10**6) < 0.01
+    assert delta_spent(equal, [1, 2, 3], 7) == pytest.approx(by_hand)
+    assert delta_spent(equal, [1, 2, 3, 4], 10**6) < 0.01
+    # A start has the place of the one before it, and is one more set of data.
+    more = 0.01 / (2 * 3) * sum(1 / (p * (p + 1)) for p in (9, 10))
+    before = delta_spent(space, [1, 2, 3], 7)
+    assert delta_spent(space, [1, 2, 3, 2, 2], 7) - before == pytest.approx(more)
 
 
 def test_a_bucket_fills_at_its_rate() -> None:

@@ -85,6 +85,43 @@ def test_an_older_reading_of_the_tokens_never_replaces_a_newer_one(tmp_path) -> 
     assert asyncio.run(race()) == []
 
 
+def test_a_token_that_another_process_made_is_valid_at_once(tmp_path) -> None:
+    """As `guardband token create` makes them, in the data folder of a server that runs."""
+    with served(tmp_path) as server:
+        store = SqliteStore(server.data / "coordinator.db")
+        for number in range(5):
+            _, text = create_token(store, role="viewer", who="test", now=float(number))
+            with server.client(text) as viewer:
+                assert viewer.get("/v1/spaces").status_code == 200
+        store.close()
+
+
+def test_tokens_that_nobody_made_read_the_store_together(tmp_path) -> None:
+    """However many come: readings for their sake are a tenth of a second apart."""
+
+    async def crowd() -> tuple[int, list[Any]]:
+        store = SqliteStore(tmp_path / "gb.db")
+        first_tokens(store, tmp_path, now=1.0)
+        service, readings = Service(store, Settings(), "0"), 0
+        whole = service.read_tokens
+
+        async def count() -> None:
+            nonlocal readings
+            readings += 1
+            await whole()
+
+        service.read_tokens = count  # type: ignore[method-assign]
+        forged = [f"Bearer gb_{n:016x}_{'a' * 43}".encode() for n in range(500)]
+        callers = await asyncio.gather(*map(service.caller, forged))
+        service.executor.close()
+        store.close()
+        return readings, callers
+
+    readings, callers = asyncio.run(crowd())
+    assert callers == [None] * 500
+    assert readings <= 3
+
+
 def test_rotation_keeps_the_rights_and_the_old_token_until_it_is_deleted(shared: Served) -> None:
     old = shared.token(space="home", task="rotated")
     with shared.admin() as admin:

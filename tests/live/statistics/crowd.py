@@ -18,7 +18,6 @@ from live.memory_store import MemoryStore
 from guardband.agent.records import Awaited, Request
 from guardband.kernels.types import Floats
 from guardband.live.client.learner import Learner
-from guardband.live.client.stream_rows import handed_in
 from guardband.live.client.stream_state import Effect, StreamState
 from guardband.live.client.windows import End, ending
 from guardband.live.coordinator.coordinator import Coordinator
@@ -260,7 +259,7 @@ class Crowd:
         agent.state, state = step.stream, step.stream
         assert state.pooled is not None
         agent.mood = surprise_in(before.pooled, state.pooled, agent.learner)
-        agent.learner.load(state.pooled, handed_in(state), state.open.as_bytes())
+        agent.learner.load(state.pooled, state.handed_in, state.open.as_bytes())
         agent.learner.set_level(agent.share, state.epoch, news.excluded)
 
     def _look(self) -> None:

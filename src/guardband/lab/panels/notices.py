@@ -24,6 +24,8 @@ __all__ = ["CASES", "PANEL", "alarmed", "first_alarms"]
 ALPHA, NOISE, FAKES = 0.2, 0.1, 1_000.0
 WATCHED, UNWATCHED = "watched", "not watched"
 SOON, FEW = {"drift-abrupt": 150, "misfit": 500}, 5.0
+LAST = {"odd-task": "the odd task", "liar": "the liar"}  # what is unlike the others: the last one
+COLOURS = {WATCHED: "#D55E00", UNWATCHED: "#0072B2"}
 CASES: dict[str, dict[str, Any]] = {
     "drift-abrupt": {},
     "drift-slow": {},
@@ -82,6 +84,7 @@ class PanelNotices:
             *(_soon(results, name) for name in SOON),
             _few(results),
             *(_fewer(results, name) for name in ("drift-abrupt", "odd-task", "misfit")),
+            _honest(results),
         ]
 
     def draw(self, options: RunOptions, results: RunResults) -> Figure:
@@ -90,7 +93,7 @@ class PanelNotices:
         figure.suptitle(self.title, x=0.012, ha="left", fontweight="bold", fontsize=16)
         for place, name in enumerate(CASES):
             axes = figure.add_subplot(2, 3, place + 1)
-            _draw(axes, results[_label(name, WATCHED)], results[_label(name, UNWATCHED)])
+            _draw(axes, name, results)
             axes.set_title(name, loc="left", fontsize=13)
         return figure
 
@@ -99,7 +102,8 @@ class PanelNotices:
         return [
             "Plays below the floor so far, in true rewards, per task: the mean over trials. The "
             "dashed line is the median round of the first alarm, where half of the trials have "
-            "one.",
+            "one. Where one task is unlike the others, the legend has its plays apart from theirs: "
+            "a liar that left the pool decides by what it made up.",
             f"Guard-UCB in strict mode, α = {ALPHA}, noise {NOISE}, δ_alarm = 0.001; an alarm "
             "starts the task anew. Without monitors it is the same algorithm.",
             f"The liar makes up {FAKES:,.0f} observations a quarter through the run.",
@@ -117,9 +121,9 @@ def _label(name: str, who: str) -> str:
     return f"{name}, {who}"
 
 
-def _below(result: RunResult) -> Floats:
+def _below(result: RunResult, tasks: slice = slice(None)) -> Floats:
     """Return (trials,): plays below the floor in all, in true rewards, per task."""
-    total: Floats = result.series.violations_realised.mean(axis=1)
+    total: Floats = result.series.violations_realised[:, tasks].mean(axis=1)
     return total
 
 
@@ -159,14 +163,31 @@ def _fewer(results: RunResults, name: str) -> Claim:
     )
 
 
-def _draw(axes: Axes, watched: RunResult, unwatched: RunResult) -> None:
-    for result, name, colour in ((watched, WATCHED, "#D55E00"), (unwatched, UNWATCHED, "#0072B2")):
+def _honest(results: RunResults) -> Claim:
+    watched, unwatched = (
+        _below(results[_label("liar", who)], slice(-1)).mean() for who in (WATCHED, UNWATCHED)
+    )
+    return Claim(
+        "notices-liar-honest",
+        "Monitors put no honest task below its floor where one lies",
+        bool(watched <= unwatched),
+        f"{number(watched)} per honest task with, {number(unwatched)} without",
+    )
+
+
+def _draw(axes: Axes, name: str, results: RunResults) -> None:
+    for who, colour in COLOURS.items():
+        result, label = results[_label(name, who)], who
+        if name in LAST:
+            own, rest = (_below(result, tasks).mean() for tasks in (slice(-1, None), slice(-1)))
+            label += f" ({LAST[name]} {number(own)}, each other {number(rest)})"
         curve = result.series.curves["violations_realised"].mean(axis=(0, 2))
-        axes.plot(result.rounds, curve, label=name, color=colour)
-    first = first_alarms(watched)
+        axes.plot(result.rounds, curve, label=label, color=colour)
+    first = first_alarms(results[_label(name, WATCHED)])
     median = float(np.median(np.where(np.isnan(first), np.inf, first)))
     if np.isfinite(median):
-        axes.axvline(median, color="#D55E00", linestyle="--", linewidth=1.0)
+        axes.axvline(median, color=COLOURS[WATCHED], linestyle="--", label="first alarm, median")
+    axes.set_ylim(0.0, max(1.0, axes.get_ylim()[1]))  # nothing below the floor is a line at zero
     axes.set_xlabel("round", fontsize=11)
     axes.set_ylabel("plays below the floor", fontsize=11)
     axes.legend(frameon=False)

@@ -7,7 +7,6 @@ account; a copy of the file gets an account of its own, so that nothing is spent
 from __future__ import annotations
 
 import math
-import uuid
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 from guardband.agent import Spending
 from guardband.kernels.purse import PURSE
 from guardband.kernels.types import Floats
+from guardband.live import system
 from guardband.live.client.journal import Journal
 from guardband.live.protocol.messages import Account
 
@@ -73,10 +73,11 @@ def open_account(journal: Journal, spent: float, paid: float, last: int) -> Jour
     )
     if row is not None and row[0] == mark:
         return JournalAccount(row[1], Part(*row[2:4]), Part(*row[4:6]), *row[6:])
-    account = JournalAccount(str(uuid.uuid4()), Part(spent, 0.0), Part(paid, 0.0), last)
+    account = JournalAccount(str(system.new_uuid()), Part(spent, 0.0), Part(paid, 0.0), last)
     journal.query(
-        "INSERT INTO account(id, name, mark, spent_before, granted, cost_before, cost_granted, "
-        "since) VALUES (1, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET claimed = 0, "
+        "INSERT INTO main.account"
+        "(id, name, mark, spent_before, granted, cost_before, cost_granted, since) "
+        "VALUES (1, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET claimed = 0, "
         "name = excluded.name, mark = excluded.mark, spent_before = excluded.spent_before, "
         "granted = 0, cost_before = excluded.cost_before, cost_granted = 0, since = excluded.since",
         (account.name, mark, *account.trials, *account.costs, last),
@@ -87,7 +88,7 @@ def open_account(journal: Journal, spent: float, paid: float, last: int) -> Jour
 def put_account(journal: Journal, account: JournalAccount) -> None:
     """Write down what was granted."""
     granted = (account.trials.granted, account.costs.granted)
-    journal.query("UPDATE account SET granted = ?, cost_granted = ?", granted)
+    journal.query("UPDATE main.account SET granted = ?, cost_granted = ?", granted)
 
 
 def kept_numbers(journal: Journal) -> Floats:
@@ -98,13 +99,13 @@ def kept_numbers(journal: Journal) -> Floats:
 
 def put_spending(journal: Journal, spending: Spending) -> None:
     """Write down what was spent of the budget."""
-    journal.query("UPDATE account SET purse = ?", (spending.numbers.tobytes(),))
+    journal.query("UPDATE main.account SET purse = ?", (spending.numbers.tobytes(),))
 
 
 def claim(journal: Journal, account: JournalAccount, spending: Spending) -> JournalAccount:
     """Claim more of the budget than was spent; it must be on disk before a decision is told."""
     claimed = spending.spent + CLAIM * spending.budget.total
-    journal.query("UPDATE account SET claimed = ?", (claimed,))
+    journal.query("UPDATE main.account SET claimed = ?", (claimed,))
     return account._replace(claimed=claimed)
 
 
@@ -117,7 +118,7 @@ def note_boot(
     """
     spending.take_for_spent(account.claimed)
     put_spending(journal, spending)
-    journal.query("UPDATE account SET boot = ?, since = ?", (boot, last))
+    journal.query("UPDATE main.account SET boot = ?, since = ?", (boot, last))
     return account._replace(boot=boot, since=last)
 
 

@@ -7,35 +7,34 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from guardband.agent import Decision, Learned, Outlook, as_batch, as_id
-from guardband.checks import check_whole
+from guardband.agent import Decision, Hooked, Hooks, Learned, as_batch, as_id, as_list, awaitable
+from guardband.checks import check_seed, check_whole
 from guardband.contexts import Discrete, Gaussian
 from guardband.errors import InvalidValueError
 from guardband.live.client.agent_state import AgentSetup
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.decisions import Decisions
 from guardband.live.client.forking import ForkGuard, close_at_exit
-from guardband.live.client.joining import join
+from guardband.live.client.joining import join, undo_of
 from guardband.live.client.logged_rows import LogBlock, LoggedRows
-from guardband.live.client.look_ahead import make_outlook
 from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.overrides import override
 from guardband.live.client.protocol_client import ProtocolClient
-from guardband.live.client.self_report import make_report, make_status
+from guardband.live.client.self_report import make_status
 from guardband.live.client.sync_worker import SyncTiming, SyncWorker
 from guardband.live.client.view import LiveAgentView
+from guardband.live.client.watching import note_looked_at
 from guardband.live.client.windows import Clock
 from guardband.live.link import Link, Unreachable
-from guardband.live.protocol.messages import Refused, Report
+from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import SpaceSettings
-from guardband.uplift import LEVEL, Uplift, uplift_of
 
 __all__ = ["LiveAgent"]
 
 log = logging.getLogger("guardband.live")
 
 
-class LiveAgent(LiveAgentView):
+class LiveAgent(LiveAgentView, Hooked):
     """An agent that learns together with agents in other processes; `gb.connect` makes them.
 
     `decide` and `observe` work on this process's own state and its journal: they never wait for
@@ -53,6 +52,19 @@ class LiveAgent(LiveAgentView):
         By which windows end, and how often messages are sent; for tests.
     task, space, settings, uses, background, shadow, ephemeral, keep_decisions, seed
         See `gb.connect`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import guardband as gb
+    >>> space = gb.SpaceSettings(features=["match", "fresh"], agents=2, contexts="per-request")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for _ in range(2):  # it goes on where it ended
+    ...         with gb.connect(f"local:{folder}", task="movies", settings=space) as agent:
+    ...             agent.observe(agent.decide([[0.6, 0.2], [0.1, 0.9]], baseline=0), reward=0.4)
+    ...             print("rounds:", agent.rounds)
+    rounds: 1
+    rounds: 2
     """
 
     def __init__(
@@ -75,7 +87,7 @@ class LiveAgent(LiveAgentView):
     ) -> None:
         keep = check_whole("keep_decisions", keep_decisions)
         if seed is not None:
-            check_whole("seed", seed, 0)
+            check_seed(seed)
         try:
             joined = join(link, space, task, uses, state_dir, settings, create=create)
         except BaseException:
@@ -83,8 +95,11 @@ class LiveAgent(LiveAgentView):
             raise
         setup = AgentSetup(space, task, joined.uses, joined.reward_floor, seed, bool(shadow))
         self._folder, self._ephemeral, self._closed = state_dir, ephemeral, False
+        self._hooks, undo = Hooks(), undo_of(state_dir)
         self._store = AgentStore(state_dir / "journal.db", setup, joined.space, clock or Clock())
         client = ProtocolClient(self._store)
+        if joined.space is not None and joined.version:
+            client.told(joined.space, joined.version)
         self._decisions, self._outcomes = Decisions(self._store, client), Outcomes(self._store)
         self._worker = SyncWorker(
             self._store, self._outcomes, client, link, settings, keep, timing or SyncTiming()
@@ -92,21 +107,24 @@ class LiveAgent(LiveAgentView):
         self._logs = LoggedRows(self._store, self._worker, link)
         self._forks = ForkGuard(self._store, link, self._worker, background=background)
         close_at_exit(self)
-        self._first_contact(joined.trouble)
+        self._first_contact(joined.trouble, undo)
         if background:
             self._worker.start()
 
-    def _first_contact(self, trouble: str | None) -> None:
+    def _first_contact(self, trouble: str | None, undo: Callable[[], None]) -> None:
         """Register and hear what is new; where the coordinator does not answer, go on without."""
         if trouble is None:
             try:
-                self._worker.sync()
+                self._store.undamaged(self._worker.sync)
                 return
-            except Refused:
-                self.close()
-                raise
             except Unreachable as problem:
                 trouble = str(problem)
+            except BaseException as problem:
+                unused = self._store.state.last == 0
+                self.close()  # its lock would keep the next agent of this folder from sending
+                if isinstance(problem, Refused) and unused:
+                    undo()
+                raise
         self._worker.trouble = trouble
         log.warning("guardband: %s", trouble)
 
@@ -137,7 +155,10 @@ class LiveAgent(LiveAgentView):
         request = state.learner.reader.read(
             features, baseline, baseline_reward, support, weights, covariance, labels, value, cost
         )
-        return self._decisions.decide([request], round)[0]
+        return self._hooks.decided(self._decisions.decide([request], round))[0]
+
+    adecide = awaitable(decide)
+    """As `decide`, for event loops: `await` it."""
 
     def decide_from(
         self,
@@ -162,7 +183,7 @@ class LiveAgent(LiveAgentView):
         request = state.learner.reader.read_from(
             feature_map, actions, distribution, baseline, baseline_reward, value, cost
         )
-        return self._decisions.decide([request], round)[0]
+        return self._hooks.decided(self._decisions.decide([request], round))[0]
 
     def decide_many(
         self,
@@ -190,7 +211,10 @@ class LiveAgent(LiveAgentView):
         state = self._opened().state
         given = (supports, weights, covariances, labels, values, costs)
         requests = state.learner.reader.read_many(features, baselines, baseline_rewards, *given)
-        return self._decisions.decide(requests, round)
+        return self._hooks.decided(self._decisions.decide(requests, round))
+
+    adecide_many = awaitable(decide_many)
+    """As `decide_many`, for event loops: `await` it."""
 
     def observe(
         self, decision: str | Decision, reward: float, *, cost: float | None = None
@@ -207,9 +231,13 @@ class LiveAgent(LiveAgentView):
         cost
             What the play cost, where the budget has a `max_cost`; None: what was charged.
         """
-        value = self._opened().state.as_reward(reward)
-        self._outcomes.close(as_id(decision), value, cost)
+        name, value = as_id(decision), self._opened().state.as_reward(reward)
+        self._outcomes.close(name, value, cost)
         self._wake_if_due()
+        self._hooks.rewarded([name], [value])
+
+    aobserve = awaitable(observe)
+    """As `observe`, for event loops: `await` it."""
 
     def observe_many(
         self,
@@ -228,10 +256,14 @@ class LiveAgent(LiveAgentView):
             What each cost, as for `observe`.
         """
         state = self._opened().state
-        seen = [state.as_reward(reward) for reward in rewards]
+        seen = [state.as_reward(reward) for reward in as_list("rewards", rewards)]
         names, values, paid = as_batch(decisions, seen, state.learner.reward_range, costs)
         self._outcomes.close_all(list(zip(names, values, paid, strict=True)))
         self._wake_if_due()
+        self._hooks.rewarded(names, values)
+
+    aobserve_many = awaitable(observe_many)
+    """As `observe_many`, for event loops: `await` it."""
 
     def learn(
         self,
@@ -291,6 +323,15 @@ class LiveAgent(LiveAgentView):
         self._opened()
         self._outcomes.close(as_id(decision), None)
 
+    def resume(self) -> None:
+        """Say that a person has looked at the alarms; play more than the baseline again.
+
+        As for `gb.Agent`, and written down; the coordinator is told.
+        """
+        with self._opened():
+            note_looked_at(self._store)
+        self._worker.wake()
+
     def _wake_if_due(self) -> None:
         if self._store.state.due:
             self._worker.wake()
@@ -308,27 +349,7 @@ class LiveAgent(LiveAgentView):
         Unreachable
             Where the coordinator does not answer; nothing is lost.
         """
-        self._opened()
-        return self._worker.sync()
-
-    def outlook(self) -> Outlook:
-        """Return whether the agent will leave the baseline, what is in its way and what helps.
-
-        It is rough, computed from the newest decisions in the journal in a fraction of a second.
-        """
-        return make_outlook(self._opened())
-
-    def uplift(self, level: float = LEVEL) -> Uplift:
-        """Return what its choices earn over the baseline, per round; it needs a holdback.
-
-        As `gb.Agent.uplift`, of this agent's stream since the holdback was last changed.
-        """
-        with self._opened() as state:
-            return uplift_of(state.gains, state.learner.group.reach, level)
-
-    def report(self) -> Report:
-        """Return the report of the agent that the dashboard shows."""
-        return make_report(self._opened())
+        return self._opened().undamaged(self._worker.sync)
 
     def status(self) -> dict[str, Any]:
         """Return the agent's main numbers; quicker than `report`."""

@@ -6,19 +6,21 @@ from array import array
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from guardband.agent import Awaited, Recalls, Spending, as_number, as_reward
+from guardband.agent import AlarmLog, Awaited, Recalls, Spending, as_number, as_reward
 from guardband.errors import InvalidValueError
 from guardband.live.client.account import JournalAccount
+from guardband.live.client.before import EarlierStreams
 from guardband.live.client.journal import Head, StoredDecision
-from guardband.live.client.learner import Learner
-from guardband.live.client.stream_state import KeptEpoch, StreamState
+from guardband.live.client.learner import UNREGISTERED, Learner
+from guardband.live.client.stream_rows import KeptEpoch
+from guardband.live.client.stream_state import StreamState
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, Account
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import sums_of
 from guardband.uplift import GainSums
 
-__all__ = ["COST_AT", "ENDS", "GAINS", "SUMS", "WORTH", "AgentSetup", "AgentState"]
+__all__ = ["COST_AT", "ENDS", "GAINS", "GAINS_AT", "SUMS", "WORTH", "AgentSetup", "AgentState"]
 __all__ += ["empty_tally", "read_tally"]
 
 ENDS = (End.OBSERVED, End.DEFAULTED, End.DISCARDED)
@@ -69,7 +71,7 @@ class AgentState:
     n: int = -1  # observations that count
     round: int = 0  # the latest round that counts
     due: bool = False  # whether an epoch is due
-    heard: int = 0  # rewards that came while earlier decisions still wait for theirs
+    heard: int = 0  # decisions that have a reward, or ended, while earlier ones wait for theirs
     tally: array[float] = field(default_factory=empty_tally)
     revision: int = -1  # changes with everything below
     # The newest decision:
@@ -79,12 +81,18 @@ class AgentState:
     # What changes rarely:
     version: int = -1  # of the configuration in use; 0: a guess, -1: none yet
     share: float | None = None  # the part of delta; None: the stream is not registered yet
-    excluded: int = 0  # tasks that operators left out of the adopted epoch
+    excluded: int = 0  # tasks that were left out of the adopted epoch
+    first_stream: int = 1  # of this start: what was decided before it does not count
+    watched: int = 0  # observations of the stream that monitors have watched
+    alarms: AlarmLog = field(default_factory=AlarmLog)
+    before: EarlierStreams = field(default_factory=EarlierStreams)
+    apart: bool = False  # whether the task has left the pool, as far as it is known here
     waiting: list[KeptEpoch] = field(default_factory=list)  # epochs that are not adopted yet
     paused: str | None = None
     leased_at: float | None = None
     leased_for: float | None = None
     shared: bool = False  # whether tasks share contexts
+    timed: bool = False  # whether tasks share numbers of rounds
     shadow: bool = False
     free: bool = False  # whether neither a pause, a lease nor shadow mode can hold it back
     # Decisions by their ids, to spare a look into the journal; out of date up to `settled`.
@@ -97,8 +105,17 @@ class AgentState:
 
     @property
     def pending(self) -> int:
-        """How many decisions have not ended."""
+        """How many decisions there are from the first on that has not ended."""
         return self.last - self.settled
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a reward counts when it comes, whatever earlier decisions still wait for.
+
+        Where every request has a context of its own, and delays say nothing about rewards.
+        """
+        space = self.space
+        return space.rewards.order == "prompt" and not self.shared and space.window is None
 
     @property
     def newest_epoch(self) -> int:
@@ -107,7 +124,7 @@ class AgentState:
 
     @property
     def gains(self) -> GainSums:
-        """What the rounds of the holdback add up to."""
+        """What the rounds of the holdback add up to, in this stream."""
         return GainSums(*self.tally[GAINS_AT])
 
     @gains.setter
@@ -126,7 +143,10 @@ class AgentState:
 
     def whole_stream(self) -> StreamState:
         """Return the stream with what was counted since its last checkpoint."""
-        return replace(self.stream, open=sums_of(self.learner.state.own))
+        sums = sums_of(self.learner.state.own)
+        return replace(
+            self.stream, open=self.learner.with_recent(sums) if self.learner.half else sums
+        )
 
     def lease_left(self, now: float) -> float:
         """Return for how many seconds exploration is granted; infinite where it always is."""
@@ -153,9 +173,9 @@ class AgentState:
     def update_level(self) -> None:
         """Use the confidence that is due; a conflict changes the data in use, as an epoch does."""
         self.update_free()
-        if self.share is not None:
-            sets = self.stream.epoch + self.stream.conflicts
-            self.learner.set_level(self.share, sets, self.excluded)
+        share = UNREGISTERED if self.share is None else self.share
+        self.learner.set_level(share, self.stream.sets, self.excluded)
+        self.learner.monitors.set_threshold(self.share)
 
     def update_allowance(self) -> None:
         """Let the learner decide by what is spent, and by what may be."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import random
-import threading
 from collections.abc import Callable
+
+from guardband.live import system
 
 __all__ = ["BackgroundLoop", "backoff"]
 
@@ -42,8 +42,8 @@ class BackgroundLoop:
     ) -> None:
         self._work, self._pause_s = work, pause_s
         self._expected, self._on_trouble = expected, on_trouble
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self._wake, self._stop = system.Event(), system.Event()
+        self._thread = system.Thread(target=self.run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -91,5 +91,5 @@ class BackgroundLoop:
 def backoff(problem: Exception, failures: int) -> float:
     """Return how long to wait: doubling with jitter, or as long as the coordinator asked for."""
     least, most = BACKOFF_S
-    wait = min(most, least * 2.0**failures) * random.uniform(0.5, 1.0)
+    wait = min(most, least * 2.0**failures) * system.uniform(0.5, 1.0)
     return max(wait, getattr(problem, "retry_after_s", 0.0))

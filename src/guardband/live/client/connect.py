@@ -17,7 +17,7 @@ __all__ = ["connect"]
 def connect(
     coordinator: str,
     *,
-    task: str,
+    task: str = "",  # a sentence says that it is missing
     space: str = "default",
     settings: SpaceSettings | None = None,
     uses: Sequence[int | str] | None = None,
@@ -37,7 +37,7 @@ def connect(
         "local:FOLDER": a file that the processes of one host share, no server; or the address of
         a coordinator, "https://...".
     task
-        The name of this agent's task in the space.
+        The name of this agent's task in the space; it must be given.
     space
         The name of the space; `settings.name` where that is given and this is not.
     settings
@@ -67,7 +67,21 @@ def connect(
     -------
     LiveAgent
         It decides and observes without waiting for the network.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import guardband as gb
+    >>> space = gb.SpaceSettings(features=["match", "fresh"], agents=2, contexts="per-request")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with gb.connect(f"local:{folder}", task="movies", settings=space) as agent:
+    ...         agent.decide([[0.6, 0.2], [0.1, 0.9]], baseline=0).kind
+    'baseline'
     """
+    if not isinstance(space, str):
+        raise InvalidTypeError(f"space must be a text, the name of a space, not {space!r}.")
+    if not isinstance(state_dir, str | Path | None):
+        raise InvalidTypeError(f"state_dir must be the path of a folder, not {state_dir!r}.")
     if settings is not None:
         if not isinstance(settings, SpaceSettings):
             raise InvalidTypeError(f"settings must be a gb.SpaceSettings, not {settings!r}.")

@@ -1,4 +1,4 @@
-"""The ids of decisions: TASK-XXXXXXXXYYYY-NUMBER, the start of a stream's name, and a stamp.
+"""The ids of decisions: TASK-XXXXXXXXMARK-NUMBER, the start of a stream's name, and a mark.
 
 They say in which journal a decision is, and which of two that got the same number is meant.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DecisionId", "make_id", "parse_id", "stamp"]
+from guardband.live import system
+
+__all__ = ["DecisionId", "make_id", "mark_of", "new_mark", "parse_id"]
 
 KEY = 8  # characters that come from the name of the stream
-STAMP = 4  # characters that come from the time of the decision
+MARK = 16  # characters of the mark, and ...
+STAMP = 4  # ... where it came from the time, up to journals of format 11
 
 
 class DecisionId(NamedTuple):
@@ -18,7 +21,7 @@ class DecisionId(NamedTuple):
 
     task: str
     key: str  # how the name of its stream begins
-    stamp: str
+    mark: str
     seq: int  # its number in the journal
 
     def made_in(self, stream: str) -> bool:
@@ -26,9 +29,9 @@ class DecisionId(NamedTuple):
         return stream[:KEY] == self.key
 
 
-def make_id(task: str, stream: str, at: float, seq: int) -> str:
-    """Return the id of a task's decision: the stream's name, its time and its number."""
-    return f"{task}-{stream[:KEY]}{stamp(at)}-{seq}"
+def make_id(task: str, stream: str, mark: str, seq: int) -> str:
+    """Return the id of a task's decision: the stream's name, its mark and its number."""
+    return f"{task}-{stream[:KEY]}{mark}-{seq}"
 
 
 def parse_id(text: str) -> DecisionId | None:
@@ -36,15 +39,20 @@ def parse_id(text: str) -> DecisionId | None:
     head, _, number = text.rpartition("-")
     task, _, key = head.rpartition("-")
     plain = number.isascii() and number.isdecimal() and len(number) < 19
-    if not (task and len(key) == KEY + STAMP and plain):
+    if not (task and len(key) in (KEY + MARK, KEY + STAMP) and plain):
         return None
     return DecisionId(task, key[:KEY], key[KEY:], int(number))
 
 
-def stamp(at: float) -> str:
-    """Return the part of an id that tells a decision from another of the same number.
+def new_mark() -> int:
+    """Return 63 random bits, by which a decision is told from every other of the same number.
 
-    A folder restored from an old copy gives numbers again: the reward of a decision that it lost
-    must not be taken for that of the new decision with the same number.
+    A folder that was copied, or restored from an old copy, gives numbers again: the reward of a
+    decision of another copy must not be taken for that of the decision with the same number here.
     """
-    return f"{int(at * 1e6) & 0xFFFF:04x}"
+    return int.from_bytes(system.urandom(8), "little") >> 1
+
+
+def mark_of(mark: int | None, at: float) -> str:
+    """Return a mark as ids have it; older decisions have none but the time at which they were."""
+    return f"{int(at * 1e6) & 0xFFFF:04x}" if mark is None else f"{mark:016x}"

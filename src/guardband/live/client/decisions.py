@@ -15,9 +15,10 @@ from guardband.checks import check_whole
 from guardband.errors import InvalidValueError
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
-from guardband.live.client.decision_id import make_id
+from guardband.live.client.decision_id import make_id, mark_of, new_mark
 from guardband.live.client.journal import StoredDecision
 from guardband.live.client.protocol_client import ProtocolClient
+from guardband.reasons import sentence
 
 __all__ = ["Decisions", "request_of", "worth_of"]
 
@@ -41,14 +42,18 @@ class Decisions:
 
     def decide(self, requests: list[Request], round: int | None) -> list[Decision]:
         """Decide for all requests with what is known now; all are written down, or none."""
-        given = self._numbered(round)
+        return self._store.undamaged(lambda: self._decide_all(requests, self._numbered(round)))
+
+    def _decide_all(self, requests: list[Request], given: int | None) -> list[Decision]:
         with self._store as state:
             number = state.last_round + 1 if given is None else given
-            if state.shared:
+            if state.timed:
                 self._enter_round(state, number)
             if state.spending is not None:
                 state.spending.check(requests)
-            return [self._decide(state, request, number + i) for i, request in enumerate(requests)]
+            # Where requests have contexts of their own, a window's round may have many of them.
+            step = 0 if given is not None and state.space.window and not state.shared else 1
+            return [self._decide(state, r, number + step * i) for i, r in enumerate(requests)]
 
     def _numbered(self, given: int | None) -> int | None:
         """Return the number of a round; where others share its context, it must be given.
@@ -59,7 +64,13 @@ class Decisions:
         """
         if given is None:
             state = self._store.state
-            if state.version > 0 and state.shared and state.space.agents > 1:
+            if state.version > 0 and state.timed and state.space.agents > 1:
+                if not state.shared:
+                    raise InvalidValueError(
+                        f"space {state.space.name!r} forgets by rounds, window="
+                        f"{state.space.window}: give round=..., its number, which grows with time "
+                        "and is the same for all tasks (the hour's number, say)."
+                    )
                 raise InvalidValueError(
                     f"the tasks of space {state.space.name!r} share contexts: give round=..., the "
                     "number of the round, the same for all tasks (the day's number, say). Where "
@@ -72,24 +83,34 @@ class Decisions:
         return number
 
     def _enter_round(self, state: AgentState, number: int) -> None:
-        """Adopt the newest epoch that holds no reward of this round or a later one."""
-        if number <= state.last_round:
+        """Adopt the newest epoch that holds no reward of this round, if shared, or a later one."""
+        if not state.shared and number < state.last_round:
+            raise InvalidValueError(
+                f"round {number} is before round {state.last_round}, in which this task decided: "
+                "rounds grow with time."
+            )
+        if state.shared and number <= state.last_round:
             raise InvalidValueError(
                 f"round {number} is not after round {state.last_round}, in which this task "
                 "decided: where tasks share contexts, each decides once in a round."
             )
         if state.waiting:
-            self._client.adopt_before(number)
+            self._client.adopt_before(number if state.shared else number + 1)
 
     def _decide(self, state: AgentState, request: Request, round: int) -> Decision:
         seq, learner, now = state.last + 1, state.learner, self._store.clock.now()
+        if learner.half:
+            self._store.enter_round(round)
         coin, hold = learner.coin, learner.hold
         code, shadow_action, why = None if state.free else state.held_back(now), None, None
+        if code in (None, "shadow") and not learner.is_prompt(request):
+            code = "compiling"
         if code is None:
             v = learner.decide(request, seq, coin, hold)
         else:
             more = state.paused if code == "paused" else None
             v, shadow_action, why = learner.play_baseline(request, seq, coin, code, more)
+        mark = new_mark()
         x, careful = v.awaited.x.tobytes(), int(v.awaited.conservative)
         stake, purse, recall = v.awaited.stake, None, learner.recall(request, v.radius)
         if state.spending is not None:
@@ -135,6 +156,9 @@ class Decisions:
                 cost,
                 None,
                 None,
+                mark,
+                v.awaited.declared,
+                v.awaited.lower,
             )
         )
         self._store.put_spending()
@@ -143,11 +167,13 @@ class Decisions:
         if v.charge > 0.0:
             state.spent += v.charge
             state.update_allowance()
-        name = make_id(self._store.setup.task, state.stream.stream, now, seq)
+        name = make_id(self._store.setup.task, state.stream.stream, mark_of(mark, now), seq)
         state.recalls.add(name, recall)
-        _remember(state, name, v, request, cost, now)
+        _remember(state, name, v, request, cost, now, mark)
         if why is None and self._store.watch.turn:
             why = self._store.watch.reason_of(v)
+        if state.alarms.news or state.alarms.followed:
+            why = state.alarms.told(why or sentence(v.reason), learner.monitors.plays)
         decision = v.named(name, why, request.label(v.action))
         if state.spending is not None:
             decision = decision._replace(cost=cost, cost_left=state.spending.left)
@@ -155,7 +181,13 @@ class Decisions:
 
 
 def _remember(
-    state: AgentState, name: str, v: Verdict, request: Request, cost: float | None, now: float
+    state: AgentState,
+    name: str,
+    v: Verdict,
+    request: Request,
+    cost: float | None,
+    now: float,
+    mark: int,
 ) -> None:
     """Keep the newest decision as the journal has it: its reward may come soon."""
     if len(state.fresh) >= FRESH:
@@ -174,13 +206,18 @@ def _remember(
         v.awaited.guess,
         v.awaited.weight,
         int(v.awaited.conservative),
+        v.awaited.declared,
+        v.awaited.lower,
         lead,
         share,
         predicted,
         worth_of(request, v.action),
         worth_of(request, request.baseline),
         cost,
-        *(None,) * 5,
+        None,
+        None,
+        mark,
+        *(None,) * 3,
     )
     state.fresh[name] = stored, v.awaited
 

@@ -7,11 +7,11 @@ its files are closed. The parent goes on; the child opens everything anew when i
 from __future__ import annotations
 
 import atexit
-import os
-import threading
 import weakref
 from typing import Protocol
 
+from guardband.forks import heed_forks
+from guardband.live import system
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.sync_worker import SyncWorker
 from guardband.live.link import Link
@@ -26,7 +26,6 @@ class Closable(Protocol):
         """Close all files and connections."""
 
 
-GUARDS: weakref.WeakSet[ForkGuard] = weakref.WeakSet()
 OPEN: weakref.WeakSet[Closable] = weakref.WeakSet()
 
 
@@ -47,29 +46,36 @@ class ForkGuard:
         self._store, self._link, self._worker = store, link, worker
         self._background = background
         self.forked = False  # a child's copy that was not used yet
-        GUARDS.add(self)
+        self._open = True
+        heed_forks(self, 0)
 
     def release(self) -> None:
-        """Take this agent, which was closed, out of the fork hooks."""
-        GUARDS.discard(self)
+        """Let forks not concern this agent any more, which was closed."""
+        self._open = False
 
-    def before(self) -> None:
+    def before_fork(self) -> None:
         """Take the lock, and close the files."""
+        if not self._open:
+            return
         self._store.lock.acquire()
         self._link.hold()
         self._store.journal.rest()
 
-    def in_parent(self) -> None:
+    def after_fork(self) -> None:
         """Go on."""
+        if not self._open:
+            return
         self._link.let_go()
         self._store.lock.release()
 
     def in_child(self) -> None:
         """Leave the parent's locks and connections alone."""
+        if not self._open:
+            return
         self.forked = True
         self._worker.leave()
         self._link.after_fork()
-        self._store.lock = threading.RLock()  # the thread that holds it is not here
+        self._store.lock = system.RLock()  # the thread that holds it is not here
 
     def open_again(self) -> None:
         """Open everything in this child, when it is used for the first time."""
@@ -90,27 +96,4 @@ def _close_all() -> None:
         agent.close()
 
 
-_held: list[ForkGuard] = []
-
-
-def _before() -> None:
-    _held[:] = list(GUARDS)
-    for guard in _held:
-        guard.before()
-
-
-def _in_parent() -> None:
-    for guard in _held:
-        guard.in_parent()
-    _held.clear()
-
-
-def _in_child() -> None:
-    for guard in _held:
-        guard.in_child()
-    _held.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 atexit.register(_close_all)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -12,15 +15,19 @@ from urllib.parse import urlsplit
 from platformdirs import user_state_path
 
 from guardband.checks import as_index_set, nearest
-from guardband.errors import InputError, InvalidValueError
+from guardband.errors import InputError, InvalidTypeError, InvalidValueError
 from guardband.features import Features
+from guardband.files import plain_errors
 from guardband.live.client.journal import Journal
+from guardband.live.client.mending import undamaged
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.space_rules import GIVEN
 from guardband.live.protocol.types import NAME
 
 __all__ = ["Joined", "OtherSettingsError", "UnknownSpaceError", "agree", "default_folder", "join"]
+__all__ += ["undo_of"]
 
 
 class OtherSettingsError(InvalidValueError):
@@ -35,6 +42,7 @@ class Joined(NamedTuple):
     """What an agent needs to know before it can start."""
 
     space: SpaceSettings | None  # None: the coordinator does not answer, but the journal knows
+    version: int  # of the space; 0: it is what the user says it is
     uses: tuple[int, ...]
     reward_floor: float | None  # of journals from before spaces had one
     trouble: str | None  # why the coordinator does not answer, if so
@@ -54,9 +62,15 @@ def join(
     if settings is not None and settings.name != name:
         raise InvalidValueError(f"space={name!r} was given, but settings of {settings.name!r}.")
     kept = _kept_setup(folder)
-    space, trouble = None, None
+    space, version, trouble = None, 0, None
     try:
-        space = _find_or_create(link, name, settings, create=create)
+        found = _find(link, name, settings, create=create)
+        if found is None and settings is not None:  # what is refused makes nothing
+            _used(uses, settings.features, settings.named)
+            _check_folder(folder)
+            found = _create(link, settings)
+        assert found is not None
+        space, version = found
         agree(space, settings)
     except Unreachable as problem:
         trouble = str(problem)
@@ -73,8 +87,8 @@ def join(
     features = kept.get("features") if space is None else space.features
     if features is None:
         raise Unreachable(
-            f"{trouble} Nothing is known of space {name!r} without it: give "
-            "settings=gb.SpaceSettings(...), and the baseline is played until it answers."
+            f"{trouble} Nothing is known of space {name!r} without it: try again when it answers; "
+            f"with {GIVEN} the baseline is played until then."
         )
     named = None if space is None else space.named
     chosen = _used(kept.get("uses") if uses is None else uses, features, named)
@@ -84,7 +98,7 @@ def join(
                 f"{folder} belongs to {what} {kept[what]!r}, not {value!r}: give every agent a "
                 "state_dir of its own."
             )
-    return Joined(space, chosen, kept.get("reward_floor"), trouble)
+    return Joined(space, version, chosen, kept.get("reward_floor"), trouble)
 
 
 def agree(space: SpaceSettings, settings: SpaceSettings | None) -> None:
@@ -104,6 +118,11 @@ def agree(space: SpaceSettings, settings: SpaceSettings | None) -> None:
 
 def default_folder(coordinator: str, space: str, task: str) -> Path:
     """Return where an agent keeps its state if the user does not say."""
+    if task == "":
+        raise InvalidValueError(
+            "name the task of this agent, such as task='movies': agents of one space are told "
+            "apart by it."
+        )
     if not isinstance(task, str) or not re.fullmatch(NAME, task):
         raise InvalidValueError(f"a task's name has letters, digits and ._- only, not {task!r}.")
     kind, _, folder = coordinator.partition(":")
@@ -113,12 +132,38 @@ def default_folder(coordinator: str, space: str, task: str) -> Path:
     return user_state_path("guardband") / "agents" / host / space / task
 
 
-def _find_or_create(
+def undo_of(folder: Path) -> Callable[[], None]:
+    """Return what takes a new state folder away again; one with a journal stays as it is."""
+    if (folder / "journal.db").exists():
+        return lambda: None
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+
+    def undo() -> None:
+        for name in ("journal.db", "journal.db-wal", "journal.db-shm", "account", "sync.lock"):
+            (folder / name).unlink(missing_ok=True)
+        for each in new:
+            with suppress(OSError):  # somebody keeps other things there by now
+                each.rmdir()
+
+    return undo
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise where a folder for the journal cannot be made."""
+    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    with plain_errors(folder, "no journal can be kept there; choose another folder"):
+        if not above.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+
+def _find(
     link: Link, name: str, settings: SpaceSettings | None, *, create: bool
-) -> SpaceSettings:
-    """Return the space that the coordinator has; a local one is made where it does not exist."""
+) -> tuple[SpaceSettings, int] | None:
+    """Return the space that the coordinator has, and its version; None: it can be made."""
     try:
-        return link.space(name)[0]
+        return link.space(name)
     except Refused as problem:
         if problem.code != "unknown_space":
             raise
@@ -129,15 +174,20 @@ def _find_or_create(
         )
     if settings is None:
         raise InvalidValueError(
-            f"there is no space {name!r} yet: to make it, give settings=gb.SpaceSettings(...) with "
-            "its features and agents, how many tasks may join."
+            f"there is no space {name!r} yet: it is made with {GIVEN}, which names its features "
+            "and agents, how many tasks may join."
         )
+    return None
+
+
+def _create(link: Link, settings: SpaceSettings) -> tuple[SpaceSettings, int]:
+    """Make a space; return it, and its version."""
     try:
         link.create_space(settings)
     except Refused as problem:  # another process was faster
         if problem.code != "space_exists":
             raise
-    return link.space(name)[0]
+    return link.space(settings.name)
 
 
 def _used(
@@ -148,6 +198,8 @@ def _used(
         return tuple(range(len(features)))
     if named is not None:
         return as_index_set("uses", named.indices(uses), len(features))
+    if isinstance(uses, str) or not isinstance(uses, Iterable):
+        raise InvalidTypeError(f"uses must be a list of features, such as [0, 1], not {uses!r}.")
     positions = {name: i for i, name in enumerate(features)}
     chosen = []
     for each in uses:
@@ -162,8 +214,10 @@ def _used(
 def _kept_setup(folder: Path) -> dict[str, Any]:
     """Return what a state folder says about itself; empty where there is none yet."""
     path = folder / "journal.db"
-    if not path.exists():
-        return {}
+    return undamaged(path, lambda: _read_setup(path)) if path.exists() else {}
+
+
+def _read_setup(path: Path) -> dict[str, Any]:
     journal = Journal(path)
     try:
         kept = journal.about()

@@ -9,13 +9,16 @@ to it.
 from __future__ import annotations
 
 import json
+import logging
 import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from guardband.errors import GuardbandError
+from guardband.files import plain_errors
+from guardband.live import system
+from guardband.live.client.emptied import emptied
 from guardband.live.client.journal_schema import (
     COLUMNS,
     FORMAT,
@@ -24,51 +27,62 @@ from guardband.live.client.journal_schema import (
     StoredDecision,
 )
 from guardband.live.protocol.sums import DamagedSumsError
-from guardband.live.sqlite import apsw, connect
+from guardband.live.sqlite import apsw, connect, guard_rows, is_damage, seal_rows
 
-__all__ = ["Head", "Journal", "JournalError", "StoredDecision"]
+__all__ = ["DamagedJournalError", "Head", "Journal", "JournalError", "StoredDecision"]
+
+log = logging.getLogger("guardband.live")
 
 PAGE = 2048  # rewards touch two pages each; large menus overflow into more
 BUSY_MS = 10_000
 CHECKPOINT_PAGES = 8_000  # a backstop: `tidy` does it in the background
 
-ADD = f"INSERT INTO decision VALUES ({', '.join('?' * COLUMNS)})"
+ADD = f"INSERT INTO main.decision VALUES ({', '.join('?' * COLUMNS)})"
 # "WHERE d.seq = ?" would be planned anew for every value, which takes longer than the search.
 FIND = """
     SELECT d.seq, d.stream, d.at, d.round, d.config, d.kind, d.floor, d.margin, d.x, d.guess,
-           d.weight, d.careful, d.lead, d.share, d.predicted, d.value, d.baseline_value, d.cost,
-           d.paid, d.override, o.ended, o.reward, o.late
+           d.weight, d.careful, d.declared, d.lower, d.lead, d.share, d.predicted, d.value,
+           d.baseline_value, d.cost, d.paid, d.override, d.mark, o.ended, o.reward, o.late
     FROM (SELECT ?1 AS wanted) JOIN decision d ON d.seq = wanted
     LEFT JOIN outcome o ON o.seq = wanted
 """
 END = """
-    INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE
+    INSERT INTO main.outcome VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE
     SET ended = excluded.ended, reward = excluded.reward, stream = excluded.stream, k = excluded.k
 """
-FIRST_END = "INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, NULL)"
+FIRST_END = "INSERT INTO main.outcome VALUES (?, ?, ?, ?, ?, ?, NULL)"
 SAVE_HEAD = """
-    UPDATE head SET stream = ?, settled = ?, n = ?, own = ?, round = ?, due = ?, heard = ?,
+    UPDATE main.head SET stream = ?, settled = ?, n = ?, own = ?, round = ?, due = ?, heard = ?,
            tally = ?, revision = ? WHERE id = 1
 """
 COUNTED = """
-    SELECT o.k, d.x, d.weight, d.guess, o.reward, 0 FROM outcome o JOIN decision d USING(seq)
+    SELECT o.k, d.x, d.weight, d.guess, o.reward, 0, d.round
+    FROM outcome o JOIN decision d USING(seq)
     WHERE o.stream = ?1 AND o.k > ?2 AND o.k <= ?3
     UNION ALL
-    SELECT k, x, weight, guess, reward, reused FROM logged
+    SELECT k, x, weight, guess, reward, reused, 0 FROM logged
     WHERE stream = ?1 AND k > ?2 AND k <= ?3
     ORDER BY 1
 """
+NOTE_DAMAGE = """
+    INSERT INTO main.tally VALUES ((SELECT coalesce(max(id), 1) FROM stream), 'damaged', 1)
+    ON CONFLICT DO UPDATE SET count = count + 1
+"""
+ADD_LOGGED = f"INSERT INTO main.logged VALUES ({', '.join('?' * 9)})"
+EARLY = "(1, 5)"  # how a decision may end before earlier ones: `End.OBSERVED`, `End.OUTDATED`
+OPEN = f"""
+    FROM decision d LEFT JOIN outcome o USING(seq)
+    WHERE d.seq > ? AND coalesce(o.ended, 0) NOT IN {EARLY}
+"""
 LOGGED = "SELECT id, x, reward FROM logged WHERE id IN (SELECT value FROM json_each(?))"
-# What to do about what SQLite says, and about sums that were changed on the disk.
+MENDED = "It is damaged; its agent mends it, and so does `guardband audit --repair`."
+# What to do about what SQLite says.
 ADVICE: dict[type[Exception], str] = {
     apsw.FullError: "Make room on the disk.",
     apsw.BusyError: f"Another process has held it for {BUSY_MS // 1000} s: see which one.",
     apsw.ReadOnlyError: "See whether the folder and the files in it may be written.",
     apsw.CantOpenError: "See whether its folder is still there and may be written.",
     apsw.IOError: "See whether its folder is still there and the disk is sound.",
-    apsw.CorruptError: "It is damaged: put it aside, and the agent begins a new journal.",
-    DamagedSumsError: "It is damaged: put it aside, and the agent begins a new journal.",
-    apsw.NotADBError: "It is no journal: put it aside, and the agent begins a new one.",
     apsw.ConstraintError: "A number is missing or not finite: see what the agent was given.",
     apsw.ConnectionClosedError: "The agent was closed meanwhile: make a new one.",
 }
@@ -76,6 +90,10 @@ ADVICE: dict[type[Exception], str] = {
 
 class JournalError(GuardbandError, OSError):
     """The journal cannot be used; the message says why and what to do."""
+
+
+class DamagedJournalError(JournalError):
+    """The journal is not what was written; its agent mends it, with what is sound."""
 
 
 class Journal:
@@ -89,31 +107,40 @@ class Journal:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self.path.exists():  # closing a file that is in use would take SQLite's locks away
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # for its owner only
+        self._log, self._folder = f"{self.path}-wal", str(self.path.parent)
+        with plain_errors(self.path.parent, "no journal can be kept there; choose another folder"):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lost = emptied(self.path)
+            if not self.path.exists():  # closing a file in use would take SQLite's locks away
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # for its owner only
         self._aside: Any = None
         self._db: Any = None
-        self._asking = threading.Lock()  # the connection aside is for one at a time
+        self._asking = system.Lock()  # the connection aside is for one at a time
         self._open()
 
     def _open(self) -> None:
-        self._version = -1
+        self._version, self.damaged = -1, False  # until it is opened again
+        cut, self._lost = self._lost, []
         try:
-            self._db = self._connect()
-            # One cursor for all: executing a statement releases what the last one read.
-            self._execute = self._db.cursor().execute
+            self._db = self._connect(cut.append)
+            self._execute = self._db.cursor().execute  # one for all: each releases what was read
             self._migrate()
+            guard_rows(self._db, replaced=("head",))
+            for said in cut:
+                log.error("guardband: %s.", said)
+                self._execute(NOTE_DAMAGE)
         except BaseException as error:
             self.rest()
             if not isinstance(error, apsw.Error):
                 raise
-            raise JournalError(
+            self.damaged = is_damage(error)
+            kind = DamagedJournalError if self.damaged else JournalError
+            raise kind(
                 f"{self.path} cannot be opened as a journal: {error}.{_advice(error)}"
             ) from error
 
-    def _connect(self) -> apsw.Connection:
-        db = connect(self.path, BUSY_MS, refusal=JournalError, page_size=PAGE)
+    def _connect(self, on_loss: Callable[[str], object] | None = None) -> apsw.Connection:
+        db = connect(self.path, BUSY_MS, refusal=JournalError, page_size=PAGE, on_loss=on_loss)
         db.pragma("synchronous", "normal")
         db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         return db
@@ -128,6 +155,8 @@ class Journal:
             )
         for step in MIGRATIONS[found:]:
             self._execute(step)
+        if found < FORMAT:
+            seal_rows(self._db)
         self._execute(f"PRAGMA user_version = {FORMAT}")
         self._execute("COMMIT")
 
@@ -164,9 +193,10 @@ class Journal:
 
     def _failure(self, error: Exception) -> JournalError:
         why = str(error).rstrip(".")
-        return JournalError(
-            f"{self.path} cannot be used: {why}. Nothing was changed.{_advice(error)}"
-        )
+        damaged = is_damage(error) or isinstance(error, DamagedSumsError)
+        self.damaged |= damaged
+        kind = DamagedJournalError if damaged else JournalError
+        return kind(f"{self.path} cannot be used: {why}. Nothing was changed.{_advice(error)}")
 
     # What decide and observe do.
 
@@ -212,7 +242,7 @@ class Journal:
 
     def add_logged(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of logs down, each with the columns of the table."""
-        self._db.cursor().executemany("INSERT INTO logged VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._db.cursor().executemany(ADD_LOGGED, rows)
 
     def logged(self, ids: Sequence[str]) -> dict[str, tuple[bytes, float]]:
         """Return features and reward of those among the ids that were learned before."""
@@ -222,7 +252,7 @@ class Journal:
 
     def add_head(self, head: Head) -> None:
         """Write the first head."""
-        self._execute(f"INSERT INTO head VALUES (1, {', '.join('?' * 9)})", head[:9])
+        self._execute(f"INSERT INTO main.head VALUES (1, {', '.join('?' * 9)})", head[:9])
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; also for what changes something, in a transaction."""
@@ -246,7 +276,7 @@ class Journal:
     def count(self, stream: int, key: str, by: int = 1) -> None:
         """Add to a counter of a stream."""
         self._execute(
-            "INSERT INTO tally VALUES (?, ?, ?) "
+            "INSERT INTO main.tally VALUES (?, ?, ?) "
             "ON CONFLICT DO UPDATE SET count = count + excluded.count",
             (stream, key, by),
         )
@@ -257,19 +287,24 @@ class Journal:
 
     def note_late(self, seq: int, reward: float) -> None:
         """Keep a reward that came after its window; it does not count."""
-        self._execute("UPDATE outcome SET late = ? WHERE seq = ?", (reward, seq))
+        self._execute("UPDATE main.outcome SET late = ? WHERE seq = ?", (reward, seq))
+
+    def open(self, settled: int) -> int:
+        """Return how many decisions after `settled` wait for a reward, or for their turn."""
+        return int(self.query(f"SELECT count(*) {OPEN}", (settled,))[0][0])
 
     def lose(self, settled: int, ended: int, at: float) -> None:
-        """End all decisions after `settled` without a reward."""
+        """End all decisions after `settled` that are open."""
         self._execute(
-            "INSERT INTO outcome SELECT seq, ?, NULL, ?, NULL, NULL, NULL FROM decision "
-            "WHERE seq > ? ON CONFLICT DO UPDATE SET ended = excluded.ended",
+            "INSERT INTO main.outcome SELECT seq, ?, NULL, ?, NULL, NULL, NULL FROM decision "
+            "WHERE seq > ? ON CONFLICT DO UPDATE SET ended = excluded.ended "
+            f"WHERE outcome.ended NOT IN {EARLY}",
             (ended, at, settled),
         )
 
     def cost_after(self, settled: int) -> float:
-        """Return what all decisions after `settled` cost, or are reserved for."""
-        sql = "SELECT total(coalesce(paid, cost)) FROM decision WHERE seq > ?"
+        """Return what decisions after `settled` that are open cost, or are reserved for."""
+        sql = f"SELECT total(coalesce(d.paid, d.cost)) {OPEN}"
         return float(self.query(sql, (settled,))[0][0])
 
     def about(self) -> dict[str, Any]:
@@ -286,7 +321,7 @@ class Journal:
         return [column[1] for column in self.query("PRAGMA table_info(decision)")]
 
     def counted(self, stream: int, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
-        """Yield (k, x, weight, guess, reward, reused) of observations after < k <= upto."""
+        """Yield (k, x, weight, guess, reward, reused, round) of observations after < k <= upto."""
         # By a cursor of its own: there may be millions, and others are asked for meanwhile.
         yield from self._db.cursor().execute(COUNTED, (stream, after, upto))
 
@@ -297,11 +332,15 @@ class Journal:
         last = min(settled - max(keep, 1), first + batch - 1)
         if last < first:
             return 0
-        self._execute("DELETE FROM decision WHERE seq <= ?", (last,))
-        self._execute("DELETE FROM outcome WHERE seq <= ?", (last,))
+        self._execute("DELETE FROM main.decision WHERE seq <= ?", (last,))
+        self._execute("DELETE FROM main.outcome WHERE seq <= ?", (last,))
         self._execute(
-            "DELETE FROM epoch WHERE adopted_at IS NOT NULL AND epoch < "
+            "DELETE FROM main.epoch WHERE adopted_at IS NOT NULL AND epoch < "
             "(SELECT min(epoch) FROM decision)"
+        )
+        self._execute(
+            "DELETE FROM main.monitor WHERE from_seq < (SELECT max(from_seq) FROM monitor "
+            "WHERE from_seq <= (SELECT min(seq) FROM decision))"
         )
         return last - first + 1
 
@@ -313,16 +352,11 @@ class Journal:
         The log is synchronised as a file: no reader and no writer waits for it.
         """
         try:
-            for path, way in ((f"{self.path}-wal", os.O_RDWR), (self.path.parent, os.O_RDONLY)):
-                handle = os.open(path, way)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+            system.put_on_disk(self._log)
+            system.put_on_disk(self._folder, os.O_RDONLY)
         except OSError as error:
-            raise JournalError(
-                f"{self.path} cannot be put on disk: {error}. {ADVICE[apsw.IOError]}"
-            ) from error
+            why = f"{self.path} cannot be put on disk: {error}. {ADVICE[apsw.IOError]}"
+            raise JournalError(why) from error
 
     def query_aside(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads, over a connection of its own."""
@@ -330,6 +364,7 @@ class Journal:
             try:
                 if self._aside is None:
                     self._aside = self._connect()
+                    guard_rows(self._aside)
                 return list(self._aside.execute(sql, values))
             except apsw.Error as error:
                 raise self._failure(error) from error
@@ -360,4 +395,6 @@ class Journal:
 
 
 def _advice(error: Exception) -> str:
+    if is_damage(error) or isinstance(error, DamagedSumsError):
+        return f" {MENDED}"
     return next((f" {text}" for kind, text in ADVICE.items() if isinstance(error, kind)), "")

@@ -3,7 +3,7 @@
 decision and outcome hold what was decided and how it ended, logged what was learned from logs, head
 what they add up to; stream, cut, epoch, level and config what a decision was based on, so that it
 can be made again; control the switches of the coordinator; tally the counters of reports; account
-what may be spent.
+what may be spent; monitor what monitors remembered now and then, and alarm what they noticed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from guardband.uplift import Stake, stake_of
 
 __all__ = ["COLUMNS", "FORMAT", "MIGRATIONS", "Head", "StoredDecision"]
 
-FORMAT = 11
-COLUMNS = 41  # of a decision
+FORMAT = 15
+COLUMNS = 44  # of a decision
 
 # What brings a file from one format to the next; never changed, only added to.
 MIGRATIONS = (
@@ -135,6 +135,32 @@ MIGRATIONS = (
     ALTER TABLE account ADD COLUMN claimed REAL NOT NULL DEFAULT 0;
     ALTER TABLE account ADD COLUMN boot TEXT;
     """,
+    # Random, so that no two decisions have one id, in whichever copies of a folder they were made.
+    "ALTER TABLE decision ADD COLUMN mark INTEGER;",
+    # Monitors: the weight with which they watch a reward (0: they do not), and the certified lower
+    # bound of a learned play. What they remember follows from the rewards since the last line of
+    # `monitor`; there is one for every change of another kind. `why` a stream began: after an
+    # alarm, or because the pool was made anew; the rewards of decisions before it do not count.
+    """
+    ALTER TABLE decision ADD COLUMN declared REAL NOT NULL DEFAULT 0;
+    ALTER TABLE decision ADD COLUMN lower REAL;
+    ALTER TABLE logged ADD COLUMN declared REAL NOT NULL DEFAULT 0;
+    ALTER TABLE stream ADD COLUMN why TEXT NOT NULL DEFAULT '';
+    ALTER TABLE control ADD COLUMN apart INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE monitor(
+        stream INTEGER, n INTEGER, from_seq INTEGER, why TEXT NOT NULL, numbers BLOB NOT NULL,
+        PRIMARY KEY(stream, n, from_seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE alarm(
+        number INTEGER PRIMARY KEY, stream INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL,
+        round INTEGER NOT NULL, evidence REAL NOT NULL, at REAL NOT NULL,
+        told INTEGER NOT NULL DEFAULT 0, looked_at REAL
+    );
+    """,
+    # Pages carry checksums, which versions before this one would not keep.
+    "",
+    # Rows carry seals (`sqlite.seal_rows`): all tables are written anew.
+    "",
 )
 
 
@@ -147,7 +173,7 @@ class Head(NamedTuple):
     own: bytes  # sums since the last checkpoint, as `Sums.as_bytes` writes them
     round: int  # the latest round that counts
     due: int  # whether a pooling is due
-    heard: int  # rewards that came while earlier decisions still wait for theirs
+    heard: int  # decisions that have a reward, or ended, while earlier ones wait for theirs
     tally: bytes  # counts and sums of what ended
     revision: int  # changes with everything else in the journal that agents read, except:
     rest: str  # the stream's own line, as `rest_of` writes it
@@ -168,6 +194,8 @@ class StoredDecision(NamedTuple):
     guess: float
     weight: float
     careful: int
+    declared: float  # the weight that monitors use
+    lower: float | None  # the certified lower bound of a learned play
     lead: float | None  # of a `Stake`: with a holdback, and where it could choose
     share: float | None
     predicted: float | None
@@ -176,6 +204,7 @@ class StoredDecision(NamedTuple):
     cost: float | None  # what was charged to the budget, where there is one
     paid: float | None  # what it cost, where that was told afterwards
     override: int | None  # what somebody else played instead
+    mark: int | None  # in its id; not in older ones
     ended: int | None
     reward: float | None
     late: float | None

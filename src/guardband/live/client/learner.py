@@ -13,30 +13,38 @@ from guardband.agent import (
     AgentGroup,
     Awaited,
     Budget,
+    KnownThen,
     Recall,
     Request,
     RequestReader,
     Spending,
     Verdict,
     Watch,
+    Weighed,
+    ask_for_kernels,
     reward_range,
     sets_of,
 )
-from guardband.algorithms import Policy, paper_trigger
-from guardband.facts import Facts
-from guardband.kernels.types import Estimate, Floats, Statistic, Trigger
+from guardband.kernels.ridge import count_reward
+from guardband.kernels.state import new_statistic
+from guardband.kernels.types import Estimate, Floats, Statistic
+from guardband.live.client.levels import level_of, trigger_of
+from guardband.live.client.monitors import Monitors
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import (
     MAGIC,
     DamagedSumsError,
+    Recent,
     Sums,
     bytes_of,
     empty_sums,
+    forget,
     statistic_of,
+    sums_of,
 )
 from guardband.reasons import sentence
 
-__all__ = ["Learner", "Selection", "new_watch", "unpack"]
+__all__ = ["UNREGISTERED", "Learner", "Selection", "new_watch", "unpack"]
 
 LOOK_AFTER = 100  # decisions; the dashboard says early what is to be expected
 
@@ -49,48 +57,9 @@ class Selection(NamedTuple):
     why: str | None  # in a sentence, where the reason's own does not say all
 
 
-def delta_share(space: SpaceSettings, share: float, epoch: int, excluded: int = 0) -> float:
-    """Return the part of delta that one stream may use up in its p-th set of data, p = epoch + 1.
-
-    Registered: delta w / (p (p + 1)), with the w of the coordinator; equal: 6 delta / (pi^2 M p^2);
-    paper: delta.
-
-    Operators may have left out tasks because of their rewards, any of 2^M sets of them. One half is
-    for the case that they left out none, the other for all other cases: with k tasks out
-    1 / ((e - 1)(M + 1)^k) of it, and sum_k C(M, k) / (M + 1)^k < e - 1. "equal" and "paper" have
-    no such half. Where one of the other tasks may lie, each of them has its part.
-    """
-    p = epoch + 1
-    choice = 1.0 / ((math.e - 1.0) * (space.agents + 1) ** excluded) if excluded else 1.0
-    choice /= space.others
-    if space.shares == "paper":
-        return choice * space.delta
-    if space.shares == "equal":
-        return choice * 6.0 * space.delta / (math.pi**2 * space.agents * p * p)
-    return choice * 0.5 * space.delta * share / (p * (p + 1))
-
-
-def level_of(
-    space: SpaceSettings, policy: Policy, base: float, share: float, epoch: int, excluded: int = 0
-) -> float:
-    """Return 2 log(1 / delta) as the kernels use it; `base` is that of the whole space."""
-    if space.shares == "equal" and policy.anytime and not excluded:
-        return base + 4.0 * math.log(epoch + 1)  # as `gb.Fleet` has it, to the last bit
-    return float(policy.confidence(delta_share(space, share, epoch, excluded)))
-
-
-def trigger_of(space: SpaceSettings) -> tuple[Trigger, float]:
-    """Return when an epoch is due, and what the trigger compares with."""
-    sync = space.sync
-    if sync.horizon is not None:
-        return paper_trigger(Facts(((0,),), space.dim, sync.horizon, size=space.agents))
-    if sync.budget is not None:
-        return Trigger.PAPER, sync.budget
-    if sync.growth is not None:
-        return Trigger.GROWTH, math.log1p(sync.growth)
-    # An interval is measured by a clock, not by kernels; and one agent has nobody to pool with.
-    anytime = sync.trigger == "anytime" and space.agents > 1
-    return Trigger.ANYTIME if anytime else Trigger.NEVER, math.inf
+# Of a stream that has no share of delta yet: no share that it may get is smaller, up to the
+# 30,000th stream of a space. It plays the baseline, and weighs its rewards by this.
+UNREGISTERED = 1e-9
 
 
 class Learner:
@@ -141,7 +110,20 @@ class Learner:
         self.allowance = math.nan  # what trials, or explored plays, may be charged with in all
         self._base = float(self.group.engine.terms.confidence)
         self.holdback = self.group.engine.holdback
+        self.monitors = Monitors(self.group, space, self.policy)
         self.group.engine.set_trigger(*trigger_of(space), space.agents)
+        self.half = space.half_at(0)  # the half window in which it decides; 0: there is no window
+        self._recent = new_statistic(space.dim)  # what it learned in it since the last checkpoint
+        self._forgotten = 0  # and how many it counted since then that are too old
+
+    def enter(self, round: int) -> bool:
+        """Decide in a round; tell whether a half window begins, so that sums must be loaded."""
+        if not self.half:
+            return False
+        before, self.half = self.half, max(self.half, self.space.half_at(round))
+        if self.space.drift:
+            self.group.engine.set_time(max(round, 1))
+        return self.half > before
 
     def load(
         self, pooled: Sums | None, handed_in: Sums, own: bytes, without: Sequence[Sums] = ()
@@ -149,12 +131,19 @@ class Learner:
         """Compute with these sums from now on; `without` are those without each other task."""
         dim = self.space.dim
         everybody = empty_sums(dim) if pooled is None else pooled
-        given = (statistic_of(everybody), statistic_of(handed_in), unpack(own, dim))
-        self.group.adopt(*given, [statistic_of(part) for part in without])
+        sums = [everybody, handed_in, unpack(own, dim)]
+        if self.half:
+            sums = [forget(each, self.half) for each in sums]
+            since = sums[-1]
+            self._recent = statistic_of(empty_sums(dim) if since.recent is None else since.newest)
+            self._forgotten = since.n - since.kept
+        first, second, third = map(statistic_of, sums)
+        self.group.adopt(first, second, third, [statistic_of(part) for part in without])
 
     def set_level(self, share: float, epoch: int, excluded: int) -> None:
         """Use the confidence that is due in this epoch."""
-        self.level = level_of(self.space, self.policy, self._base, share, epoch, excluded)
+        given = (self.space, self.policy, self._base, share, epoch, excluded)
+        self.level = level_of(*given, self.half)
         self.group.engine.set_confidence(self.level)
 
     def set_allowance(self, allowance: float, spent: float) -> None:
@@ -181,22 +170,60 @@ class Learner:
     def hand_in(self) -> None:
         """Count what was learned since the last checkpoint among what was handed in."""
         self.group.hand_in()
+        if self.half:
+            self._recent, self._forgotten = new_statistic(self.space.dim), 0
 
     def own(self) -> bytes:
         """Return what was learned since the last checkpoint, for the journal."""
+        if self.half:
+            return self.with_recent(sums_of(self.state.own)).as_bytes()
         return bytes_of(self.state.own)
+
+    def with_recent(self, sums: Sums) -> Sums:
+        """Return the sums since the last checkpoint with what a window knows of them."""
+        n, gram, surprise, weight, *_ = sums_of(self._recent)
+        recent = Recent(self.half, sums.n, n, gram, surprise, weight)
+        return sums._replace(n=sums.n + self._forgotten, recent=recent)
+
+    def start_at_once(self) -> None:
+        """Never wait for the compiler in a decision or a reward, whatever the size."""
+        self.group.engine.plain_up_to = math.inf
+        ask_for_kernels(self.group)
+
+    @property
+    def full_speed(self) -> bool:
+        """Whether the kernels of decisions and rewards are compiled."""
+        return self.group.engine.full_speed
+
+    def is_prompt(self, request: Request) -> bool:
+        """Tell whether the algorithm can choose by now without holding up its caller."""
+        valued = request.value.size > 0 or self.spending is not None
+        prompt = self.group.engine.is_prompt(request.menu.shape[1], valued=valued)
+        if valued and not prompt:
+            ask_for_kernels(self.group, valued=True)
+        return prompt
 
     def decide(self, request: Request, turn: int, coin: float, hold: float = 1.0) -> Verdict:
         """Return what the algorithm plays, or the baseline where the holdback's coin says so."""
         engine, spending = self.group.engine, self.spending
         if spending is None:
-            return engine.decide(0, request, 1, turn, coin, hold=hold)
-        costs = spending.costs(request)[0]
-        return engine.decide(0, request, 1, turn, coin, costs, spending.limits(request), hold)
+            return self._as_declared(engine.decide(0, request, 1, turn, coin, hold=hold))
+        given = (spending.costs(request)[0], spending.limits(request), hold)
+        return self._as_declared(engine.decide(0, request, 1, turn, coin, *given))
 
     def _decide_freely(self, request: Request, turn: int, coin: float) -> Verdict:
         """Return what the algorithm would play whatever it costs."""
-        return self.group.engine.decide(0, request, 1, turn, coin)
+        return self._as_declared(self.group.engine.decide(0, request, 1, turn, coin))
+
+    def _as_declared(self, verdict: Verdict) -> Verdict:
+        """Return the verdict with the declared weight, where there is a window.
+
+        Another may rest on data that were right when they counted, and are not any more.
+        """
+        if not self.half:
+            return verdict
+        awaited = verdict.awaited
+        return verdict._replace(awaited=awaited._replace(weight=awaited.declared))
 
     def pay(self, request: Request, verdict: Verdict) -> float | None:
         """Pay for a decision, or reserve what it may cost; None: there is no budget."""
@@ -207,12 +234,12 @@ class Learner:
     def instead(self, recall: Recall, k: int, careful: bool) -> Awaited:
         """Return what is awaited where action k was played instead, by what was known then."""
         nothing = Awaited(recall.theta, 0.0, 0.0, careful)
-        return self.group.engine.instead(0, recall, k, nothing)
+        found = self.group.engine.instead(0, recall, k, nothing)
+        return found._replace(weight=found.declared) if self.half else found
 
     def recall(self, request: Request, radius: float) -> Recall:
         """Return what an override of a decision needs, by what is known now."""
-        estimate = self.state.estimate
-        return Recall(request, estimate.inverse.copy(), estimate.theta.copy(), radius)
+        return Recall(request, KnownThen(self.state.estimate, self.group).keep(), radius)
 
     def play_baseline(
         self, request: Request, turn: int, coin: float, key: str, more: str | None = None
@@ -224,11 +251,9 @@ class Learner:
         """
         shadow = self.decide(request, turn, coin) if key == "shadow" else None
         plain = self._decide_freely(request.only(request.baseline), turn, coin)
-        certified = np.zeros(request.menu.shape[1], np.bool_)
-        certified[request.baseline] = True
+        weighed = _alone(plain, request) if shadow is None else shadow.weighed
         why = sentence(key) if more is None else f"{sentence(key)}: {more}"
         if shadow is not None:
-            certified = shadow.certified
             why += f"; it would have played action {shadow.action}: {sentence(shadow.reason)}"
         played = plain._replace(
             action=request.baseline,
@@ -237,15 +262,30 @@ class Learner:
             propensity=1.0,
             promise="baseline",
             certificate="baseline",
-            certified=certified,
+            weighed=weighed,
             awaited=plain.awaited._replace(stake=None),
         )
         return Selection(played, None if shadow is None else shadow.action, why)
 
-    def learn(self, awaited: Awaited, reward: float, n: int, since: int) -> bool:
-        """Learn the n-th reward, `since` of them since the last epoch; tell if one is due."""
-        group = self.group
-        return group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n)
+    def learn(self, awaited: Awaited, reward: float, n: int, since: int, round: int = 0) -> bool:
+        """Learn the n-th reward, `since` of them since the last epoch; tell if one is due.
+
+        With a window it counts as long as the `round` of its decision does; and an epoch is due at
+        the end of every half, so that all start into the next with what all learned in it.
+        """
+        group, ends = self.group, False
+        if self.half:
+            half = self.space.half_at(round)
+            self.monitors.watch(awaited, reward, half)
+            awaited = awaited._replace(declared=0.0)  # they have watched it
+            if half < self.half - 1:
+                self._forgotten += 1
+                return False
+            if half == self.half:
+                seen = (awaited.x, reward, awaited.weight, awaited.guess)
+                group.engine.run(count_reward, self._recent, *seen)
+            ends = self.space.agents > 1 and self.space.half_at(round + 1) > half
+        return group.engine.learn(0, awaited, reward, group.logdet_pooled, since, n) or ends
 
     def learn_rows(
         self, rows: Floats, rewards: Floats, n: int, since: int, reused: int
@@ -324,10 +364,10 @@ def new_watch(learner: Learner) -> Watch:
     return Watch(learner.group.engine.terms, LOOK_AFTER + 1)
 
 
-def unpack(own: bytes, dim: int) -> Statistic:
-    """Return the statistic that `Learner.own` wrote; format 1 had W, U and four numbers."""
+def unpack(own: bytes, dim: int) -> Sums:
+    """Return the sums that `Learner.own` wrote; format 1 had W, U and four numbers."""
     if own.startswith(MAGIC):
-        return statistic_of(Sums.from_bytes(own))
+        return Sums.from_bytes(own)
     if len(own) != 8 * (dim * dim + dim + 4):
         raise DamagedSumsError(f"{len(own)} bytes are not an agent's own sums.")
     numbers = np.frombuffer(own, np.float64)
@@ -335,4 +375,14 @@ def unpack(own: bytes, dim: int) -> Statistic:
     gram = gram.reshape(dim, dim)
     if not np.allclose(gram, gram.T):  # with d = 2 both formats have the same length
         raise DamagedSumsError("an agent's own sums are damaged: W is not symmetric.")
-    return Statistic(gram.copy(), moment.copy(), np.append(scalars, [0.0, 0.0]))
+    return sums_of(Statistic(gram.copy(), moment.copy(), np.append(scalars, [0.0, 0.0])))
+
+
+def _alone(plain: Verdict, request: Request) -> Weighed:
+    """Return what is known of all actions where the baseline's alone, `plain`, was weighed."""
+    b, actions = request.baseline, request.menu.shape[1]
+    table, certified = np.full((3, actions), math.nan), np.zeros(actions, np.bool_)
+    certified[b] = True
+    if plain.weighed.table is not None:
+        table[:, b] = plain.weighed.table[:, 0]
+    return Weighed((certified, table))

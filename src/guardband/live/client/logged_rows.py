@@ -6,7 +6,6 @@ tasks share contexts, they belong to rounds that are over for all of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -22,7 +21,9 @@ from guardband.kernels.types import Floats
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.journal import JournalError
+from guardband.live.client.notes import keep, kept
 from guardband.live.client.sync_worker import SyncWorker
+from guardband.live.client.watching import note_watched
 from guardband.live.link import Link
 
 __all__ = ["BATCH", "LogBlock", "LoggedRows"]
@@ -139,6 +140,7 @@ class LoggedRows:
 
         `blocks` is called twice: everything is checked before anything is learned.
         """
+        self._refuse_window()
         reader = self._store.state.learner.reader
         offered = [] if menus is None else [reader.read_menu(menu) for menu in menus]
         looked = Watched(self._looked_at(), reuse=reuse, rest=rest)
@@ -158,6 +160,15 @@ class LoggedRows:
             found = learned(state.learner.group, 0, offered, before, new, always)
         return replace(found, known=rows - new, reused=again)
 
+    def _refuse_window(self) -> None:
+        """Refuse logs where data are forgotten: nobody knows of which round their rows are."""
+        window = self._link.space(self._store.setup.space)[0].window
+        if window is not None:
+            raise InvalidValueError(
+                f"the space forgets by rounds, window={window}, and rows of logs are of another "
+                "time: learn them in a space without a window."
+            )
+
     def _looked_at(self) -> LookedAt | None:
         """Return the space's record of rows that were looked at, if it has one."""
         name = self._store.setup.space
@@ -175,13 +186,12 @@ class LoggedRows:
     def _note_kind(self, digest: str, kind: str) -> None:
         """Note how the rows of a log are known; refuse one that was begun in the other way."""
         journal, key = self._store.journal, f"log {digest}"
-        found = journal.query("SELECT value FROM meta WHERE key = ?", (key,))
-        if found and json.loads(found[0][0]) != kind:
+        if kept(journal, key) not in (None, kind):
             how = "with ids: name their column again" if kind == "numbers" else "without ids"
             raise InvalidValueError(
                 f"these rows were learned before {how}; in another way every row would count twice."
             )
-        journal.query("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(kind)))
+        keep(journal, key, kind)
 
     def _check(
         self, blocks: Iterable[LogBlock], looked: Watched
@@ -230,8 +240,7 @@ class LoggedRows:
 
     def _learned_rest(self) -> int:
         """Return how many rows of the studied log's rest are learned, where only order tells."""
-        found = self._store.journal.one("SELECT value FROM meta WHERE key = ?", (REST,))
-        return 0 if found is None else int(json.loads(found[0]))
+        return int(kept(self._store.journal, REST) or 0)
 
     def _unknown(self, ids: Sequence[str]) -> Iterator[list[int]]:
         """Yield the places of ids that were not learned before, batch by batch."""
@@ -274,8 +283,8 @@ class LoggedRows:
                 if state.stream.stream != stream:
                     raise JournalError(
                         f"a new stream has begun in {self._store.path.parent}, which was copied or "
-                        "restored: the rest of the log is not learned, because it may count "
-                        "elsewhere."
+                        "restored, or an alarm was raised (see agent.health): the rest of the log "
+                        "is not learned."
                     )
                 known = self._store.journal.logged(names)
                 new = [i for i, name in enumerate(names, start) if name not in known]
@@ -283,8 +292,7 @@ class LoggedRows:
                     reused, learned = looked.reused(logs, new, self._learned_rest())
                     given = (logs.rows[new], logs.rewards[new], reused)
                     self._learn(state, *given, [ids[i] for i in new])
-                    note = (REST, json.dumps(learned))
-                    self._store.journal.query("INSERT OR REPLACE INTO meta VALUES (?, ?)", note)
+                    keep(self._store.journal, REST, learned)
                     count, again = count + len(new), again + int(reused.sum())
         return count, again
 
@@ -307,11 +315,13 @@ class LoggedRows:
             absorbed.weights.tolist(),
             rewards.tolist(),
             map(int, reused),
+            absorbed.declared.tolist(),
         )
         journal.add_logged(zip(*columns, strict=True))
         journal.count(state.stream_id, "logged", len(ids))
         state.n += len(ids)
         state.due = state.due or absorbed.due
+        note_watched(self._store)
         self._store.save()
 
 

@@ -50,7 +50,8 @@ class LookAhead:
         if state.version != self._version:  # by other rules
             self._version = state.version
             store.watch = new_watch(state.learner)
-        if 0 < store.watch.turn <= state.last + 1:
+        due = 0 < store.watch.turn <= state.last + 1
+        if due and state.learner.full_speed:
             text = store.watch.look(store.setup.task, _past(store), state.last)
             if text:
                 log.warning("guardband: %s", text)

@@ -5,6 +5,7 @@ Nothing here touches the network, and nothing waits for a disk.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +15,10 @@ from guardband.errors import InvalidValueError, UnknownDecisionError
 from guardband.kernels.holdback import gain_of
 from guardband.live.client.agent_state import COST_AT, ENDS, SUMS, AgentState
 from guardband.live.client.agent_store import AgentStore
-from guardband.live.client.decision_id import parse_id, stamp
+from guardband.live.client.before import change_before
+from guardband.live.client.decision_id import mark_of, parse_id
 from guardband.live.client.journal import StoredDecision
+from guardband.live.client.watching import note_watched
 from guardband.live.client.windows import End, ending
 from guardband.live.protocol.messages import KINDS
 
@@ -32,6 +35,7 @@ PLACES = {
 }
 # Plain numbers are quicker to compare.
 HEARD, OBSERVED, DISCARDED = int(End.HEARD), int(End.OBSERVED), int(End.DISCARDED)
+OUTDATED = int(End.OUTDATED)
 
 
 class OtherRewardError(InvalidValueError):
@@ -43,7 +47,7 @@ class _UndoError(Exception):
 
 
 class Outcomes:
-    """Ends decisions, in the order in which they were made: takes in rewards and closes windows.
+    """Ends decisions, takes in rewards and closes windows; see `windows` for the order.
 
     Parameters
     ----------
@@ -56,18 +60,26 @@ class Outcomes:
 
     def close(self, decision_id: str, reward: float | None, cost: float | None = None) -> None:
         """Take in the reward of a decision, and what it cost; None discards it."""
-        with self._store as state:
-            problem = self._close(state, decision_id, reward, cost)
+
+        def work() -> Exception | None:
+            with self._store as state:
+                return self._close(state, decision_id, reward, cost)
+
+        problem = self._store.undamaged(work)
         if problem is not None:  # what was wrong is counted first, and then raised
             raise problem
 
     def close_all(self, rewards: Sequence[tuple[str, float, float | None]]) -> None:
         """Take in rewards and costs by the ids of their decisions: all, or none."""
-        try:
+
+        def work() -> None:
             with self._store as state:
                 for each in rewards:
                     if self._close(state, *each) is not None:
                         raise _UndoError(*each)
+
+        try:
+            self._store.undamaged(work)
         except _UndoError as undo:
             self.close(*undo.args)  # counts what was wrong, and raises it
 
@@ -82,11 +94,12 @@ class Outcomes:
             assert state.spending is not None
             state.spending.give_back(less)
             self._store.put_spending()
-            if made.seq <= state.settled:  # it was counted with all that was reserved
+            # It was counted with all that was reserved:
+            if made.seq <= state.settled or (state.at_once and made.config):
                 state.tally[COST_AT] -= (made.cost or 0.0) - cost
                 self._store.save()
             self._store.journal.query(
-                "UPDATE decision SET paid = ? WHERE seq = ?", (cost, made.seq)
+                "UPDATE main.decision SET paid = ? WHERE seq = ?", (cost, made.seq)
             )
         return problem
 
@@ -131,9 +144,13 @@ class Outcomes:
             return self._again(state, decision_id, made, reward)
         if now >= made.at + rules.window_s:
             return self._late(state, decision_id, made, reward, now)
-        prompt = rules.order == "prompt"
-        if reward is not None and made.seq == state.settled + 1 and made.config and prompt:
+        prompt, next_ = rules.order == "prompt", made.seq == state.settled + 1
+        if reward is not None and made.config and prompt and (next_ or state.at_once):
             self._end(state, made, OBSERVED, reward, now, awaited)
+            if next_:
+                state.settled = made.seq
+            else:
+                state.heard += 1
         else:
             end = DISCARDED if reward is None else HEARD
             store.journal.end(made.seq, end, reward, now, first=True)
@@ -210,6 +227,9 @@ class Outcomes:
             made = self._store.journal.find(state.settled + 1) if state.pending else None
             if made is None:
                 return done
+            if made.ended in (OBSERVED, OUTDATED):  # it ended when its reward came
+                state.settled, state.heard = made.seq, state.heard - 1
+                continue
             # Decisions made before the rules were known cannot count.
             discarded = made.ended == End.DISCARDED or (made.config == 0 and made.ended is not None)
             how = ending(state.space.rewards, made.at, made.reward, discarded, now)
@@ -218,6 +238,7 @@ class Outcomes:
             state.heard -= made.ended is not None
             end = DISCARDED if made.config == 0 else int(how.end)
             self._end(state, made, end, how.reward, now)
+            state.settled = made.seq
         return BATCH
 
     def _end(
@@ -230,23 +251,34 @@ class Outcomes:
         awaited: Awaited | None = None,
     ) -> None:
         """Count a decision, or leave it out."""
-        state.settled = made.seq
-        state.tally[PLACES[made.kind, end]] += 1.0
         state.tally[COST_AT] += (made.cost or 0.0) if made.paid is None else made.paid
+        if made.stream < state.first_stream:  # its weight may rest on what led to an alarm
+            told = reward if end == OBSERVED else None
+            self._store.journal.end(made.seq, OUTDATED, told, now)
+            self._store.journal.count(state.stream_id, "outdated")
+            gain = None if told is None else _gain(state, made, told)
+            if gain is not None:  # no model is behind what choices earn
+                change_before(self._store, gains=state.before.gains.plus(1.0, *gain))
+            return
+        state.tally[PLACES[made.kind, end]] += 1.0
         if end == DISCARDED:
             self._store.journal.end(made.seq, end, None, now)
             return
         n = state.n = state.n + 1
         if awaited is None:
             x = np.frombuffer(made.x).copy()
-            awaited = Awaited(x, made.guess, made.weight, bool(made.careful))
+            lower = math.nan if made.lower is None else made.lower
+            given = (x, made.guess, made.weight, bool(made.careful))
+            awaited = Awaited(*given, declared=made.declared, lower=lower)
         entry = state.stream.since
-        if state.learner.learn(awaited, reward, n, n if entry is None else n - entry.n):
+        since = n if entry is None else n - entry.n
+        if state.learner.learn(awaited, reward, n, since, made.round):
             state.due = True
         state.round = max(state.round, made.round)
         first = made.ended is None
         self._store.journal.end(made.seq, end, reward, now, (state.stream_id, n), first=first)
         _add_up(state, made, reward)
+        note_watched(self._store)
 
 
 def find_stored(
@@ -263,7 +295,7 @@ def find_stored(
     made = journal.find(ident.seq)
     if made is None:
         return ident.seq <= state.last, None
-    return stamp(made.at) == ident.stamp, made
+    return mark_of(made.mark, made.at) == ident.mark, made
 
 
 def _add_up(state: AgentState, made: StoredDecision, reward: float) -> None:
@@ -283,7 +315,20 @@ def _add_up(state: AgentState, made: StoredDecision, reward: float) -> None:
         tally[SUMS_AT + 3] += lead * lead
     if made.margin is not None:
         tally[SUMS_AT + 4] += made.margin
+    gain = _gain(state, made, reward)
+    if gain is not None:
+        state.gains = state.gains.plus(1.0, *gain)
+
+
+def _gain(state: AgentState, made: StoredDecision, reward: float) -> tuple[float, float] | None:
+    """Return what a reward says of what choices earn, by the holdback's coin; None: nothing.
+
+    A decision that was made with a smaller chance of being held back would weigh too much.
+    """
     stake = made.stake
-    # A decision that was made with a smaller chance of being held back would weigh too much.
-    if stake is not None and abs(stake.share) * state.learner.holdback <= SLACK:
-        state.gains = state.gains.plus(1.0, *gain_of(stake, reward))
+    if made.override is not None or stake is None:
+        return None
+    if abs(stake.share) * state.learner.holdback > SLACK:
+        return None
+    found: tuple[float, float] = gain_of.at_once(stake, reward)
+    return found

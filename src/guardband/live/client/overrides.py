@@ -19,8 +19,8 @@ from guardband.live.client.replay import rebuild
 __all__ = ["override"]
 
 EXCHANGE = """
-    UPDATE decision SET override = ?, x = ?, guess = ?, weight = ?, value = ?, cost = ?,
-           lead = NULL, share = NULL, predicted = NULL WHERE seq = ?
+    UPDATE main.decision SET override = ?, x = ?, guess = ?, weight = ?, declared = ?, lower = ?,
+           value = ?, cost = ?, lead = NULL, share = NULL, predicted = NULL WHERE seq = ?
 """
 
 
@@ -99,4 +99,4 @@ def _row(
     awaited: Awaited, value: float | None, cost: float | None, k: int, seq: int
 ) -> tuple[int | float | bytes | None, ...]:
     x, guess, weight = awaited.x.tobytes(), awaited.guess, awaited.weight
-    return (k, x, guess, weight, value, cost, seq)
+    return (k, x, guess, weight, awaited.declared, awaited.lower, value, cost, seq)

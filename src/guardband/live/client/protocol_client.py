@@ -6,13 +6,15 @@ No network here and no threads: `SyncWorker` carries the messages.
 from __future__ import annotations
 
 import logging
-import uuid
+from dataclasses import replace
 
+from guardband.live import system
 from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
-from guardband.live.client.stream_rows import add_epoch, adopt_epoch, drop_epochs
-from guardband.live.client.stream_state import Effect, KeptEpoch, StreamState, Transition
-from guardband.live.protocol.messages import NOTHING, News, Refused, Registered, Uploaded
+from guardband.live.client.stream_rows import KeptEpoch, add_epoch, adopt_epoch, drop_epochs
+from guardband.live.client.stream_state import Effect, StreamState, Transition
+from guardband.live.client.watching import begin_again, look_for_misfit
+from guardband.live.protocol.messages import NOTHING, Begin, News, Refused, Registered, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, is_sound
 
@@ -47,9 +49,12 @@ class ProtocolClient:
         """
         with self._store as state:
             before = state.whole_stream()
+            round_ = state.round if state.timed else 0
+            if state.learner.half:  # it may have forgotten more than what it counted says
+                round_ = max(round_, state.space.first_round(state.learner.half))
             after = before.with_checkpoint(
-                uuid.uuid4().hex,
-                round=state.round if state.shared else 0,
+                system.new_uuid().hex,
+                round=round_,
                 for_epoch=for_epoch,
                 min_batch=state.space.sync.min_batch,
             )
@@ -63,14 +68,15 @@ class ProtocolClient:
     def stored(self, answer: Uploaded) -> None:
         """Note that the coordinator holds a checkpoint."""
         with self._store as state:
-            before = state.whole_stream()
+            before = state.stream  # what was counted since does not matter here
             self._store.put_stream(before, before.stored(answer))
 
     def refused(self, problem: Refused) -> Effect:
         """Change the stream as a refusal requires; return what to do next."""
         with self._store as state:
-            step = state.whole_stream().refused(problem, stream=str(uuid.uuid4()))
-            self._follow(state, step)
+            before = state.whole_stream()
+            step = before.refused(problem, stream=str(system.new_uuid()))
+            self._follow(state, before, step)
             return step.effect
 
     def registered(self, answer: Registered) -> None:
@@ -80,6 +86,15 @@ class ProtocolClient:
                 self._store.put_share(answer.task_index, answer.delta_share)
                 self._store.put_config(answer.config, answer.config_version)
                 self._store.put_granted(answer.granted, answer.granted_costs)
+                self._store.put_apart(answer.apart)
+                self._follow_pool(state, answer.begin, answer.pool)
+                self._store.save_all()
+
+    def told(self, space: SpaceSettings, version: int) -> None:
+        """Keep the rules of the space from the first answer on, and count by them."""
+        with self._store as state:
+            if version > state.version:
+                self._store.put_config(space, version)
                 self._store.save_all()
 
     def hear(self, news: News, stream: str, asked_at: float) -> bool:
@@ -97,11 +112,23 @@ class ProtocolClient:
             self._store.put_control(news.paused, asked_at, news.explore_for_s)
             if news.config is not None:
                 self._store.put_config(news.config, news.config_version)
+            self._store.put_apart(news.apart)
+            if self._follow_pool(state, news.begin, news.pool):
+                return True
             if news.epoch > state.newest_epoch:
                 self._wait_for(state, news)
             if not self.adopt_before(state.last_round + 1):
                 self._store.save_all()
             return news.config is None or news.config == state.space
+
+    def _follow_pool(self, state: AgentState, begin: Begin, pool: int) -> bool:
+        """Note the number of the pool, or begin again for it; tell whether that was needed."""
+        if begin:
+            begin_again(self._store, begin, pool)
+        elif pool != state.stream.pool:
+            before = state.whole_stream()
+            self._store.put_stream(before, replace(before, pool=pool))
+        return bool(begin)
 
     def renew(self, asked_at: float) -> None:
         """Note that the coordinator was reached and had nothing new."""
@@ -116,25 +143,28 @@ class ProtocolClient:
         Return whether there was one.
 
         Where tasks share contexts, a reward of the same round was earned under the context of the
-        decision that would use it.
+        decision that would use it; with a window, data are not from the future.
         """
         state, journal = self.state, self._store.journal
-        fit = [each for each in state.waiting if not state.shared or each.round < round]
+        fit = [each for each in state.waiting if not state.timed or each.round < round]
         if not fit:
             return False
         chosen, first = fit[-1], state.waiting[0].epoch
-        step = state.whole_stream().adopt(chosen, next_round=round if state.shared else None)
+        before = state.whole_stream()
+        step = before.adopt(chosen, next_round=round if state.timed else None)
         state.waiting = [each for each in state.waiting if each.epoch > chosen.epoch]
         if step.effect is Effect.ADOPTED:
             own, now = step.stream.since or NOTHING, self._store.clock.now()
             adopt_epoch(journal, state.stream_id, chosen.epoch, own, now)
-            state.due, state.excluded = False, chosen.excluded
+            # Who has begun again calls for an epoch until it has a part in one.
+            began_again = step.stream.starts > 0 and state.n > 0 and not state.apart
+            state.due = began_again and step.stream.since is None
+            state.excluded = chosen.excluded
         if first < chosen.epoch or step.effect is not Effect.ADOPTED:
             drop_epochs(journal, state.stream_id, first, chosen.epoch)
         if step.effect is Effect.CONFLICT:
-            anew = state.whole_stream().anew(str(uuid.uuid4()))
-            step = Transition(anew, Effect.CONFLICT)
-        self._follow(state, step)
+            step = Transition(before.anew(str(system.new_uuid())), Effect.CONFLICT)
+        self._follow(state, before, step)
         return True
 
     def _wait_for(self, state: AgentState, news: News) -> None:
@@ -148,22 +178,23 @@ class ProtocolClient:
         add_epoch(self._store.journal, state.stream_id, epoch, self._store.clock.now())
         state.waiting.append(epoch)
 
-    def _follow(self, state: AgentState, step: Transition) -> None:
-        """Go on with the stream that a step leads to."""
+    def _follow(self, state: AgentState, before: StreamState, step: Transition) -> None:
+        """Go on with the stream that a step leads to from the one `before` it."""
         if step.effect is Effect.CONFLICT:
             log.warning(
                 "guardband: the stream of task %s was copied or rolled back: a new one starts, and "
                 "%d pending decisions are lost",
                 self._store.setup.task,
-                state.pending,
+                self._store.pending,
             )
         if step.effect in (Effect.CONFLICT, Effect.CONTINUED):
             self._store.start_stream(step.stream, lost=step.effect is Effect.CONFLICT)
             return
         own = state.learner.own()
-        self._store.put_stream(state.whole_stream(), step.stream)
+        self._store.put_stream(before, step.stream)
         if step.effect is Effect.ADOPTED:
             self._store.load_learner(own)
+            look_for_misfit(self._store)
         self._store.save_all()
 
 

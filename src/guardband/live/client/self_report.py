@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.live.client.agent_state import ENDS, SUMS
+from guardband.live.client.agent_state import ENDS, GAINS, SUMS
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.look_ahead import LookAhead
 from guardband.live.client.windows import End
@@ -20,6 +20,7 @@ __all__ = ["Reporter", "make_report", "make_status"]
 RECENT = 1000  # decisions over which margins and shares are taken
 MODES = {"paused": "paused", "lease": "lease expired", "shadow": "shadow", "no-config": "offline"}
 CAUTIOUS = {*CONSERVATIVE, *HELD_BACK}
+COUNTED = ("late", "orphan", "duplicate", "lost", "outdated", "untold", "overridden", "damaged")
 TALLY_SQL = """
     SELECT kind, reason, count(*), sum(floor IS NOT NULL AND baseline_reward IS NULL)
     FROM decision WHERE seq > ? AND seq <= ? GROUP BY 1, 2
@@ -49,7 +50,10 @@ class Reporter:
         report, state = make_report(self._store), self._store.state
         if state.space.sync.min_batch <= 1:
             return report
-        if report.counted == state.stream.newest.sums.n:
+        # A new start has no batch yet, and what was measured before it may be of one that was not
+        # handed in.
+        first = report.counted or not state.before.counted
+        if report.counted == state.stream.newest.sums.n and first:
             self._figures = report
         return report.with_figures_of(self._figures)
 
@@ -77,6 +81,7 @@ def make_report(store: AgentStore) -> Report:
         figures["reused"] = float(state.learner.reused)
         gauges = _gauges(store, now) | figures | _recent(recent) | _gate(store, figures, recent)
         code, tally = state.held_back(now), state.tally.tolist()
+        measured = state.before.gains.plus(*state.gains)  # of all this folder's streams
         conflicts = state.stream.conflicts
     outlook = store.watch.outlook
     if outlook is not None and outlook.stuck is not None:
@@ -89,6 +94,7 @@ def make_report(store: AgentStore) -> Report:
     return Report(
         counters=_counters(counts, tally) | {"conflicts": conflicts},
         sums=dict(zip(SUMS, tally[len(KINDS) * len(ENDS) :], strict=True))
+        | dict(zip(GAINS, measured, strict=True))
         | {"logged": float(counts.get("logged", 0))},
         gauges={key: value for key, value in gauges.items() if math.isfinite(value)},
         reasons={key: count for key, count in reasons.items() if key in CAUTIOUS},
@@ -113,14 +119,16 @@ def make_status(store: AgentStore, trouble: str | None) -> dict[str, Any]:
             "config_version": state.version,
             "mode": state.held_back(store.clock.now()) or "running",
             "decisions": state.last,
-            "pending": state.pending,
-            "counted": state.n,
+            "pending": store.pending,
+            "counted": state.n,  # in this stream
+            "counted_before": state.before.counted,  # in this folder's streams before it
             "acknowledged": state.stream.base.n,  # of those, what the coordinator has
             "observations": state.learner.observations(),  # own and others', in use
             "epoch": state.stream.epoch,
             "newest_epoch": state.newest_epoch,  # that was heard of, adopted or not
             "waiting_epochs": [each.epoch for each in state.waiting],
             "due": state.due,  # whether an epoch is
+            "apart": state.apart,  # whether the task has left the pool
             "trouble": trouble,
         }
 
@@ -143,15 +151,18 @@ def _gauges(store: AgentStore, now: float) -> dict[str, float]:
     oldest = store.journal.find(state.settled + 1) if state.pending else None
     pooled, entry, spending = state.stream.pooled, state.stream.since, state.learner.spending
     return {
-        "pending": float(state.pending),
+        "pending": float(store.pending),
         "oldest_pending_s": 0.0 if oldest is None else max(0.0, now - oldest.at),
+        "counts_at": math.nan if oldest is None else oldest.at + state.space.rewards.window_s,
         "epoch": float(state.stream.epoch),
         "own_n": float(state.n),
+        "observations": float(state.learner.observations()),  # that count, own and others'
         "foreign_n": float((pooled.n if pooled else 0) - (entry.n if entry else 0)),
         "lease_s": max(0.0, state.lease_left(now)),
         "budget_left": state.learner.allowance - state.spent,
         "cost_left": math.nan if spending is None else spending.left,
         "holdback": state.learner.holdback or math.nan,
+        "followed": float(state.alarms.follows(state.learner.monitors.plays)) or math.nan,
     }
 
 
@@ -161,7 +172,7 @@ def _counters(counts: dict[str, int], tally: list[float]) -> dict[str, int]:
     table = np.array(tally[: len(KINDS) * len(ENDS)], int).reshape(len(KINDS), len(ENDS))
     ended = dict(zip((end.name.lower() for end in ENDS), table.sum(axis=0).tolist(), strict=True))
     found = {"decisions": sum(kinds.values()), **kinds, **ended}
-    for name in ("late", "orphan", "duplicate", "lost", "untold", "overridden"):
+    for name in COUNTED:
         found[name] = counts.get(name, 0)
     found["shadow"] = counts.get("why:shadow", 0)
     for kind, row in zip(KINDS, table.tolist(), strict=True):
@@ -183,6 +194,7 @@ def _recent(rows: list[tuple[Any, ...]]) -> dict[str, float]:
         careful = sum(reason in cautious for _, reason, _, _ in rows)
         found["conservative_recent"] = careful / len(rows)
         held = sum(kind == "baseline" and reason in cautious for kind, reason, *_ in rows)
+        found["learned_recent"] = sum(kind != "baseline" for kind, *_ in rows) / len(rows)
         found["baseline_recent"] = held / len(rows)  # not where it is most promising
     return found
 

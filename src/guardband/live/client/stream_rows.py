@@ -6,22 +6,21 @@ Writing a whole stream after every step would grow with its past; a step writes 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from guardband.live.client.journal import Journal
-from guardband.live.client.stream_state import KEPT_REVISIONS, KeptEpoch, StreamState
+from guardband.live.client.stream_state import KEPT_REVISIONS, StreamState
 from guardband.live.protocol.messages import NOTHING, Checkpoint, Revision
-from guardband.live.protocol.sums import Sums, empty_sums, pack_sums, unpack_sums
+from guardband.live.protocol.sums import Sums, pack_sums, unpack_sums
 
 __all__ = [
+    "KeptEpoch",
     "add_epoch",
     "add_stream",
     "adopt_epoch",
     "drop_epochs",
     "excluded_from",
-    "handed_in",
     "load_stream",
     "rest_of",
     "save_stream",
@@ -29,18 +28,40 @@ __all__ = [
 ]
 
 
+BEGAN_AGAIN = ("starts", "told", "pool", "left")  # written where they say anything
+
+
+class KeptEpoch(NamedTuple):
+    """What a journal keeps of an epoch until it can be adopted; `News` has the same."""
+
+    epoch: int
+    sums: Sums | None  # None: nothing that one can compute with
+    own: Revision | None  # this stream's entry in it; None: it has none
+    round: int  # the latest round that it contains, where tasks share contexts
+    excluded: int = 0  # tasks that operators left out of it
+    without: tuple[Sums, ...] | None = ()  # the sums without each other task, where one may lie
+
+
 def add_stream(
-    journal: Journal, number: int, stream: StreamState, before: int | None, now: float
+    journal: Journal,
+    number: int,
+    stream: StreamState,
+    before: int | None,
+    now: float,
+    why: str = "",
 ) -> None:
-    """Write a new stream, with the epoch that it goes on with; `before` is the one it follows."""
+    """Write a new stream, with the epoch that it goes on with; `before` is the one it follows.
+
+    `why` says what ended the start before it: "alarm" or "pool".
+    """
     moved = (None, None) if stream.moved is None else (before, stream.moved[1].n)
     journal.query(
-        "INSERT INTO stream VALUES (?, ?, ?, NULL, NULL, ?, ?, '')",
-        (number, stream.stream, now, *moved),
+        "INSERT INTO main.stream VALUES (?, ?, ?, NULL, NULL, ?, ?, '', ?)",
+        (number, stream.stream, now, *moved, why),
     )
     if stream.epoch:
         journal.query(
-            "INSERT INTO epoch SELECT epoch, ?, ?, 0, '', round, excluded, heard_at, ?, ? "
+            "INSERT INTO main.epoch SELECT epoch, ?, ?, 0, '', round, excluded, heard_at, ?, ? "
             "FROM epoch WHERE epoch = ? AND stream = ?",
             (
                 number,
@@ -57,7 +78,7 @@ def add_stream(
 def add_epoch(journal: Journal, number: int, epoch: KeptEpoch, now: float) -> None:
     """Write an epoch that was heard of."""
     journal.query(
-        "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
+        "INSERT OR REPLACE INTO main.epoch VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
         (
             epoch.epoch,
             number,
@@ -74,7 +95,7 @@ def add_epoch(journal: Journal, number: int, epoch: KeptEpoch, now: float) -> No
 def adopt_epoch(journal: Journal, number: int, epoch: int, own: Revision, now: float) -> None:
     """Note that an epoch which was waiting is in use."""
     journal.query(
-        "UPDATE epoch SET adopted_at = ?, own_n = ?, own_version = ? "
+        "UPDATE main.epoch SET adopted_at = ?, own_n = ?, own_version = ? "
         "WHERE epoch = ? AND stream = ?",
         (now, *own, epoch, number),
     )
@@ -83,7 +104,7 @@ def adopt_epoch(journal: Journal, number: int, epoch: int, own: Revision, now: f
 def drop_epochs(journal: Journal, number: int, first: int, last: int) -> None:
     """Forget epochs that were waiting and will not be used."""
     journal.query(
-        "DELETE FROM epoch WHERE stream = ? AND adopted_at IS NULL AND epoch BETWEEN ? AND ?",
+        "DELETE FROM main.epoch WHERE stream = ? AND adopted_at IS NULL AND epoch BETWEEN ? AND ?",
         (number, first, last),
     )
 
@@ -118,28 +139,26 @@ def save_stream(
     journal: Journal, number: int, before: StreamState | None, after: StreamState
 ) -> None:
     """Write what a step changed; without `before`, all of it. `number` is the stream's."""
-    had, has = ({} if before is None else _rows(before)), _rows(after)
-    rows: list[tuple[Any, ...]] = [
-        (number, *revision, kept.round, _as_bytes(part), kept.sums.as_bytes())
-        for revision, (kept, part) in has.items()
-        if revision not in had or had[revision][1] is not part
-    ]
-    rows += [
-        (number, *revision, kept.round, None, None)
-        for revision, (kept, _) in had.items()
-        if revision not in has
-    ]
+    rows: list[tuple[Any, ...]] = []
+    if before is None or before.parts is not after.parts:
+        had, has = ({} if before is None else _rows(before)), _rows(after)
+        for revision, (kept, part) in has.items():
+            if revision not in had or had[revision][1] is not part:
+                rows.append((number, *revision, kept.round, _as_bytes(part), kept.sums.as_bytes()))
+        for revision, (kept, _) in had.items():
+            if revision not in has:
+                rows.append((number, *revision, kept.round, None, None))
     if rows:
         places = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
-        journal.query(f"INSERT OR REPLACE INTO cut VALUES {places}", list(chain(*rows)))
+        journal.query(f"INSERT OR REPLACE INTO main.cut VALUES {places}", list(chain(*rows)))
     if len(after.older) >= KEPT_REVISIONS:
         journal.query(
-            "DELETE FROM cut WHERE stream = ? AND total IS NULL AND n < ?",
+            "DELETE FROM main.cut WHERE stream = ? AND total IS NULL AND n < ?",
             (number, after.older[0].n),
         )
-    rest = rest_of(after)
-    if before is None or rest != rest_of(before):
-        journal.query("UPDATE stream SET chain = ? WHERE id = ?", (rest, number))
+    rest = _rest(after)
+    if before is None or rest != _rest(before):
+        journal.query("UPDATE main.stream SET chain = ? WHERE id = ?", (json.dumps(rest), number))
 
 
 def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
@@ -172,33 +191,39 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
         since=None if since is None else Revision(*since),
         moved=None if moved is None else (moved[0], Revision(*moved[1])),
         conflicts=rest["conflicts"],
+        former=tuple(rest.get("former", ())),
+        replaces=tuple(rest.get("replaces", ())),
+        **{name: rest[name] for name in BEGAN_AGAIN if name in rest},
     )
-
-
-def handed_in(stream: StreamState) -> Sums:
-    """Return what the stream has put into checkpoints, beyond its entry in the adopted sum."""
-    return replace(stream, open=empty_sums(stream.dim)).own
 
 
 def _rows(stream: StreamState) -> dict[tuple[int, str], tuple[Checkpoint, Sums | None]]:
     """Return every checkpoint, by its revision, with the part that it added to the one before."""
-    pairs = zip(stream.checkpoints, (None, *stream.parts), strict=True)
-    return {(c.sums.n, c.version): (c, part) for c, part in pairs}
+    rows: dict[tuple[int, str], tuple[Checkpoint, Sums | None]] = {}
+    for kept, part in zip(stream.checkpoints, (None, *stream.parts), strict=True):
+        rows[kept.sums.n, kept.version] = kept, part
+    return rows
 
 
 def rest_of(stream: StreamState) -> str:
     """Return the line with what a stream is beside its checkpoints."""
-    return json.dumps(
-        {
-            "base": list(stream.base),
-            "answered": stream.answered,
-            "seen": stream.seen,
-            "epoch": stream.epoch,
-            "since": None if stream.since is None else list(stream.since),
-            "moved": None if stream.moved is None else [stream.moved[0], list(stream.moved[1])],
-            "conflicts": stream.conflicts,
-        }
-    )
+    return json.dumps(_rest(stream))
+
+
+def _rest(stream: StreamState) -> dict[str, Any]:
+    rest = {
+        "base": list(stream.base),
+        "answered": stream.answered,
+        "seen": stream.seen,
+        "epoch": stream.epoch,
+        "since": None if stream.since is None else list(stream.since),
+        "moved": None if stream.moved is None else [stream.moved[0], list(stream.moved[1])],
+        "conflicts": stream.conflicts,
+    }
+    for name in ("former", "replaces", *BEGAN_AGAIN):
+        if value := getattr(stream, name):
+            rest[name] = value
+    return rest
 
 
 def _as_bytes(sums: Sums | None) -> bytes | None:

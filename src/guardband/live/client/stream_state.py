@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from guardband.kernels.types import Floats
 from guardband.live.protocol.messages import (
+    MOST_REPLACED,
     NOTHING,
     Account,
     Checkpoint,
     Continuation,
+    Left,
     News,
     Refused,
     Register,
@@ -27,9 +29,12 @@ from guardband.live.protocol.messages import (
     Upload,
     Uploaded,
 )
-from guardband.live.protocol.sums import Sums, add_sums, empty_sums, upper_places
+from guardband.live.protocol.sums import Recent, Sums, add_sums, empty_sums, upper_places
 
-__all__ = ["KEPT_REVISIONS", "Effect", "KeptEpoch", "StreamState", "Transition"]
+if TYPE_CHECKING:
+    from guardband.live.client.stream_rows import KeptEpoch
+
+__all__ = ["KEPT_REVISIONS", "Effect", "StreamState", "Transition"]
 
 KEPT_CHECKPOINTS = 64  # with their sums: epochs that contain one of them can be adopted
 KEPT_REVISIONS = 4096  # by name only: to recognise what a restored coordinator holds
@@ -48,17 +53,6 @@ class Effect(StrEnum):
     KEEP = "keep"  # nothing to do
 
 
-class KeptEpoch(NamedTuple):
-    """What a journal keeps of an epoch until it can be adopted; `News` has the same."""
-
-    epoch: int
-    sums: Sums | None  # None: nothing that one can compute with
-    own: Revision | None  # this stream's entry in it; None: it has none
-    round: int  # the latest round that it contains, where tasks share contexts
-    excluded: int = 0  # tasks that operators left out of it
-    without: tuple[Sums, ...] | None = ()  # the sums without each other task, where one may lie
-
-
 class Transition(NamedTuple):
     """The next state, and why."""
 
@@ -75,7 +69,7 @@ class StreamState:
     stream
         Its name.
     checkpoints
-        The checkpoints whose sums are kept, oldest first; the last is what the next upload sends.
+        Those whose sums are kept, oldest first; the last is what the next upload sends.
     parts
         What was counted between one checkpoint and the next; sums of parts are never differences.
     open
@@ -94,8 +88,17 @@ class StreamState:
         That sum without each other task, where one of them may lie.
     moved
         The sealed stream whose rest this one took, with the checkpoint at which it ended.
+    former
+        The earlier streams of this start, oldest first.
     conflicts
         How often a stream had to be given up.
+    starts, replaces, told
+        How often one had to begin again, after an alarm or for another pool; all streams of starts
+        before, as nobody may have heard of these; and how many of its first data were handed in.
+    pool
+        The pool for which it counts.
+    left
+        Why its task left that: "anew" or "fit"; "": it did not.
     """
 
     stream: str
@@ -111,7 +114,13 @@ class StreamState:
     without: tuple[Sums, ...] = ()
     since: Revision | None = None
     moved: tuple[str, Revision] | None = None
+    former: tuple[str, ...] = ()
     conflicts: int = 0
+    starts: int = 0
+    replaces: tuple[str, ...] = ()
+    told: int = 0
+    pool: int = 0
+    left: Left = ""
 
     @classmethod
     def start(cls, stream: str, dim: int) -> StreamState:
@@ -123,6 +132,11 @@ class StreamState:
     def dim(self) -> int:
         """The number of features, d."""
         return self.open.dim
+
+    @property
+    def sets(self) -> int:
+        """How many sets of data were in use before this one; each has its own part of delta."""
+        return self.epoch + self.conflicts + self.starts
 
     @property
     def newest(self) -> Checkpoint:
@@ -142,26 +156,36 @@ class StreamState:
     @property
     def own(self) -> Sums:
         """What the agent adds to `pooled`: all of its own that the sum does not contain."""
-        if self.since is None:
-            return add_sums(self.dim, (self.checkpoints[0].sums, *self.parts, self.open))
-        return self._after(self.since)
+        return add_sums(self.dim, (self.handed_in, self.open))
 
-    def counted(self, psi: Floats, reward: float, weight: float, guess: float) -> StreamState:
-        """Return the state with one more observation, rounded as the kernels round it."""
+    @property
+    def handed_in(self) -> Sums:
+        """What of that is in checkpoints."""
+        first = None if self.since is None else self._index(self.since)
+        parts = (self.checkpoints[0].sums, *self.parts) if first is None else self.parts[first:]
+        return add_sums(self.dim, parts)
+
+    @property
+    def entry(self) -> Sums | None:
+        """The sums of this stream's entry in `pooled`; None: it has none."""
+        k = None if self.since is None else self._index(self.since)
+        return None if k is None else self.checkpoints[k].sums
+
+    def counted(
+        self, psi: Floats, reward: float, weight: float, guess: float, half: int = 0
+    ) -> StreamState:
+        """Return the state with one more observation, rounded as the kernels round it.
+
+        With a window, `half` is the half window of its decision.
+        """
         d, upper = self.dim, upper_places(self.dim)
         outer = np.empty((d + 1, d + 1))
         outer[:d, :d] = weight * np.multiply.outer(psi, psi)
         outer[:d, d] = (weight * reward) * psi
         outer[d, d] = (weight * reward) * reward
-        n, gram, surprise, weights, *rest = self.open
-        more = Sums(
-            n + 1,
-            gram + outer[upper],
-            surprise + weight * (guess * guess - 2.0 * reward * guess),
-            weights + weight,
-            *rest,
-        )
-        return replace(self, open=more)
+        one = (1, outer[upper], weight * (guess * guess - 2.0 * reward * guess), weight)
+        recent = Recent(half, 1, *one) if half else None
+        return replace(self, open=add_sums(d, (self.open, Sums(*one, recent=recent))))
 
     def with_checkpoint(
         self, version: str, *, round: int = 0, for_epoch: int = 0, min_batch: int = 1
@@ -175,16 +199,20 @@ class StreamState:
         """
         if self.answered > self.seen and (not self.acknowledged or for_epoch == self.answered):
             return self
-        after = self
-        if self.open.n >= max(1, min_batch):
-            made = Checkpoint(version, self.total, max(round, self.newest.round))
-            after = replace(
-                self,
-                checkpoints=(*self.checkpoints, made),
-                parts=(*self.parts, self.open),
-                open=empty_sums(self.dim),
-            )._pruned()
-        return replace(after, answered=max(after.answered, for_epoch))
+        answered, newest = max(self.answered, for_epoch), self.newest
+        fresh = self.open.n - (0 if newest.version else self.told)
+        if not self.open.n or 0 < fresh < min_batch:
+            return replace(self, answered=answered)
+        made = Checkpoint(version, self.total, max(round, newest.round))
+        cuts, parts, older = self._pruned([*self.checkpoints, made], [*self.parts, self.open])
+        return replace(
+            self,
+            checkpoints=tuple(cuts),
+            parts=tuple(parts),
+            older=older,
+            open=empty_sums(self.dim),
+            answered=answered,
+        )
 
     def upload(self, *, trigger: bool = False, report: Report | None = None) -> Upload:
         """Return the request that sends the newest checkpoint."""
@@ -218,6 +246,9 @@ class StreamState:
             account=accounts[0],
             costs=accounts[1],
             log=log,
+            replaces=self.replaces[-MOST_REPLACED:],
+            pool=self.pool if self.total.n or self.pooled is not None else None,
+            left=self.left,
         )
 
     def stored(self, answer: Uploaded) -> StreamState:
@@ -272,10 +303,8 @@ class StreamState:
             return Transition(self, Effect.CONFLICT)
         if news.sums is None and self.pooled is not None:
             # Too few tasks are left for a sum. The one in use holds data that were taken out.
-            return Transition(
-                replace(after, epoch=news.epoch, pooled=None, without=(), since=None),
-                Effect.ADOPTED,
-            )
+            after = replace(after, epoch=news.epoch, pooled=None, without=(), since=None)
+            return Transition(after, Effect.ADOPTED)
         if news.sums is None or (own is not None and self._index(own) is None):
             return Transition(after, Effect.WAIT)
         without = news.without or ()
@@ -284,36 +313,59 @@ class StreamState:
 
     def anew(self, stream: str) -> StreamState:
         """Return a new stream that has counted nothing; the adopted sum stays valid."""
-        fresh = StreamState.start(stream, self.dim)
         return replace(
-            fresh,
+            StreamState.start(stream, self.dim),
             seen=self.seen,
             epoch=self.epoch,
             pooled=self.pooled,
             without=self.without,
             conflicts=self.conflicts + 1,
+            starts=self.starts,
+            pool=self.pool,
+            left=self.left,
+        )
+
+    def again(self, stream: str, open_: Sums, *, pool: int, left: Left) -> StreamState:
+        """Return the stream that takes this one's place, with nothing, or with its data anew.
+
+        No pooled sum is in use any more: this one's may rest on what led to the alarm.
+        """
+        return replace(
+            StreamState.start(stream, self.dim),
+            open=open_,
+            seen=self.seen,
+            epoch=self.epoch,
+            conflicts=self.conflicts,
+            starts=self.starts + 1,
+            replaces=(*self.replaces, *self.former, self.stream),
+            told=max(self.newest.sums.n, self.told) if open_.n else 0,
+            pool=pool,
+            left=left,
         )
 
     def _continued(self, stream: str, revision: Revision) -> Transition:
         """Return a new stream with what the sealed one did not get to send."""
-        # What was taken over once is not taken over again: the first checkpoint holds all of it, so
-        # where nothing was stored, the rest would descend from two streams, and only one can be
-        # named.
+        # What was taken over once is not taken over again: the first checkpoint holds all of it; if
+        # nothing was stored, the rest would descend from two streams, and only one can be named.
         twice = self.moved is not None and revision == NOTHING
         if twice or self._index(revision) is None:
             return Transition(self.anew(stream), Effect.CONFLICT)
         fresh = replace(
             StreamState.start(stream, self.dim),
             open=self._after(revision),
+            told=0 if revision.n else self.told,
             moved=(self.stream, revision),
+            former=(*self.former, self.stream),
             seen=self.seen,
             epoch=self.epoch,
             conflicts=self.conflicts,
+            starts=self.starts,
+            pool=self.pool,
+            left=self.left,
         )
         # A coordinator that was restored and then sealed the stream ends before the adopted
         # entry: that sum contains part of the rest, and must go.
-        contained = self.since is not None and self.since.n > revision.n
-        if not contained:
+        if self.since is None or self.since.n <= revision.n:
             fresh = replace(fresh, pooled=self.pooled, without=self.without)
         return Transition(fresh, Effect.CONTINUED)
 
@@ -325,21 +377,20 @@ class StreamState:
 
     def _index(self, revision: Revision) -> int | None:
         """Return which of the kept checkpoints this is, if it is one; the newest is the usual."""
-        for k in range(len(self.checkpoints) - 1, -1, -1):
-            each = self.checkpoints[k]
-            if each.version == revision.version and each.sums.n == revision.n:
+        for k in reversed(range(len(self.checkpoints))):
+            if self.checkpoints[k].revision == revision:
                 return k
         return None
 
     def _knows(self, revision: Revision) -> bool:
         """Tell whether a checkpoint is one of this stream's."""
-        return (
-            revision == NOTHING or self._index(revision) is not None or revision in set(self.older)
-        )
+        return self._index(revision) is not None or revision in {NOTHING, *self.older}
 
-    def _pruned(self) -> StreamState:
-        """Return the state without its oldest sums, of which the names are kept."""
-        checkpoints, parts, older = list(self.checkpoints), list(self.parts), list(self.older)
+    def _pruned(
+        self, checkpoints: list[Checkpoint], parts: list[Sums]
+    ) -> tuple[list[Checkpoint], list[Sums], tuple[Revision, ...]]:
+        """Take the oldest sums away; return what is left, and the names of those that were."""
+        older = list(self.older)
         while len(checkpoints) > KEPT_CHECKPOINTS:
             if self.since is None or checkpoints[0].revision != self.since:
                 older.append(checkpoints.pop(0).revision)
@@ -347,10 +398,5 @@ class StreamState:
             else:  # the sum in use begins here: join the next two parts instead
                 older.append(checkpoints.pop(1).revision)
                 parts[:2] = [add_sums(self.dim, parts[:2])]
-        named = tuple(revision for revision in older if revision != NOTHING)
-        return replace(
-            self,
-            checkpoints=tuple(checkpoints),
-            parts=tuple(parts),
-            older=named[-KEPT_REVISIONS:],
-        )
+        named = [revision for revision in older if revision != NOTHING]
+        return checkpoints, parts, tuple(named[-KEPT_REVISIONS:])

@@ -6,19 +6,20 @@ Everything that may take long happens here: the network, and the disk before an 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+from guardband.live import system
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.background import BackgroundLoop
+from guardband.live.client.emptied import SYNC_LOCK
 from guardband.live.client.joining import OtherSettingsError, agree
 from guardband.live.client.journal import JournalError
 from guardband.live.client.outcomes import Outcomes
 from guardband.live.client.protocol_client import ProtocolClient
 from guardband.live.client.self_report import Reporter
 from guardband.live.client.stream_state import Effect, StreamState
+from guardband.live.client.watching import tell_alarms
 from guardband.live.filelock import FileLock
 from guardband.live.link import Link, Unreachable
 from guardband.live.protocol.messages import Account, OpenEpoch, Refused, Uploaded
@@ -81,28 +82,27 @@ class SyncWorker:
     def reset(self) -> None:
         """Begin without threads and without the lock: at the start, or in a forked process."""
         self.trouble: str | None = None  # why the coordinator is not reached, if so
-        self._working = threading.RLock()
+        self._working = system.RLock()
         self._loops: list[BackgroundLoop] = []
-        self._lock = FileLock(self._store.path.parent / "sync.lock")
+        self._lock = FileLock(self._store.path.parent / SYNC_LOCK)
         self._opened: OpenEpoch | None = None
         self._known: str | None = None  # the stream that was registered since this process started
         self._asked: tuple[Account | None, ...] = ()  # of the budgets, when it was
         self._done: dict[str, float] = {}
-        self._epoch_at = time.monotonic()
+        self._epoch_at = system.monotonic()
         self._patience = 0.0
         self._unanswered = 0  # calls for an epoch, since the last news
         self._reporter = Reporter(self._store)
         self._owing = True  # an answer to an epoch may not have arrived
-        self._hearing = threading.Lock()
+        self._hearing = system.Lock()
         self._heard = 0  # news that were taken in
         self._other_rules = False  # whether it has other rules under a number that is known here
         self._informed = False  # whether the coordinator has told about its switches
+        self._ask_again = True  # whether somebody may have looked at alarms
 
     def leave(self) -> None:
         """Release the lock, so that another process exchanges the messages."""
         self._lock.leave()
-
-    # On demand.
 
     def sync(self) -> bool:
         """Do all that is due now; return whether this process exchanges the messages."""
@@ -150,6 +150,7 @@ class SyncWorker:
                 accounts=asked,
                 log=log,
             )
+            self._store.journal.flush()  # a stream that is known has begun
             try:
                 answer = self._link.register(setup.space, request)
             except Refused as problem:
@@ -186,19 +187,20 @@ class SyncWorker:
                 self._client.renew(asked_at)
                 return False
             self._heard += 1
-            self._unanswered = 0
-            before, epoch = self._news_so_far(), state.newest_epoch
+            self._unanswered, self._ask_again = 0, True
+            before = self._news_so_far()
             self._other_rules = not self._client.hear(news, stream, asked_at)
             self._opened = news.open
-        if state.newest_epoch != epoch:
-            self._epoch_at = time.monotonic()
-        return before != self._news_so_far()
+        after = self._news_so_far()
+        if after[0] != before[0]:
+            self._epoch_at = system.monotonic()
+        return before != after
 
     def _news_so_far(self) -> tuple[Any, ...]:
         state, opened = self._store.state, self._opened
         number = 0 if opened is None else opened.epoch
         told = state.version, state.paused, state.stream.stream, self._other_rules
-        return number, state.newest_epoch, *told
+        return state.newest_epoch, number, *told
 
     def _send(self) -> bool:
         """Send what is asked for or due; tell whether anything came of it."""
@@ -229,19 +231,19 @@ class SyncWorker:
         if answer is not None and answer.open is None and answer.epoch <= newest:
             timing, least = self._timing, self._store.state.space.sync.min_interval_s
             wait = min(timing.trigger_most_s, timing.trigger_s * 2.0**self._unanswered)
-            self._patience = time.monotonic() + max(wait, least)
+            self._patience = system.monotonic() + max(wait, least)
             self._unanswered += 1
 
     def _due(self) -> bool:
         state = self._store.state
-        if time.monotonic() < self._patience:
+        if system.monotonic() < self._patience:
             return False
         interval = state.space.sync.interval_s
         if interval is None:
             return state.due
         entry = state.stream.since
         new = state.n > (0 if entry is None else entry.n)
-        return new and time.monotonic() - self._epoch_at >= interval
+        return new and system.monotonic() - self._epoch_at >= interval
 
     def _upload(
         self, *, for_epoch: int = 0, trigger: bool = False, again: bool = False
@@ -277,7 +279,10 @@ class SyncWorker:
         return effect is Effect.RESEND or problem.code == "revision_conflict"
 
     def _maintain(self) -> None:
-        """Report, forget old decisions, tidy the journal."""
+        """Tell of alarms, report, forget old decisions, tidy the journal."""
+        if self._store.state.alarms.alarms:
+            again, self._ask_again = self._ask_again, False
+            tell_alarms(self._store, self._link, again)
         if self._time_for("report", self._timing.report_s):
             self._report()
         if self._time_for("tidy", self._timing.tidy_s):
@@ -289,18 +294,15 @@ class SyncWorker:
 
     def _prune(self) -> None:
         """Forget the oldest decisions that have ended and were reported, a few at a time."""
-        journal, gone = self._store.journal, PRUNE
-        while gone == PRUNE:
-            with self._store as state:
-                counted = journal.counts(state.stream_id).get("upto", 0)
-                gone = journal.prune(self._keep, min(state.settled, counted), PRUNE)
+        while self._store.prune(self._keep, PRUNE) == PRUNE:
+            pass
 
     def _report(self) -> None:
         """Send the report that the dashboard shows."""
         self._link.report(self._store.state.stream.stream, self._reporter.make())
 
     def _time_for(self, what: str, every_s: float) -> bool:
-        now = time.monotonic()
+        now = system.monotonic()
         if now - self._done.get(what, -every_s) < every_s:
             return False
         self._done[what] = now
@@ -310,8 +312,6 @@ class SyncWorker:
         if self.trouble is not None:
             log.info("guardband: the coordinator is reached again")
         self.trouble = None
-
-    # In the background.
 
     def start(self) -> None:
         """Exchange messages in background threads from now on."""
@@ -351,10 +351,10 @@ class SyncWorker:
         if not self._lock.held or self._known != self._store.state.stream.stream:
             self._loops[1].wait(TICK_S)
             return
-        began = time.monotonic()
+        began = system.monotonic()
         if self._listen(longest_wait(self._store.state.space)):
             self.wake()
-        elif time.monotonic() - began < TICK_S:  # an answer, and nothing new in it
+        elif system.monotonic() - began < TICK_S:  # an answer, and nothing new in it
             self._loops[1].wait(TICK_S)
 
     def _note_trouble(self, problem: Exception) -> None:

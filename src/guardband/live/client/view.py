@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from guardband.agent import Health, Outlook
 from guardband.features import Features
 from guardband.html_tables import html_table
 from guardband.kernels.types import Floats
 from guardband.live.client.agent_store import AgentStore
+from guardband.live.client.look_ahead import make_outlook
+from guardband.live.client.self_report import make_report
+from guardband.live.protocol.messages import Report
 from guardband.live.protocol.space import SpaceSettings
+from guardband.uplift import LEVEL, Uplift, uplift_of
 
 __all__ = ["LiveAgentView"]
 
@@ -46,7 +51,7 @@ class LiveAgentView:
             with self._opened() as state:
                 rows += [
                     ("decisions", f"{state.last:,}"),
-                    ("without a reward", f"{state.pending:,}"),
+                    ("without a reward", f"{self._store.pending:,}"),
                     ("counted", f"{state.n:,}"),
                     ("epoch", f"{state.stream.epoch:,}"),
                     ("rows looked at before", f"{state.learner.reused:,}"),
@@ -77,8 +82,8 @@ class LiveAgentView:
     @property
     def pending(self) -> int:
         """How many decisions have not ended: their reward, or their turn, is still to come."""
-        with self._opened() as state:
-            return state.pending
+        with self._opened():
+            return self._store.pending
 
     @property
     def rounds(self) -> int:
@@ -88,9 +93,15 @@ class LiveAgentView:
 
     @property
     def counted(self) -> int:
-        """How many observations of this agent's stream count."""
+        """How many observations of this agent's stream count; a new start begins with none."""
         with self._opened() as state:
             return state.n
+
+    @property
+    def health(self) -> Health:
+        """What its monitors have noticed; see `gb.Health`."""
+        with self._opened() as state:
+            return state.alarms.health(state.learner.monitors.kinds)
 
     @property
     def epoch(self) -> int:
@@ -104,3 +115,30 @@ class LiveAgentView:
         with self._opened() as state:
             theta: Floats = state.learner.state.estimate.theta.copy()
             return theta
+
+    def outlook(self) -> Outlook:
+        """Return whether the agent will leave the baseline, what is in its way and what helps.
+
+        It is rough, computed from the newest decisions in the journal in a fraction of a second.
+        """
+        return make_outlook(self._opened())
+
+    def uplift(self, level: float = LEVEL) -> Uplift:
+        """Return what its choices earn over the baseline, per round; it needs a holdback.
+
+        As `gb.Agent.uplift`, since the holdback was last changed: across restarts, alarms and new
+        streams. A copy of a state folder begins anew.
+        """
+        with self._opened() as state:
+            sums = state.before.gains.plus(*state.gains)
+            return uplift_of(sums, state.learner.group.reach, level)
+
+    def report(self) -> Report:
+        """Return the report of the agent that the dashboard shows."""
+        store = self._opened()
+        return store.undamaged(lambda: make_report(store))
+
+    @property
+    def full_speed(self) -> bool:
+        """Whether its kernels are compiled; until then it decides slowly, or by the baseline."""
+        return self._opened().state.learner.full_speed

@@ -1,8 +1,10 @@
 """Reward windows: when a decision counts, with which reward, and the clock that decides it.
 
-Every decision ends in one of four ways: observed, defaulted, discarded, or lost (with a stream that
-was given up). They end in the order in which they were made: whether and when an observation counts
-must not depend on what it was.
+Every decision ends in one of five ways: observed, defaulted, discarded, lost (with a stream that
+was given up) or outdated (by a new start after an alarm). They end in the order in which they were
+made: whether and when an observation counts must not depend on what it was. Where delays say
+nothing about rewards (order "prompt") and every request has a context of its own, rewards count in
+the order in which they come.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,10 +25,12 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 TIMES = Path("/proc/self/ns/time")
 
 
-def seconds_since_boot() -> float:
-    """Return seconds that go on while the computer sleeps, where the system counts them."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+# Seconds that go on while the computer sleeps, where the system counts them.
+seconds_since_boot: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else time.monotonic
+)
 
 
 def this_boot() -> str | None:
@@ -50,6 +55,7 @@ class End(IntEnum):
     DEFAULTED = 2
     DISCARDED = 3
     LOST = 4
+    OUTDATED = 5  # of a start that is over: its reward does not count
 
 
 class Ending(NamedTuple):

@@ -1,4 +1,4 @@
-"""The coordinator: uploads by compare-and-set, news for agents, opening and closing epochs.
+"""The coordinator: streams that register, news for agents, epochs past their deadline.
 
 Pure logic over a store: no clock, no sockets, no threads. `now` is given by the caller, in seconds
 since 1970; it orders nothing, only deadlines, intervals and displays depend on it.
@@ -6,63 +6,42 @@ since 1970; it orders nothing, only deadlines, intervals and displays depend on 
 
 from __future__ import annotations
 
-import json
-import re
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from guardband.live.coordinator.budgets import PURPOSES, grant
 from guardband.live.coordinator.delta_shares import delta_share_at
-from guardband.live.coordinator.epochs import (
-    answer,
-    close_epoch,
-    entries_without,
-    news_for,
-    next_number,
-    open_epoch,
-)
+from guardband.live.coordinator.departures import AWAY, begin_of, keep_alarm
+from guardband.live.coordinator.epochs import entries_without, news_for, next_number
 from guardband.live.coordinator.log_claims import claim_log
-from guardband.live.coordinator.membership import (
-    add_stream,
-    retracted,
-    revision_conflict,
-    seal_stream,
-)
-from guardband.live.coordinator.operator_requests import OperatorRequests
+from guardband.live.coordinator.membership import add_stream, known_task, seal_stream, sealed
+from guardband.live.coordinator.operator_requests import unknown_stream
 from guardband.live.coordinator.report_store import keep_report
-from guardband.live.coordinator.restores import RestoreClaims, check_epoch, note_restore
-from guardband.live.coordinator.upload_checks import check_increment, check_rate
+from guardband.live.coordinator.sound_rows import sound_epoch
+from guardband.live.coordinator.uploads import UploadRequests
 from guardband.live.protocol.messages import (
-    NOTHING,
-    Checkpoint,
+    Alarmed,
+    AlarmKept,
     News,
     Refused,
     Register,
     Registered,
     Report,
     Revision,
-    Upload,
-    Uploaded,
 )
-from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums
 from guardband.live.store import (
     EpochRow,
     HeartbeatRow,
     SpaceRow,
-    Store,
     StoreError,
     StreamRecord,
-    StreamRow,
-    TaskRow,
     Transaction,
 )
 
-__all__ = ["Coordinator"]
+__all__ = ["Coordinator", "Known"]
 
-VERSION = re.compile(r"[0-9a-f]{32}")
 TOUCH_AFTER = 0.1  # of live_s: how exactly it is known when a stream was last heard of
-QUIET_S = 60.0  # between two notes about the same trouble with the same stream
 
 
 class Known(NamedTuple):
@@ -73,7 +52,16 @@ class Known(NamedTuple):
     config_version: int
 
 
-class Coordinator(OperatorRequests):
+class NewsBoard(NamedTuple):
+    """What streams that ask for news may hear."""
+
+    row: SpaceRow
+    records: dict[str, StreamRecord]  # of the streams that the space has
+    closed: EpochRow | None  # its newest epoch, where one of them does not know it
+    without: dict[str, tuple[Sums, ...] | None]  # by stream: the sums without each other task
+
+
+class Coordinator(UploadRequests):
     """Serves the requests of agents, and those of operators; several may share one store.
 
     Parameters
@@ -85,61 +73,32 @@ class Coordinator(OperatorRequests):
         Look at a space's epochs before each answer, because no timer calls `tick`.
     """
 
-    def __init__(self, store: Store, *, keeps_time: bool = False) -> None:
-        super().__init__(store)
-        self._keeps_time = keeps_time
-        self._claims = RestoreClaims()
-        self._noted: dict[tuple[str, str], float] = {}  # by stream and problem: when
-
     def register(self, name: str, request: Register, *, now: float) -> Registered:
         """Make a stream known, and the log that it will learn; saying it again changes nothing."""
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
-            task, position = add_stream(t, row, space, request, now=now)
+            task, stream, row = add_stream(t, row, space, request, now=now)
+            apart = known_task(t, name, request.task).status in AWAY  # it may have left just now
             granted = [
                 0.0 if account is None else grant(t, space, request.task, account, of)
                 for of, account in zip(PURPOSES, (request.account, request.costs), strict=True)
             ]
             if request.log is not None:
                 claim_log(t, name, request.stream, request.log)
+            row = self._close_if_complete(t, row, space, now=now)  # others may owe no answer now
         return Registered(
             stream=request.stream,
             task_index=task.place,
-            delta_share=delta_share_at(space, position),
+            delta_share=delta_share_at(space, stream.place),
             agents=space.agents,
             config=space,
             config_version=row.config_version,
             epoch=row.epoch,
             granted=granted[0],
             granted_costs=granted[1],
-        )
-
-    def upload(self, stream: str, request: Upload, *, now: float) -> Uploaded:
-        """Store a checkpoint durably, take it as an answer to the open epoch, open one where asked.
-
-        Stored is what builds on what is stored (or on nothing, where nothing is); the same
-        checkpoint again is accepted and changes nothing; everything else is refused, with what is
-        stored.
-        """
-        refusal: Refused | None = None
-        with self.store.transaction(self._space_of(stream)) as t:
-            record = self._record(t, stream)
-            before = record.space
-            if self._is_due(before) and self._advance(t, before, now=now) != before:
-                record = self._record(t, stream)
-            space = self._settings(record.space)
-            try:
-                row, revision = self._apply_upload(t, record, space, request, now=now)
-            except Refused as problem:
-                refusal = problem  # raised after the event about it is stored
-                self._note_refusal(t, record.stream, request, problem, now=now)
-        if refusal is not None:
-            raise refusal
-        return Uploaded(
-            revision=revision,
-            epoch=row.epoch,
-            open=self._opened(row, space, now=now),
-            config_version=row.config_version,
+            pool=row.pool,
+            begin=begin_of(row, stream),
+            apart=apart,
         )
 
     def news(
@@ -158,31 +117,106 @@ class Coordinator(OperatorRequests):
         """
         known = Known(after, open_after, config_version)
         if stream is None:
-            return self._news_of_space(name, known, now=now)
-        with self.store.reading_once() as t:
-            record = self._record(t, stream, name, after)
-            without = self._without(t, record, known)
-        news = self._news_for(record.space, record.stream, record.closed, known, without, now=now)
-        is_due, says_more = self._is_due(record.space), self._says_more(record, known, now=now)
-        if not is_due and not says_more:
-            return news
-        with self.store.transaction(name) as t:
-            record = self._record(t, stream, name, after)
-            row = record.space
-            if is_due:
-                row = self._advance(t, row, now=now)
-            if row.epoch > record.space.epoch:  # it was closed now, with an entry of the stream
-                record = self._record(t, stream, name, after)
-            if says_more:
-                row = self._note_heartbeat(t, row, record.heartbeat, known, now=now)
-            without = self._without(t, record, known)
-            return self._news_for(row, record.stream, record.closed, known, without, now=now)
+            return self.news_of_space(name, known, now=now)
+        (said,) = self.news_of(name, [(stream, known)], now=now)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def news_of(
+        self, name: str, asks: Sequence[tuple[str, Known]], *, now: float
+    ) -> list[News | Exception | None]:
+        """Return the same for several streams of a space, which are read and noted together."""
+        one = len(asks) == 1
+        with self.store.reading_once() if one else self.store.reading() as t:
+            board = self._see(t, name, asks)
+        refused: dict[tuple[str, Known], Refused] = {}
+        is_due = self._is_due(board.row)
+        telling = []
+        for stream, known in asks:
+            record = board.records.get(stream)
+            if record is not None and self._says_more(record, known, now=now):
+                telling.append((stream, known))
+        if is_due or telling:
+            with self.store.transaction(name) as t:
+                board = self._see(t, name, asks)
+                row = self._advance(t, board.row, now=now) if is_due else board.row
+                if row.epoch > board.row.epoch:  # it was closed now, with entries of the streams
+                    board = self._see(t, name, asks)
+                for stream, known in telling:
+                    try:
+                        heartbeat = board.records[stream].heartbeat
+                        row = self._note_heartbeat(t, row, heartbeat, known, now=now)
+                    except Refused as problem:
+                        if problem.by_store:
+                            raise
+                        refused[stream, known] = problem
+                board = board._replace(row=row)
+        told: list[News | Exception | None] = []
+        for ask in asks:
+            told.append(refused.get(ask) or self._told(board, *ask, now=now))
+        return told
+
+    def news_of_space(self, name: str, known: Known, *, now: float) -> News | None:
+        """Return what is new in a space for somebody who knows that much."""
+        if self._keeps_time:
+            self.tick(now=now)
+        with self.store.reading() as t:
+            row, _ = self._space(t, name)
+            closed = t.epoch(name, row.epoch) if row.epoch > known.epoch else None
+        return self._news_for(row, None, closed, known, None, now=now)
+
+    def _see(self, t: Transaction, name: str, asks: Sequence[tuple[str, Known]]) -> NewsBoard:
+        """Read what is asked for: by one query where one stream asks, by two where several do."""
+        if len(asks) == 1:
+            ((stream, known),) = asks
+            found = t.record(stream, known.epoch)
+            if found is None or found.space.name != name:
+                return NewsBoard(self._space(t, name)[0], {}, None, {})
+            row, records, closed = found.space, {stream: found}, found.closed
+        else:
+            records = t.records([stream for stream, _ in asks])
+            records = {key: each for key, each in records.items() if each.space.name == name}
+            row = next((each.space for each in records.values()), None) or self._space(t, name)[0]
+            oldest = min(known.epoch for _, known in asks)
+            closed = t.epoch(name, row.epoch) if row.epoch > oldest else None
+        without = {}
+        for stream, known in asks:
+            if closed is not None and stream in records and row.epoch > known.epoch:
+                task = records[stream].stream.task
+                without[stream] = entries_without(t, row, self._settings(row), task)
+        return NewsBoard(row, records, closed, without)
+
+    def _told(
+        self, board: NewsBoard, stream: str, known: Known, *, now: float
+    ) -> News | Exception | None:
+        """Return the news for one of the streams, or why it gets none."""
+        record = board.records.get(stream)
+        if record is None:
+            return unknown_stream(stream)
+        closed = board.closed if board.row.epoch > known.epoch else None
+        without = board.without.get(stream)
+        try:
+            return self._news_for(board.row, record, closed, known, without, now=now)
+        except Refused as problem:
+            return problem
+        except StoreError:  # its sum is damaged
+            assert closed is not None
+            with self.store.reading() as t:
+                closed = sound_epoch(t, closed, self._settings(board.row))
+            return self._news_for(board.row, record, closed, known, without, now=now)
 
     def report(self, stream: str, report: Report, *, now: float) -> None:
         """Keep an agent's report, for the dashboard."""
         with self.store.transaction(self._space_of(stream)) as t:
             record = self._record(t, stream)
             keep_report(t, self._settings(record.space), record, report, now=now)
+
+    def alarm(self, stream: str, alarm: Alarmed, *, now: float) -> AlarmKept:
+        """Keep what an agent's monitors noticed; say whether a person has looked at it."""
+        with self.store.transaction(self._space_of(stream)) as t:
+            kept = keep_alarm(t, self._record(t, stream).stream, alarm, now=now)
+        return AlarmKept(looked_at=kept.looked_at is not None)
 
     def seal(self, stream: str, revision: Revision, *, now: float) -> None:
         """End a stream at `revision`, which must be what is stored."""
@@ -194,7 +228,7 @@ class Coordinator(OperatorRequests):
     def tick(self, *, now: float) -> bool:
         """Close epochs past their deadline, open those asked for too soon; tell if any was.
 
-        Where the sums of a space are damaged, that is raised when the other spaces are done.
+        Where a space's part of the store cannot be used, that is raised when the others are done.
         """
         changed, damaged = False, None
         with self.store.reading_once() as t:
@@ -209,54 +243,6 @@ class Coordinator(OperatorRequests):
         if damaged is not None:
             raise damaged
         return changed
-
-    def _is_due(self, row: SpaceRow) -> bool:
-        """Tell whether this coordinator must look at a space's epochs before it answers."""
-        return self._keeps_time and bool(row.open or row.wanted_by)
-
-    def _advance(self, t: Transaction, row: SpaceRow, *, now: float) -> SpaceRow:
-        """Open the epoch that was asked for too soon; close the open one where it is time."""
-        space = self._settings(row)
-        if row.wanted_by and not row.open:
-            seen = next_number(row) - 1
-            row = open_epoch(t, row, space, by=row.wanted_by, seen=seen, now=now)
-        opened = self._opened(row, space, now=now)
-        if opened is None:
-            return row
-        if opened.deadline_ms == 0:
-            return close_epoch(t, row, space, now=now)
-        return self._close_if_complete(t, row, space, now=now)
-
-    def _apply_upload(
-        self,
-        t: Transaction,
-        record: StreamRecord,
-        space: SpaceSettings,
-        request: Upload,
-        *,
-        now: float,
-    ) -> tuple[SpaceRow, Revision]:
-        """Carry out an upload; return the space and what is stored now."""
-        held, task, seen = record.stream, record.task, request.seen_epoch
-        if task.status == "retracted":
-            raise retracted(task)
-        sent = request.checkpoint.sums.n
-        keep_report(t, space, record, request.report, now=now, sent=sent)
-        row = self._claims.note_epoch(t, record.space, space, seen, who=held.task, now=now)
-        if request.for_epoch is not None:  # of an open epoch, or of the next
-            check_epoch(row, space, "for_epoch", request.for_epoch - 1, now=now)
-        stored = self._compare_and_set(space, task, held, request)
-        if stored.n > held.n:
-            check_rate(t, space, held, stored.n, now)
-        if request.trigger and task.status == "active" and stored.n > stored.entry_n:
-            by, own = held.stream, {held.task}
-            row = open_epoch(t, row, space, by=by, seen=seen, now=now, contributors=own)
-        if row.open and request.for_epoch == row.open and stored.answer_epoch < row.open:
-            stored = answer(stored, row.open)
-        if stored != held:
-            t.put(stored)
-        t.touch(held.stream, now, seen, None)
-        return self._close_if_complete(t, row, space, now=now), stored.revision
 
     def _says_more(self, record: StreamRecord, known: Known, *, now: float) -> bool:
         """Tell whether a poll says something about its stream that is not yet stored."""
@@ -280,44 +266,10 @@ class Coordinator(OperatorRequests):
         t.touch(heartbeat.stream, now, known.epoch, max(rules, heartbeat.config_version))
         return self._claims.note_rules(t, row, known.config_version, who=who, now=now)
 
-    def _compare_and_set(
-        self, space: SpaceSettings, task: TaskRow, held: StreamRow, request: Upload
-    ) -> StreamRow:
-        """Return the stream with the request's checkpoint; unchanged where it has that already."""
-        new: Checkpoint = request.checkpoint
-        revision = held.revision
-        if revision == new.revision:
-            return held
-        if held.state == "sealed":
-            raise _sealed(held)
-        if revision not in (request.base, NOTHING) or not new.sums.n > held.n:
-            raise revision_conflict(held)
-        if not isinstance(new.version, str) or not VERSION.fullmatch(new.version):
-            raise _invalid("version", "a version has 32 hexadecimal digits, in lower case.")
-        if type(new.round) is not int or not held.round <= new.round <= 2**53:
-            raise _invalid("round", f"round must be whole and at least {held.round}.")
-        check_increment(
-            space, _uses_of(task.uses), held.sums, new.sums, min_batch=space.sync.min_batch
-        )
-        return held._replace(
-            n=new.sums.n,
-            version=new.version,
-            round=new.round if space.contexts == "shared" else 0,
-            total=new.sums.as_bytes(),
-        )
-
-    def _news_of_space(self, name: str, known: Known, *, now: float) -> News | None:
-        if self._keeps_time:
-            self.tick(now=now)
-        with self.store.reading() as t:
-            row, _ = self._space(t, name)
-            closed = t.epoch(name, row.epoch) if row.epoch > known.epoch else None
-        return self._news_for(row, None, closed, known, None, now=now)
-
     def _news_for(
         self,
         row: SpaceRow,
-        stream: StreamRow | None,
+        record: StreamRecord | None,
         closed: EpochRow | None,
         known: Known,
         without: tuple[Sums, ...] | None,
@@ -325,9 +277,10 @@ class Coordinator(OperatorRequests):
         now: float,
     ) -> News | None:
         """Return the news for an agent that knows so much, or None if there are none."""
+        stream = None if record is None else record.stream
         if stream is not None and stream.state == "sealed":
             # Its rest may be another stream's by now, and in the sum: no view may have both.
-            raise _sealed(stream)
+            raise sealed(stream)
         space = self._settings(row)
         opened = self._opened(row, space, now=now)
         fresh = row.epoch > known.epoch or (opened is not None and opened.epoch > known.open)
@@ -341,50 +294,6 @@ class Coordinator(OperatorRequests):
             config_version=known.config_version,
             opened=opened,
             without=without,
+            begin=begin_of(row, stream),
+            apart=record is not None and record.task.status in AWAY,
         )
-
-    def _without(
-        self, t: Transaction, record: StreamRecord, known: Known
-    ) -> tuple[Sums, ...] | None:
-        """Return the sums without each other task, of an epoch that is news for a stream."""
-        if record.closed is None or record.space.epoch <= known.epoch:
-            return None
-        space = self._settings(record.space)
-        return entries_without(t, record.space, space, record.stream.task)
-
-    def _note_refusal(
-        self, t: Transaction, held: StreamRow, request: Upload, problem: Refused, *, now: float
-    ) -> None:
-        """Write a conflict or a failed check down, once a minute per stream."""
-        if problem.code not in ("revision_conflict", "invalid_increment"):
-            return
-        key = (held.stream, problem.code)
-        if not 0.0 <= now - self._noted.get(key, -QUIET_S) < QUIET_S:
-            self._noted[key] = now
-            detail = {"detail": problem.detail, **problem.more, "stream": held.stream}
-            what = problem.code.replace("_", " ")
-            t.add_event(now, held.space, held.task, what, json.dumps(detail))
-        if problem.code == "revision_conflict" and request.base.n > held.n:
-            # The agent was told that it is stored, and it is not here.
-            lost: dict[str, object] = {"n": held.n, "told": request.base.n}
-            note_restore(t, held.space, lost, who=held.task, now=now)
-
-
-@lru_cache(maxsize=1024)
-def _uses_of(text: str) -> tuple[int, ...]:
-    """Return the numbers of the features that a task uses, from its row."""
-    return tuple(json.loads(text))
-
-
-def _sealed(held: StreamRow) -> Refused:
-    return Refused(
-        "sealed",
-        410,
-        f"the stream was sealed at n = {held.n}: continue it with a new one.",
-        stored={"n": held.n, "version": held.version},
-        stream=held.stream,
-    )
-
-
-def _invalid(check: str, detail: str) -> Refused:
-    return Refused("invalid_increment", 422, detail, check=check)

@@ -7,6 +7,7 @@ import re
 
 from guardband.checks import as_index_set
 from guardband.live.coordinator.delta_shares import next_position
+from guardband.live.coordinator.departures import AWAY, pool_of, take_place
 from guardband.live.coordinator.restores import note_restore
 from guardband.live.protocol.messages import Refused, Register, Revision
 from guardband.live.protocol.space import SpaceSettings
@@ -17,9 +18,12 @@ from guardband.live.store import HeartbeatRow, SpaceRow, StreamRow, TaskRow, Tra
 __all__ = [
     "add_stream",
     "change_space",
+    "known_task",
     "new_space",
+    "retracted",
     "revision_conflict",
     "seal_stream",
+    "sealed",
     "set_paused",
     "set_status",
 ]
@@ -27,14 +31,22 @@ __all__ = [
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_STREAMS = 1000  # open ones per task, and ...
 MOST_EVER = 10_000  # ... those that have ended as well: each is a part of every epoch
-STATUSES = {"quarantine": "quarantined", "retract": "retracted", "restore": "active"}
+STATUSES = {
+    "quarantine": "quarantined",
+    "retract": "retracted",
+    "restore": "active",
+    "readmit": "active",
+}
 
 
 def new_space(t: Transaction, space: SpaceSettings, *, who: str, now: float) -> None:
     """Make a new space."""
     if t.space(space.name) is not None:
         raise Refused(
-            "space_exists", 409, f"there is already a space {space.name!r}: configure it instead."
+            "space_exists",
+            409,
+            f"there is already a space {space.name!r}: `guardband space set` changes its settings, "
+            "`guardband space revise` makes another with other features or bounds.",
         )
     t.put(SpaceRow(space.name, json.dumps(space.as_json()), created_at=now))
     t.add_event(now, space.name, who, "space created", json.dumps({"profile": space.profile}))
@@ -98,12 +110,16 @@ def set_paused(t: Transaction, row: SpaceRow, reason: str | None, *, who: str, n
 def set_status(
     t: Transaction, space: str, task: str, verb: str, reason: str, *, who: str, now: float
 ) -> bool:
-    """Quarantine, retract or restore a task, from the next epoch on; tell if that is a change."""
-    row = t.task(space, task)
-    if row is None:
-        known = ", ".join(each.task for each in t.tasks(space)) or "none"
-        raise Refused("unknown_task", 404, f"space {space!r} has no task {task!r}, only {known}.")
+    """Let a task's data out of the sums or in again, from the next epoch on; tell if it changes."""
+    row = known_task(t, space, task)
     status = STATUSES[verb]
+    if verb == "readmit" and row.status not in AWAY:
+        raise Refused("not_apart", 409, f"task {task!r} has not left the pool: it is {row.status}.")
+    if verb != "readmit" and row.status in AWAY:
+        detail = (
+            f"task {task!r} has left the pool: nobody computes with its data. Readmit it first."
+        )
+        raise Refused("apart", 409, detail)
     if row.status == status:
         return False
     t.put(row._replace(status=status, reason=reason, since=now))
@@ -111,10 +127,19 @@ def set_status(
     return True
 
 
+def known_task(t: Transaction, space: str, task: str) -> TaskRow:
+    """Return a task, or refuse one that is not there."""
+    row = t.task(space, task)
+    if row is None:
+        known = ", ".join(each.task for each in t.tasks(space)) or "none"
+        raise Refused("unknown_task", 404, f"space {space!r} has no task {task!r}, only {known}.")
+    return row
+
+
 def add_stream(
     t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, *, now: float
-) -> tuple[TaskRow, int]:
-    """Register a stream, and its task where it is the first; return task and position."""
+) -> tuple[TaskRow, StreamRow, SpaceRow]:
+    """Register a stream, and its task where it is the first; return both, and the space."""
     if not UUID.fullmatch(request.stream):
         raise Refused("invalid_stream", 422, "a stream's name is a UUID, in lower case.")
     if not re.fullmatch(NAME, request.task):
@@ -136,14 +161,20 @@ def add_stream(
     if known is not None:
         # Which rules it knows, it says when it asks for news: this answer may get lost.
         t.touch(request.stream, now, None, None)
-        return task, known.place
+        return task, known, row
+    place = None
+    if request.replaces:
+        replaced = [_former(t, row, space, request, name, now=now) for name in request.replaces]
+        place = take_place(t, row, replaced, request)
     _check_number(t, row, space, request.task)
     if space.contexts == "shared":
         _end_former_streams(t, row, space, request.task, now=now)
-    new = _stream_row(t, request.stream, row.name, request, space.dim, now=now)
+    row, pool = pool_of(t, row, space, task, request, now)
+    new = _stream_row(t, request.stream, row.name, request, space.dim, place, now=now)
+    new = new._replace(pool=pool)
     t.put(new)
     t.put(_heartbeat_row(request.stream, row, request.task, now=now))
-    return task, new.place
+    return task, new, row
 
 
 def _check_number(t: Transaction, row: SpaceRow, space: SpaceSettings, task: str) -> None:
@@ -247,6 +278,21 @@ def _task(
     return task
 
 
+def _former(
+    t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, name: str, *, now: float
+) -> StreamRow:
+    """Return the stream that a new one follows; one that a restored coordinator lacks is made.
+
+    It must be known that somebody follows it: a copy of its folder may still go on with it.
+    """
+    old = t.stream(name)
+    if old is None:
+        old = _stream_row(t, name, row.name, request, space.dim, now=now)
+        t.put(old)
+        t.put(_heartbeat_row(name, row, request.task, now=now))
+    return old
+
+
 def _hand_over(
     t: Transaction, row: SpaceRow, space: SpaceSettings, request: Register, *, now: float
 ) -> None:
@@ -258,11 +304,7 @@ def _hand_over(
     """
     assert request.continue_of is not None
     name, revision = request.continue_of
-    old = t.stream(name)
-    if old is None:
-        old = _stream_row(t, name, row.name, request, space.dim, now=now)
-        t.put(old)
-        t.put(_heartbeat_row(name, row, request.task, now=now))
+    old = _former(t, row, space, request, name, now=now)
     if (old.space, old.task) != (row.name, request.task):
         raise Refused("stream_taken", 409, "the stream to continue belongs to another task.")
     if old.continued_by == request.stream:
@@ -298,6 +340,17 @@ def revision_conflict(row: StreamRow) -> Refused:
     )
 
 
+def sealed(row: StreamRow) -> Refused:
+    """Return the answer to whoever goes on with a stream that has ended."""
+    return Refused(
+        "sealed",
+        410,
+        f"the stream was sealed at n = {row.n}: continue it with a new one.",
+        stored={"n": row.n, "version": row.version},
+        stream=row.stream,
+    )
+
+
 def retracted(task: TaskRow) -> Refused:
     """Return the answer to a task whose data were withdrawn."""
     return Refused(
@@ -306,7 +359,14 @@ def retracted(task: TaskRow) -> Refused:
 
 
 def _stream_row(
-    t: Transaction, stream: str, space: str, request: Register, dim: int, *, now: float
+    t: Transaction,
+    stream: str,
+    space: str,
+    request: Register,
+    dim: int,
+    place: int | None = None,
+    *,
+    now: float,
 ) -> StreamRow:
     zero = empty_sums(dim).as_bytes()
     return StreamRow(
@@ -320,7 +380,7 @@ def _stream_row(
         total=zero,
         answer_total=zero,
         entry_total=zero,
-        place=next_position(t, space),
+        place=next_position(t, space) if place is None else place,
     )
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 
+from guardband.live.coordinator.acknowledgements import AlertKey, acknowledge, keep_only
+from guardband.live.coordinator.departures import let_back, look_at_alarms
 from guardband.live.coordinator.epochs import close_epoch, next_number, open_epoch
 from guardband.live.coordinator.looked_at import check_record, keep_record, record_of
 from guardband.live.coordinator.membership import (
     change_space,
+    known_task,
     new_space,
     seal_stream,
     set_paused,
     set_status,
 )
+from guardband.live.coordinator.mending import watch_over
 from guardband.live.coordinator.report_store import samples_since
+from guardband.live.coordinator.sound_rows import sound_epoch
 from guardband.live.protocol.messages import EpochRecord, ManifestLine, OpenEpoch, Refused
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import (
@@ -24,7 +30,7 @@ from guardband.live.store import (
     Transaction,
 )
 
-__all__ = ["OperatorRequests"]
+__all__ = ["OperatorRequests", "unknown_stream"]
 
 
 class OperatorRequests:
@@ -34,10 +40,13 @@ class OperatorRequests:
     ----------
     store
         Where everything is kept.
+    keeps_time
+        Look at a space's epochs before each answer, because no timer calls `tick`.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, *, keeps_time: bool = False) -> None:
+        self.store, self._keeps_time = store, keeps_time
+        watch_over(store)
         self._spaces: dict[str, tuple[str, SpaceSettings]] = {}  # as parsed from the text
         self._space_names: dict[str, str] = {}  # the space of a stream, which never changes
         self._open_since: dict[str, tuple[int, float]] = {}  # by space: the open epoch, since when
@@ -96,6 +105,8 @@ class OperatorRequests:
         with self.store.reading() as t:
             _, space = self._space(t, name)
             row = t.epoch(name, epoch)
+            if row is not None and row.total is not None:
+                row = sound_epoch(t, row, space)
             entries = t.entries(name, epoch)
         if row is None or row.closed_at is None or row.total is None or row.sha256 is None:
             raise Refused("unknown_epoch", 404, f"space {name!r} has not closed epoch {epoch}.")
@@ -134,6 +145,35 @@ class OperatorRequests:
         """Take a task's data into epochs again, beginning with one now."""
         self._set_status(name, task, "restore", reason, who=who, now=now)
 
+    def readmit(self, name: str, task: str, reason: str, *, who: str, now: float) -> None:
+        """Let a task that has left the pool back, with what it has learned alone."""
+        self._set_status(name, task, "readmit", reason, who=who, now=now)
+
+    def resume_task(self, name: str, task: str, *, who: str, now: float) -> int:
+        """Say that a person has looked at a task's alarms; return how many that were.
+
+        Its agents hold to the baseline no longer, as soon as they ask for news.
+        """
+        with self.store.transaction(name) as t:
+            row, _ = self._space(t, name)
+            known_task(t, name, task)
+            return look_at_alarms(t, row, task, who=who, now=now)
+
+    def acknowledge(
+        self, name: str, alert: str, task: str | None, reason: str, *, who: str, now: float
+    ) -> None:
+        """Note that somebody has seen an alert."""
+        with self.store.transaction(name) as t:
+            self._space(t, name)
+            if task is not None:
+                known_task(t, name, task)
+            acknowledge(t, name, alert, task, reason, who=who, now=now)
+
+    def keep_acknowledged(self, name: str, active: Set[AlertKey]) -> None:
+        """Forget who has seen alerts that are not active any more."""
+        with self.store.transaction(name) as t:
+            keep_only(t, name, active)
+
     def end_task(self, name: str, task: str, *, who: str, now: float) -> int:
         """End all streams of a task at what is stored of them; return how many were open.
 
@@ -141,11 +181,7 @@ class OperatorRequests:
         """
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
-            if t.task(name, task) is None:
-                known = ", ".join(each.task for each in t.tasks(name)) or "none"
-                raise Refused(
-                    "unknown_task", 404, f"space {name!r} has no task {task!r}, only {known}."
-                )
+            known_task(t, name, task)
             open_ = [s for s in t.streams(name) if (s.task, s.state) == (task, "open")]
             for stream in open_:
                 seal_stream(t, stream, stream.revision, now=now)
@@ -160,13 +196,40 @@ class OperatorRequests:
         with self.store.reading() as t:
             return samples_since(t, name, since, now=now)
 
+    def _is_due(self, row: SpaceRow) -> bool:
+        """Tell whether this coordinator must look at a space's epochs before it answers."""
+        return self._keeps_time and bool(row.open or row.wanted_by)
+
+    def _advance(self, t: Transaction, row: SpaceRow, *, now: float) -> SpaceRow:
+        """Open the epoch that was asked for too soon; close the open one where it is time."""
+        space = self._settings(row)
+        if row.wanted_by and not row.open:
+            seen = next_number(row) - 1
+            row = open_epoch(t, row, space, by=row.wanted_by, seen=seen, now=now)
+        opened = self._opened(row, space, now=now)
+        if opened is None:
+            return row
+        if opened.deadline_ms == 0:
+            return close_epoch(t, row, space, now=now)
+        return self._close_if_complete(t, row, space, now=now)
+
     def _close_if_complete(
         self, t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: float
     ) -> SpaceRow:
         """Close the open epoch once every live stream has answered."""
-        if row.open and t.unanswered(row.name, row.open, now - space.sync.live_s) == 0:
-            return close_epoch(t, row, space, now=now)
-        return row
+        row = self._recount(t, row, space, now=now)
+        return close_epoch(t, row, space, now=now) if row.open and not row.outstanding else row
+
+    def _recount(
+        self, t: Transaction, row: SpaceRow, space: SpaceSettings, *, now: float
+    ) -> SpaceRow:
+        """Return the space with the number of answers that its open epoch waits for; keep that."""
+        if not row.open:
+            return row
+        left = t.unanswered(row.name, row.open, now - space.sync.live_s)
+        if left and left != row.outstanding:
+            t.set_outstanding(row.name, left)
+        return row._replace(outstanding=left)
 
     def _opened(self, row: SpaceRow, space: SpaceSettings, *, now: float) -> OpenEpoch | None:
         """Return the open epoch and how long it waits, from when this coordinator knew of it."""
@@ -184,7 +247,10 @@ class OperatorRequests:
     ) -> None:
         with self.store.transaction(name) as t:
             row, space = self._space(t, name)
-            if set_status(t, name, task, verb, reason, who=who, now=now) and row.epoch:
+            changes = set_status(t, name, task, verb, reason, who=who, now=now)
+            if verb == "readmit":
+                row = let_back(t, row)
+            elif changes and row.epoch:
                 seen = next_number(row) - 1
                 row = open_epoch(t, row, space, by=who, seen=seen, now=now, at_once=True)
             self._close_if_complete(t, row, space, now=now)
@@ -203,20 +269,12 @@ class OperatorRequests:
             self._spaces[row.name] = (row.config, settings)
         return settings
 
-    def _record(
-        self, t: Transaction, stream: str, space: str | None = None, after: int | None = None
-    ) -> StreamRecord:
-        """Return a stream of a space, or of any, with what `Transaction.record` joins to it."""
-        record = t.record(stream, after)
-        if record is not None and space in (None, record.space.name):
-            return record
-        if space is not None:
-            self._space(t, space)
-        if record is not None:
-            raise Refused("unknown_stream", 404, f"space {space!r} has no such stream.")
-        raise Refused(
-            "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
-        )
+    def _record(self, t: Transaction, stream: str) -> StreamRecord:
+        """Return a stream with what `Transaction.record` joins to it."""
+        record = t.record(stream)
+        if record is None:
+            raise unknown_stream(stream)
+        return record
 
     def _space_of(self, stream: str) -> str:
         """Return the name of a stream's space."""
@@ -224,3 +282,10 @@ class OperatorRequests:
             with self.store.reading_once() as t:
                 self._space_names[stream] = self._record(t, stream).space.name
         return self._space_names[stream]
+
+
+def unknown_stream(stream: str) -> Refused:
+    """Return the answer to an agent whose stream nobody has registered here."""
+    return Refused(
+        "unknown_stream", 404, "the stream is not known here: register it.", stream=stream
+    )

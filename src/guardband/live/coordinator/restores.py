@@ -16,14 +16,14 @@ from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import SpaceRow, Transaction
 
-__all__ = ["RestoreClaims", "check_epoch", "note_restore"]
+__all__ = ["LARGEST_STEP", "RestoreClaims", "check_epoch", "note_restore"]
 
 # An agent is believed that it has seen an epoch up to a number that its space may have reached
 # since the newest one here was closed: so many at once, and one a second, or as many as the space
 # allows. The bound is on the number and not on the step, so that repeated claims gain nothing.
 LARGEST_JUMP = 100
 EPOCHS_PER_S = 1.0
-LARGEST_STEP = 10_000  # changes of the rules that one restore can have undone
+LARGEST_STEP = 10_000  # changes of the rules, or departures, that one restore can have undone
 # How often a task may prove that the coordinator was restored: so often at once, and then again
 # after so many seconds. Each proof may give an open epoch a new number, which voids its answers.
 CLAIMS, CLAIM_S = 10.0, 6.0
@@ -65,7 +65,8 @@ class RestoreClaims:
         row = row._replace(floor=seen)
         if opened is not None and row.open <= seen:
             t.delete_epoch(row.name, row.open)
-            row = row._replace(open=seen + 1)
+            owed = t.unanswered(row.name, seen + 1, now - space.sync.live_s)
+            row = row._replace(open=seen + 1, outstanding=owed)
             t.put(opened._replace(epoch=seen + 1))
         t.put(row)
         return row

@@ -15,10 +15,17 @@ import numpy as np
 from guardband.kernels.types import Floats
 from guardband.live.protocol.messages import Refused
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums, difference, matrix_of, packed_size
+from guardband.live.protocol.sums import (
+    Sums,
+    difference,
+    empty_recent,
+    forget,
+    matrix_of,
+    packed_size,
+)
 from guardband.live.store import StreamRow, Transaction
 
-__all__ = ["check_increment", "check_rate", "read_sums"]
+__all__ = ["check_increment", "check_rate", "check_window", "read_sums"]
 
 MOST = 2**53  # observations: a whole number that a double still counts exactly
 HUGE = 1e300  # sums of two such numbers are still numbers
@@ -38,8 +45,11 @@ def read_sums(
     weight: Any,
     by_variance: Any = 0,
     reused: Any = 0,
+    recent: Any = None,
 ) -> Sums:
     """Return a total from numbers as they came; anything but exact types and lengths is refused."""
+    if recent is not None:
+        _refuse("window", "the space has no window: no sums of a half window belong to it.")
     if type(n) is not int or not 0 <= n <= MOST:
         _refuse("type", f"n must be a whole number from 0 to 2^53, not {_short(n)}.")
     for name, count in (("by_variance", by_variance), ("reused", reused)):
@@ -61,6 +71,31 @@ def read_sums(
             _refuse("type", f"gram[{k}] must be a finite number, not {_short(value)}.")
     numbers = np.array(gram, np.float64)
     return Sums(n, numbers, float(surprise), float(weight), by_variance, reused)
+
+
+def check_window(
+    space: SpaceSettings, uses: Sequence[int], earlier: Sums, later: Sums, *, round: int
+) -> None:
+    """Check the sums of a window as `check_increment` does: what counts, and its newest half.
+
+    That must be the half of `round`, which tells others when they may use the sums.
+    """
+    if later.recent is None or later.half != space.half_at(round):
+        _refuse(
+            "window",
+            f"the sums are of half window {later.half}, but round {round} is in half window "
+            f"{space.half_at(round)} of a window of {space.window} rounds.",
+        )
+    before, more = forget(earlier, later.half), later.n - earlier.n
+    if before.recent is None:
+        before = before._replace(recent=empty_recent(space.dim, later.half))
+    if more < 1 or not later.newest.n <= later.kept <= before.kept + more:
+        _refuse("batch", f"{later.kept} of {later.n} observations count, after {before.kept}.")
+    for one, two in ((before.counting, later.counting), (before.newest, later.newest)):
+        if two.n > one.n:
+            check_increment(space, uses, one, two)
+        elif two.as_bytes() != one.as_bytes():
+            _refuse("batch", "sums differ although they hold no new observation.")
 
 
 def check_increment(

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from guardband.errors import GuardbandError
 from guardband.live.protocol.messages import (
+    Alarmed,
+    AlarmKept,
     News,
     Register,
     Registered,
@@ -62,6 +64,9 @@ class Link(Protocol):
 
     def report(self, stream: str, report: Report) -> None:
         """Send the agent's report."""
+
+    def alarm(self, stream: str, alarm: Alarmed) -> AlarmKept:
+        """Tell what the agent's monitors noticed; hear whether a person has looked at it."""
 
     def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""

@@ -9,8 +9,12 @@ from typing import Any, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from guardband.files import in_words
 from guardband.live.link.base import Unreachable
+from guardband.live.protocol.digests import HEADER, digest_of, matches
 from guardband.live.protocol.messages import (
+    Alarmed,
+    AlarmKept,
     LookedAtRecord,
     News,
     Refused,
@@ -29,12 +33,14 @@ __all__ = ["HttpLink"]
 
 CONNECT_S = 5.0
 ANSWER_S = 15.0
+BYTES_A_SECOND = 100_000  # that a busy coordinator reads, checks, adds up and writes, at least
 LONG_S = 60.0  # more, for what is large
 LONGEST_POLL_S = 25.0
 LONGEST_ID = 20  # of a token, in messages; the secret is never shown
 JSON = {"Content-Type": "application/json"}
 Answer = TypeVar("Answer", bound=BaseModel)
 NOT_NOW = (408, 425, 429)  # and everything from 500 on
+DAMAGED = "damaged_body"  # on its way: the same again will do
 
 
 class HttpLink:
@@ -54,6 +60,7 @@ class HttpLink:
         self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None
     ) -> None:
         self.url, self._token, self._transport = url.rstrip("/"), token, transport
+        self._largest = 0  # bytes of a message, of either side: sums of one space are of one size
         self.after_fork()
 
     def hold(self) -> None:
@@ -83,16 +90,25 @@ class HttpLink:
     ) -> bytes | None:
         """Send a message; return the answer's JSON, None where there is none."""
         if message is not None:
-            given |= {"content": message.model_dump_json(), "headers": JSON}
+            text = message.model_dump_json()
+            given |= {"content": text, "headers": {**JSON, HEADER: digest_of(text.encode())}}
+            self._largest = max(self._largest, len(text))
         try:
-            timeout = httpx.Timeout(ANSWER_S + more_s, connect=CONNECT_S)
+            timeout = httpx.Timeout(self._patience(more_s), connect=CONNECT_S)
             answer = self._http.request(method, path, timeout=timeout, **given)
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
             # RuntimeError: the client was closed while another thread was about to use it.
-            raise Unreachable(f"{self.url} does not answer: {error}.") from error
+            raise Unreachable(f"{self.url} does not answer: {in_words(error)}.") from error
+        self._largest = max(self._largest, len(answer.content))
+        if not matches(answer.headers.get(HEADER), answer.content):
+            raise Unreachable(f"an answer of {self.url} was damaged on its way: asking again.")
         if answer.is_success:
             return None if answer.status_code == httpx.codes.NO_CONTENT else answer.content
         raise self._problem(answer)
+
+    def _patience(self, more_s: float) -> float:
+        """Return for how many seconds an answer is waited for: longer where messages are large."""
+        return ANSWER_S + self._largest / BYTES_A_SECOND + more_s
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the HTTP API for something that has no method here; return the answer's JSON."""
@@ -107,7 +123,7 @@ class HttpLink:
             return self._not_a_coordinator(answer.status_code)
         known = dict(known) if isinstance(known, dict) else {}
         code, detail = str(known.pop("code", "error")), str(known.get("detail", ""))
-        if answer.status_code in NOT_NOW or answer.status_code >= 500:
+        if answer.status_code in NOT_NOW or answer.status_code >= 500 or code == DAMAGED:
             wait = float(known.get("retry_after_s", 0.0))
             return Unreachable(f"{self.url} answers {answer.status_code}: {detail}", wait)
         more = {k: v for k, v in known.items() if k not in ("type", "title", "status", "detail")}
@@ -189,6 +205,10 @@ class HttpLink:
     def report(self, stream: str, report: Report) -> None:
         """Send the agent's report."""
         self._ask("POST", f"/v1/streams/{stream}/report", report)
+
+    def alarm(self, stream: str, alarm: Alarmed) -> AlarmKept:
+        """Tell what the agent's monitors noticed; hear whether a person has looked at it."""
+        return self._read(AlarmKept, self._ask("POST", f"/v1/streams/{stream}/alarm", alarm))
 
     def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""

@@ -10,10 +10,15 @@ from typing import TypeVar
 
 import apsw
 
+from guardband.files import in_words
 from guardband.live.coordinator.coordinator import Coordinator
+from guardband.live.coordinator.mending import open_store
 from guardband.live.link.base import Unreachable
 from guardband.live.protocol.messages import (
+    Alarmed,
+    AlarmKept,
     News,
+    Refused,
     Register,
     Registered,
     Report,
@@ -23,7 +28,6 @@ from guardband.live.protocol.messages import (
 )
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.store import StoreError
-from guardband.live.store.sqlite import SqliteStore
 
 __all__ = ["LOCAL_FILE", "LocalLink"]
 
@@ -68,14 +72,20 @@ class LocalLink:
                 raise Unreachable("the link was closed.")
             try:
                 if self._coordinator is None:
-                    store = SqliteStore(self.folder / LOCAL_FILE)
+                    store = open_store(self.folder / LOCAL_FILE)
                     self._coordinator = Coordinator(store, keeps_time=True)
                 return work(self._coordinator, self._clock())
             except (OSError, StoreError, apsw.Error) as error:
-                raise Unreachable(f"{self.folder / LOCAL_FILE}: {error}") from error
+                raise Unreachable(f"{self.folder / LOCAL_FILE}: {in_words(error)}") from error
+            except Refused as problem:
+                if problem.status != 503:
+                    raise
+                raise Unreachable(f"{self.folder / LOCAL_FILE}: {problem.detail}") from problem
 
     def space(self, name: str) -> tuple[SpaceSettings, int]:
-        """Return a space and its config_version."""
+        """Return a space and its config_version; to look for one makes no file."""
+        if not (self.folder / LOCAL_FILE).exists():
+            raise Refused("unknown_space", 404, f"there is no space {name!r}.")
         return self._do(lambda c, now: c.space(name))
 
     def create_space(self, space: SpaceSettings) -> int:
@@ -126,6 +136,10 @@ class LocalLink:
     def report(self, stream: str, report: Report) -> None:
         """Send the agent's report."""
         self._do(lambda c, now: c.report(stream, report, now=now))
+
+    def alarm(self, stream: str, alarm: Alarmed) -> AlarmKept:
+        """Tell what the agent's monitors noticed; hear whether a person has looked at it."""
+        return self._do(lambda c, now: c.alarm(stream, alarm, now=now))
 
     def seal(self, stream: str, revision: Revision) -> None:
         """End the stream at what is stored of it."""

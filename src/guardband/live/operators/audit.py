@@ -9,6 +9,7 @@ is compared with what the journal's observations add up to.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,15 +17,18 @@ from typing import Any, NamedTuple
 import apsw
 import numpy as np
 
+from guardband.agent import Alarm, AlarmLog, Verdict
 from guardband.errors import InvalidValueError
-from guardband.live.client.decision_id import DecisionId, parse_id, stamp
+from guardband.live.client.before import read_before
+from guardband.live.client.decision_id import DecisionId, mark_of, parse_id
 from guardband.live.client.decisions import worth_of
 from guardband.live.client.journal import Journal, JournalError
-from guardband.live.client.learner import Selection
 from guardband.live.client.replay import Rebuilt, rebuild
 from guardband.live.client.windows import End
 from guardband.live.operators.explanation import Choice, weigh
 from guardband.live.operators.export import journals_under
+from guardband.live.operators.health_then import NotedAlarm, alarms_of, news_at, raised_before
+from guardband.live.operators.monitors_check import changed_monitors
 from guardband.live.operators.rows_check import changed_rows
 from guardband.live.operators.sums_check import changed_sums
 from guardband.live.protocol.sums import Sums
@@ -39,6 +43,7 @@ FIRST_REASONS = ("certified", "learned", "free", "careful")
 CLOSE = ("propensity", "margin", "floor", "mean", "width", "charge")
 STAKED = {"lead": "lead", "share": "share", "predicted": "guess"}  # columns of a stake
 BY_LEVEL = ("margin", "floor", "width", "charge")  # what depends on the confidence
+WEIGHED = ("mean", "lower", "upper", "slack", "score")  # by which actions are chosen
 BLOBS = ("x", "features", "extras", "costs", "purse")
 
 
@@ -60,7 +65,9 @@ class Finding:
     decision
         The decision as it was written down, without its features.
     because
-        Why it was made, in a sentence.
+        Why it was made, in a sentence, and what monitors had noticed.
+    health
+        The same as `gb.Health` has it, then: {"ok", "alarms", "watched"}.
     outcome
         How it ended: {"ended", "reward", "at", "late"}; None while it waits.
     names, features
@@ -89,6 +96,7 @@ class Finding:
     space: str
     decision: dict[str, Any]
     because: str
+    health: dict[str, Any]
     outcome: dict[str, Any] | None
     names: tuple[str, ...]
     features: list[list[float]]
@@ -140,12 +148,12 @@ def find_decision(ident: str, paths: list[Path]) -> DecisionEntry:
             found = journal.about().get("task") == asked.task and any(
                 asked.made_in(name) for (name,) in journal.query("SELECT name FROM stream")
             )
-            row = journal.one("SELECT at FROM decision WHERE seq = ?", (asked.seq,))
+            row = journal.one("SELECT mark, at FROM decision WHERE seq = ?", (asked.seq,))
         except apsw.Error as error:
             raise JournalError(f"{path} is damaged: {error}.") from error
         finally:
             journal.close()
-        if found and row is not None and stamp(row[0]) == asked.stamp:
+        if found and row is not None and mark_of(*row) == asked.mark:
             return DecisionEntry(path, asked.seq)
         if found:  # a copy, perhaps: another may have the decision itself
             matching = matching or DecisionEntry(path, asked.seq)
@@ -190,35 +198,47 @@ def _parsed(ident: str) -> DecisionId:
 def _audit(ident: str, journal: Journal, seq: int) -> Finding:
     asked, about, row = _parsed(ident), journal.about(), _row(journal, seq)
     made_by = journal.one("SELECT name FROM stream WHERE id = ?", (row["stream"],))
-    if made_by is None or not asked.made_in(made_by[0]) or stamp(row["at"]) != asked.stamp:
+    same = mark_of(row["mark"], row["at"]) == asked.mark
+    if made_by is None or not asked.made_in(made_by[0]) or not same:
         raise LookupError(
-            f"decision {seq} in {journal.path} is not the one with {asked.key}{asked.stamp} in "
+            f"decision {seq} in {journal.path} is not the one with {asked.key}{asked.mark} in "
             "its id"
         )
     names = tuple(about["features"])
     table = np.frombuffer(row["features"]).reshape(len(names), -1).T
     differences = changed_rows(journal) + changed_sums(journal, len(names))
+    differences += changed_monitors(journal)
     missing = None
+    watched: tuple[str, ...] = ()
+    plays = 0.0
     choices: tuple[Choice, ...] = ()
     alpha = beta = own = total = None
     try:
         rebuilt = rebuild(journal, seq)
-        selection = rebuilt.again()
+        selection, watched = rebuilt.again(), rebuilt.learner.monitors.kinds
+        plays = rebuilt.learner.monitors.plays
         alpha = rebuilt.space.alpha_of(about["task"])
         beta = rebuilt.learner.radius()
         entry, total = _epoch(journal, row)
         own = (entry + 1, row["n"])
         choices = weigh(rebuilt, selection.played)
-        differences += _compare(rebuilt, selection, choices)
+        verdict = _as_tied(rebuilt, selection.played, choices)
+        if verdict is not selection.played:
+            choices = weigh(rebuilt, verdict)
+        differences += _compare(rebuilt, verdict, selection.shadow_action, choices)
     except LookupError as error:
         missing = str(error)
+    alarms = raised_before(alarms_of(journal), seq)
+    followed = [n for n in read_before(journal).followed if n < seq]
+    news = AlarmLog([Alarm(*each[:3]) for each in news_at(alarms, seq, row["at"])], 0, followed)
     return Finding(
         id=ident,
         journal=str(journal.path),
         task=about["task"],
         space=about["space"],
         decision={name: value for name, value in row.items() if name not in BLOBS},
-        because=sentence(row["reason"]),
+        because=news.told(sentence(row["reason"]), plays),
+        health=_health(alarms, news, watched),
         outcome=_outcome(journal, seq),
         names=names,
         features=table.tolist(),
@@ -231,6 +251,18 @@ def _audit(ident: str, journal: Journal, seq: int) -> Finding:
         differences=tuple(differences),
         missing=missing,
     )
+
+
+def _health(
+    alarms: Sequence[NotedAlarm], news: AlarmLog, watched: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return what monitors had noticed, and whether somebody had looked at it."""
+    return {
+        "ok": not news.alarms,
+        "alarms": [each._asdict() for each in alarms],
+        "watched": list(watched),
+        "followed": news.followed,
+    }
 
 
 def _row(journal: Journal, seq: int) -> dict[str, Any]:
@@ -268,9 +300,11 @@ def _outcome(journal: Journal, seq: int) -> dict[str, Any] | None:
     return {"ended": End(ended).name.lower(), "reward": reward, "at": at, "late": late}
 
 
-def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]) -> list[str]:
+def _compare(
+    rebuilt: Rebuilt, verdict: Verdict, shadow_action: int | None, choices: tuple[Choice, ...]
+) -> list[str]:
     """Return what is not as it was written down."""
-    row, verdict = rebuilt.row, selection.played
+    row = rebuilt.row
     held_back = row["reason"] in HELD_BACK
     override, actions = row["override"], rebuilt.request.menu.shape[1]
     if override is not None and not 0 <= override < actions:
@@ -286,7 +320,7 @@ def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]
         close = {name: value for name, value in close.items() if name not in BY_LEVEL}
     found = [
         f"{name} comes out as {again}, not {row[name]}."
-        for name, again in _exact(rebuilt, selection).items()
+        for name, again in _exact(rebuilt, verdict, shadow_action).items()
         if again != row[name]
     ]
     for name, again in close.items():
@@ -306,13 +340,31 @@ def _compare(rebuilt: Rebuilt, selection: Selection, choices: tuple[Choice, ...]
     return found
 
 
-def _exact(rebuilt: Rebuilt, selection: Selection) -> dict[str, Any]:
+def _as_tied(rebuilt: Rebuilt, verdict: Verdict, choices: tuple[Choice, ...]) -> Verdict:
+    """Return the verdict for the action written down, where it ties with the one that comes out.
+
+    The agent's numbers came from one reward after another, these come from sums: they agree to
+    rounding, and between actions that are equal in everything rounding decides.
+    """
+    then, again, request = rebuilt.row["action"], verdict.action, rebuilt.request
+    if then == again or not max(then, again) < len(choices):
+        return verdict
+    one, other = choices[then], choices[again]
+    same = one.value == other.value and one.cost == other.cost
+    pairs = ((getattr(one, name), getattr(other, name)) for name in WEIGHED)
+    if request.baseline in (then, again) or not (same and all(_close(*pair) for pair in pairs)):
+        return verdict
+    awaited = verdict.awaited._replace(x=request.menu[:, then].copy())
+    return verdict._replace(action=then, awaited=awaited)
+
+
+def _exact(rebuilt: Rebuilt, verdict: Verdict, shadow_action: int | None) -> dict[str, Any]:
     """Return what must come out exactly as it was written down."""
-    row, verdict, request = rebuilt.row, selection.played, rebuilt.request
+    row, request = rebuilt.row, rebuilt.request
     played = verdict.action if row["override"] is None else row["override"]
     exact = {name: getattr(verdict, name) for name in EXACT} | {
         "reason": verdict.reason,
-        "shadow_action": selection.shadow_action,
+        "shadow_action": shadow_action,
         "careful": int(verdict.awaited.conservative),
     }
     if verdict.reason in ("itself", "no-data") and (

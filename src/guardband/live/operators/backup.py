@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 import apsw
 
-from guardband.files import write_atomically
+from guardband.files import plain_errors, write_atomically
 from guardband.live.coordinator.restores import note_restore
 from guardband.live.store import StoreError
 from guardband.live.store.sqlite import APPLICATION, FORMAT, SqliteStore
@@ -46,7 +46,8 @@ def back_up(store: Path, out: Path) -> Backup:
         raise FileNotFoundError(f"there is no {store}: name the server's data folder.")
     source = SqliteStore(store)
     try:
-        source.backup(out)
+        with plain_errors(out, "no copy can be written there; choose another file"):
+            source.backup(out)
     finally:
         source.close()
     return examine(out)

@@ -14,12 +14,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from guardband.files import write_atomically
+from guardband.files import plain_errors, write_atomically
 from guardband.kernels.holdback import gain_of
-from guardband.live.client.decision_id import make_id
+from guardband.live.client.decision_id import make_id, mark_of
 from guardband.live.client.decisions import request_of
 from guardband.live.client.journal import Journal
 from guardband.live.client.windows import End
+from guardband.live.operators.health_then import NotedAlarm, alarms_of, news_at
 from guardband.live.protocol.space import SpaceSettings
 from guardband.reasons import promise_shown
 from guardband.uplift import stake_of
@@ -52,6 +53,8 @@ What these rows can tell about a policy that did not run:
   what would have been played, without a reward.
 - Where `override` is set, somebody played another action than the one that was decided: x and
   reward are of that action, and propensity is not its probability. Do not weight such rows.
+- Where `alarms` is not empty, monitors had noticed that rewards contradict what promises assume:
+  the world may be another one before and after it. Do not pool such rows with the others unseen.
 - Tasks and epochs share data: rows of one export are not independent across tasks.
 - Rows learned from logs are not here: they were no decisions of the agent. They have numbers among
   `counted_as` and `own_n` all the same.
@@ -98,6 +101,7 @@ COLUMNS = (
     Column("margin", "double", "by how much it is certain to clear the floor"),
     Column("promise", "string", "what is promised: play, policy, trial, reused, baseline or none"),
     Column("certificate", "string", "by what"),
+    Column("alarms", "string", "kinds of alarms that nobody had looked at then; empty: none"),
     Column("charge", "double", "the most that a trial or an explored play could cost"),
     Column("budget_left", "double", "what was then left of the budget; null: there was none"),
     Column("value", "double", "what the action played is worth to the caller; null: not given"),
@@ -107,7 +111,8 @@ COLUMNS = (
     Column(
         "outcome",
         "string",
-        "observed, defaulted, discarded, lost, heard (not yet counted), pending",
+        "observed, defaulted, discarded, lost, outdated (decided before a new start), heard (not "
+        "yet counted), pending",
     ),
     Column("reward", "double", "the reward; where defaulted, the space's default"),
     Column("counted_as", "int64", "as which observation of its stream it counts"),
@@ -203,7 +208,8 @@ def _new_file(out: Path) -> Iterator[BinaryIO]:
     """Write a new file that only its owner can read; `out` must not exist."""
     if out.exists():
         raise FileExistsError(f"{out} exists already: name a new file.")
-    with write_atomically(out, private=True) as file:
+    told = "no export can be written there; choose another file"
+    with plain_errors(out, told), write_atomically(out, private=True) as file:
         yield file
 
 
@@ -216,6 +222,7 @@ def _pages(journals: list[Path], counts: Counter[str]) -> Iterator[list[dict[str
                 counts["random"] += sum(row["random"] for row in rows)
                 counts.update(row["outcome"] for row in rows)
                 yield rows
+            counts["alarms"] += len(alarms_of(journal))
             counts["logged"] += journal.query("SELECT count(*) FROM logged")[0][0]
         finally:
             journal.close()
@@ -228,6 +235,7 @@ def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
     for version, text in journal.query("SELECT version, space FROM config"):
         space = SpaceSettings.from_json(json.loads(text))
         alphas[version] = space.alpha_of(about["task"])
+    alarms = alarms_of(journal)
     last = 0
     while True:
         # Every page is a statement of its own: an agent that runs is not held up.
@@ -236,7 +244,7 @@ def _pages_of(journal: Journal) -> Iterator[list[dict[str, Any]]]:
             return
         last = found[-1][0]
         rows = [dict(zip(names, values, strict=True)) for values in found]
-        yield [_flat(row, about, alphas) for row in rows]
+        yield [_flat(row, about, alphas) | {"alarms": _news(alarms, row)} for row in rows]
 
 
 def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) -> dict[str, Any]:
@@ -245,8 +253,9 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
     menu = request.menu.T
     mean, width = row["mean"], row["width"]
     known = mean is not None and width is not None
+    mark = mark_of(row["mark"], row["at"])
     return {name: row[name] for name in AS_IT_IS} | {
-        "id": make_id(about["task"], row["stream_name"], row["at"], row["seq"]),
+        "id": make_id(about["task"], row["stream_name"], mark, row["seq"]),
         "space": about["space"],
         "task": about["task"],
         "stream": row["stream_name"],
@@ -275,10 +284,19 @@ def _flat(row: dict[str, Any], about: dict[str, Any], alphas: dict[int, float]) 
     }
 
 
+def _news(alarms: list[NotedAlarm], row: dict[str, Any]) -> str:
+    """Return the kinds of alarms that nobody had looked at when a decision was made."""
+    return "+".join(dict.fromkeys(each.kind for each in news_at(alarms, row["seq"], row["at"])))
+
+
 def _uplift(row: dict[str, Any]) -> float | None:
-    """Return what a row's reward says of the lead of the agent's choice; None: nothing."""
+    """Return what a row's reward says of the lead of the agent's choice; None: nothing.
+
+    One of a decision before an alarm counts for this alone.
+    """
     stake = stake_of(row["lead"], row["share"], row["predicted"])
-    if stake is None or row["k"] is None or row["reward"] is None:
+    counts = row["k"] is not None or row["ended"] == End.OUTDATED
+    if stake is None or row["reward"] is None or not counts:
         return None
     return float(gain_of(stake, row["reward"])[0])
 

@@ -55,8 +55,8 @@ def _known(rebuilt: Rebuilt, estimate: Estimate, beta: float) -> tuple[Knowledge
     coords, b = learner.group.coords[0], request.baseline
     known = Knowledge(estimate, beta, request.menu, coords, low, high, b, bottom, top)
     actions = request.menu.shape[1]
-    scores = scores_of.py_func(new_scratch(actions), actions)
-    scan_forms(estimate, coords, request.menu, scores.mean, scores.form, scores.part)
+    scores = scores_of.plain(new_scratch(actions), actions)
+    scan_forms(estimate, coords, request.menu, scores.mean, scores.form)
     return known, scores
 
 

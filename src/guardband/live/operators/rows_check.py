@@ -18,12 +18,13 @@ import numpy as np
 
 from guardband.kernels.holdback import gain_of
 from guardband.kernels.purse import SPENT as SPENT_AT
-from guardband.live.client.agent_state import ENDS, GAINS, SUMS, WORTH, read_tally
+from guardband.live.client.agent_state import ENDS, GAINS, GAINS_AT, SUMS, WORTH, read_tally
+from guardband.live.client.before import read_before
 from guardband.live.client.journal import Head, Journal
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS
 from guardband.live.protocol.space import RewardSettings, SpaceSettings
-from guardband.uplift import stake_of
+from guardband.uplift import GainSums, stake_of
 
 __all__ = ["changed_rows"]
 
@@ -48,6 +49,7 @@ CHARGES = """
 COSTS = "SELECT seq FROM decision WHERE cost < 0 OR paid < 0 OR paid > cost"
 # What decisions cost, where none is of another journal, and what was spent of the budget.
 PAID = "SELECT total(coalesce(paid, cost)) FROM decision"
+LOST = "SELECT 1 FROM stream WHERE id > 1 AND why = '' AND moved_from IS NULL"
 OVERRIDDEN = "SELECT coalesce(sum(count), 0) FROM tally WHERE key = 'overridden'"
 SPENT = "SELECT purse FROM account WHERE since = 0 AND purse IS NOT NULL"
 
@@ -86,6 +88,7 @@ class _Rules(NamedTuple):
     shortest: float
     longest: float
     defaults: frozenset[float]
+    at_once: bool  # rewards may count in the order in which they come
 
 
 def changed_rows(journal: Journal) -> list[str]:
@@ -98,7 +101,11 @@ def changed_rows(journal: Journal) -> list[str]:
         version: SpaceSettings.from_json(json.loads(text))
         for version, text in journal.query("SELECT version, space FROM config")
     }
-    fresh = journal.query("SELECT coalesce(max(id), 0) FROM stream WHERE moved_from IS NULL")[0][0]
+    begun = "SELECT coalesce(max(id), 0) FROM stream WHERE "
+    fresh = (
+        journal.query(begun + "moved_from IS NULL")[0][0],
+        journal.query(begun + "why <> ''")[0][0],
+    )
     odd: defaultdict[str, list[int]] = defaultdict(list)
     rules: dict[int, _Rules] = {}
     for row in rows:
@@ -108,8 +115,12 @@ def changed_rows(journal: Journal) -> list[str]:
             odd[words].append(row.seq)
     logged = _logged_runs(journal)
     shared = all(s.contexts == "shared" for s in spaces.values())
-    for words, number in _out_of_order(rows, logged, shared):
+    repeated = any(s.window is not None for s in spaces.values()) and not shared
+    for words, number in _out_of_order(rows, shared, repeated):
         odd[words].append(number)
+    at_once = any(each.at_once for each in rules.values())
+    for number in _not_in_turn(rows, logged, at_once):
+        odd["does not count after the one before"].append(number)
     for (seq,) in journal.query(CHARGES):
         odd["was charged against what was spent before, or beyond what may be spent"].append(seq)
     for (seq,) in journal.query(COSTS):
@@ -146,13 +157,19 @@ def _rules_from(spaces: dict[int, SpaceSettings], version: int) -> _Rules:
         min((each.window_s for each in held), default=0.0),
         max((each.window_s for each in held), default=math.inf),
         frozenset(each.default for each in held),
+        any(each.order == "prompt" for each in held)
+        and any(space.contexts != "shared" for space in spaces.values()),
     )
 
 
-def _oddities(row: _Row, settled: int, rules: _Rules, fresh: int) -> Iterator[str]:
-    """Yield what is wrong with how a decision ended; `fresh` is the last stream from nothing."""
+def _oddities(row: _Row, settled: int, rules: _Rules, fresh: tuple[int, int]) -> Iterator[str]:
+    """Yield what is wrong with how a decision ended.
+
+    `fresh` are the last stream that continues none, and the last that began again.
+    """
     if row.seq > settled:
-        if row.ended not in (None, End.HEARD, End.DISCARDED):
+        early = (End.OBSERVED, End.OUTDATED) if rules.at_once else ()
+        if row.ended not in (None, End.HEARD, End.DISCARDED, *early):
             yield "ended before its turn"
     elif row.ended is None:
         yield "has no outcome although later ones ended"
@@ -160,8 +177,10 @@ def _oddities(row: _Row, settled: int, rules: _Rules, fresh: int) -> Iterator[st
         yield "waits although later ones ended"
     elif (row.ended in COUNTED) != (row.k is not None):
         yield "does not count as it ended"
-    if row.ended == End.LOST and not row.stream < fresh:
+    if row.ended == End.LOST and not row.stream < fresh[0]:
         yield "is lost although its stream was not given up"
+    if row.ended == End.OUTDATED and not row.stream < fresh[1]:
+        yield "is outdated although nothing began again after it"
     yield from _odd_rewards(row, rules)
 
 
@@ -181,7 +200,7 @@ def _odd_rewards(row: _Row, rules: _Rules) -> Iterator[str]:
         yield "has a reward although it was discarded"
     if row.late is None:
         return
-    waits = row.ended == End.HEARD and row.reward is None
+    waits = row.ended in (End.HEARD, End.OUTDATED) and row.reward is None
     unruled = row.ended == End.DISCARDED and not row.config  # made before the rules were known
     if not (row.ended in (End.DEFAULTED, End.LOST) or waits or unruled):
         yield "has a late reward although it did not end without one"
@@ -189,24 +208,40 @@ def _odd_rewards(row: _Row, rules: _Rules) -> Iterator[str]:
         yield "has a late reward that is not possible"
 
 
-def _out_of_order(rows: list[_Row], logged: _LoggedRuns, shared: bool) -> Iterator[tuple[str, int]]:
-    """Yield which decisions are not where they belong."""
+def _out_of_order(rows: list[_Row], shared: bool, repeated: bool) -> Iterator[tuple[str, int]]:
+    """Yield which decisions are not where they belong; `repeated`: a round may have several."""
     for before, after in pairwise(rows):
         if after.seq != before.seq + 1:
             yield "comes after a gap", after.seq
         if shared and before.config and after.round <= before.round:
             yield "is not in a later round than the one before", after.seq
-    if not shared:  # rounds may be given; but one alone is not in another place than its neighbours
+        if repeated and before.config and after.round < before.round:
+            yield "is in an earlier round than the one before", after.seq
+    if not (
+        shared or repeated
+    ):  # rounds may be given; but one alone is not in another place than its neighbours
         for one, two, three in zip(rows, rows[1:], rows[2:], strict=False):
             if three.round == one.round + 2 != two.round + 1:
                 yield "is not in a later round than the one before", two.seq
+
+
+def _not_in_turn(rows: list[_Row], logged: _LoggedRuns, at_once: bool) -> Iterator[int]:
+    """Yield which decisions count twice, or after a gap; in their order, unless `at_once`.
+
+    Where rewards count as they come, those of forgotten decisions may lie between others.
+    """
+    forgotten = at_once and bool(rows) and rows[0].seq > 1
+    counted = [row for row in rows if row.k is not None and row.counted_in is not None]
+    if at_once:
+        counted.sort(key=lambda row: (row.counted_in, row.k))
     last: dict[int, int] = {}
-    for row in rows:
-        if row.k is not None and row.counted_in is not None:
-            follows = last.get(row.counted_in, row.k - 1) + 1
-            if row.k != logged.get((row.counted_in, follows), follows - 1) + 1:
-                yield "does not count after the one before", row.seq
-            last[row.counted_in] = row.k
+    for row in counted:
+        stream, k = row.counted_in or 0, row.k or 0
+        follows = last.get(stream, k - 1) + 1
+        expected = logged.get((stream, follows), follows - 1) + 1
+        if k < expected or (k > expected and not forgotten):
+            yield row.seq
+        last[stream] = k
 
 
 def _miscounted(
@@ -244,9 +279,25 @@ def _miscounted(
     judged = rows if head.stream == 1 and first == 1 else mine
     if whole and not _as_tallied(head, judged, kept_sums):
         yield "how decisions ended is not what the agent counted"
+    lost = journal.one(LOST)  # a copy of a folder measures anew
+    if first == 1 and lost is None and kept_sums.issuperset(GAINS):
+        sums = read_before(journal).gains.plus(*read_tally(head.tally)[GAINS_AT])
+        if not np.allclose(_measured(rows), sums, rtol=TOLERANCE, atol=TOLERANCE):
+            yield "what the holdback measured is not what rewards say"
     for stream in {row.stream for row in rows}:
         if not _as_reported(journal.counts(stream), rows, first):
             yield f"the kinds and reasons of stream {stream} are not what the agent counted"
+
+
+def _measured(rows: list[_Row]) -> GainSums:
+    """Return what the rewards of all streams say of what choices earn."""
+    total = GainSums()
+    for row in rows:
+        stake = stake_of(row.lead, row.share, row.predicted)
+        counts = row.k is not None or row.ended == End.OUTDATED
+        if counts and stake is not None and row.reward is not None and row.override is None:
+            total = total.plus(1.0, *gain_of(stake, row.reward))
+    return total
 
 
 def _misspent(journal: Journal, rows: list[_Row], first: int) -> Iterator[str]:
@@ -276,7 +327,8 @@ def _as_tallied(head: Head, rows: list[_Row], kept_sums: frozenset[str]) -> bool
     """Tell whether decisions ended as the head has counted; discarded ones in stream 1 only."""
     size = len(KINDS) * len(ENDS)
     numbers = np.array(read_tally(head.tally))
-    ended = Counter((row.kind, row.ended) for row in rows if row.seq <= head.settled)
+    over = [row for row in rows if row.seq <= head.settled or row.ended == End.OBSERVED]
+    ended = Counter((row.kind, row.ended) for row in over)
     for i, kind in enumerate(KINDS):
         for j, end in enumerate(ENDS):
             told = int(numbers[i * len(ENDS) + j])

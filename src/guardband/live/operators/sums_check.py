@@ -12,7 +12,8 @@ from guardband.live.client.journal import Head, Journal
 from guardband.live.client.learner import unpack
 from guardband.live.client.replay import counted_sums
 from guardband.live.client.stream_state import KEPT_REVISIONS
-from guardband.live.protocol.sums import Sums, add_sums, empty_sums, sums_of
+from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.sums import Sums, add_sums, empty_sums, forget, sums_of
 
 __all__ = ["changed_sums"]
 
@@ -77,7 +78,7 @@ def _lacking(
         if later.part is None or later.part.n != later.n - earlier.n
     ]
     wrong = [c.n for c in checkpoints if c.sums.n != c.n]
-    open_ = 0 if head is None else sums_of(unpack(head.own, dim)).n
+    open_ = 0 if head is None else unpack(head.own, dim).n
     missing = not checkpoints or needed - revisions or gaps or wrong
     if missing or (head and head.n - open_ != checkpoints[-1].n):
         return (
@@ -102,13 +103,22 @@ def _tampered(
                 f"{earlier.n} and the part since: the journal was changed."
             )
     if head is not None:
-        told.append((checkpoints[-1].n, head.n, sums_of(unpack(head.own, dim))))
+        told.append((checkpoints[-1].n, head.n, unpack(head.own, dim)))
+    space = _newest_rules(journal)
     for before, upto, total in told:
+        # With a window: what counts, and what is of the newest half.
+        kept = [(total.half - 1, total.counting)]
+        kept += [] if total.recent is None else [(total.half, total.newest)]
         try:
-            sums = sums_of(counted_sums(journal, stream, before, upto, dim))
+            again = [
+                sums_of(counted_sums(journal, stream, before, upto, dim, space.first_round(half)))
+                if space is not None
+                else empty_sums(dim)
+                for half, _ in kept
+            ]
         except LookupError:
             continue  # pruned: nothing to compare
-        if not _near(sums, total):
+        if not all(_near(one, other) for one, (_, other) in zip(again, kept, strict=True)):
             found.append(
                 f"the observations {before + 1} to {upto} do not add up to what the agent "
                 "counted: the journal was changed."
@@ -116,7 +126,15 @@ def _tampered(
     return found
 
 
+def _newest_rules(journal: Journal) -> SpaceSettings | None:
+    """Return the settings of the space; None: they were never told, and nothing counts."""
+    row = journal.one("SELECT space FROM config ORDER BY version DESC")
+    return None if row is None else SpaceSettings.from_json(json.loads(row[0]))
+
+
 def _near(one: Sums, other: Sums) -> bool:
+    if other.recent is not None and not _near(forget(one, other.half).newest, other.newest):
+        return False
     scale = TOLERANCE * max(1.0, float(np.abs(other.gram).max()), abs(other.surprise))
     return bool(np.abs(one.gram - other.gram).max() <= scale) and bool(
         abs(one.surprise - other.surprise) <= scale

@@ -6,7 +6,7 @@ strictly; what is built in Python from parts that were checked is not checked ag
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -35,12 +35,18 @@ from guardband.live.protocol.types import (
 __all__ = [
     "KINDS",
     "LONGEST_RECORD",
+    "MOST_REPLACED",
     "NOTHING",
     "Account",
     "AgentStatus",
+    "AlarmKept",
+    "AlarmKind",
+    "Alarmed",
+    "Begin",
     "Checkpoint",
     "Continuation",
     "EpochRecord",
+    "Left",
     "LookedAtRecord",
     "ManifestLine",
     "News",
@@ -60,6 +66,12 @@ __all__ = [
 
 KINDS = ("learned", "explored", "baseline", "trial")  # of decisions, as reports count them
 LONGEST_RECORD = 2**25  # bytes of a record of rows that were looked at: 4 million, or 1 with ids
+MOST_REPLACED = 4096  # streams that one replaces, by name: more do not fit into a request
+# How an agent is to go on where the pool is not the one that its stream began for: with all data of
+# its start at declared weights, which rest on nobody's data, or with nothing.
+Begin = Literal["", "declared", "nothing"]
+AlarmKind = Literal["assumptions", "certificates", "fit"]
+Left = Literal["", "anew", "fit"]  # why a task left the pool: an alarm, or it does not fit
 # What a report computes from observations, beside its sums.
 ESTIMATES = ("theta", "halfwidth", "outlook")
 FIGURES = (
@@ -150,6 +162,11 @@ class Register(Message):
     account: Account | None = None  # for trials, or exploration
     costs: Account | None = None  # for what plays cost
     log: Digest | None = None  # of rows of logs that the stream is about to learn
+    # The streams of starts that are over, oldest first: their data leave the pool, and it has the
+    # place of the last one.
+    replaces: Annotated[tuple[StreamId, ...], Field(strict=False, max_length=MOST_REPLACED)] = ()
+    pool: Whole | None = None  # for which it began; null: it has counted nothing yet
+    left: Left = ""  # why its task leaves the pool
 
 
 class Registered(Reply):
@@ -164,6 +181,25 @@ class Registered(Reply):
     epoch: int
     granted: float = 0.0  # what the account may spend on trials, or exploration, in all
     granted_costs: float = 0.0  # and on what plays cost
+    pool: int = 0  # the number of the pool
+    begin: Begin = ""  # how the stream's agent must go on, where that is not its pool
+    apart: bool = False  # its task has left the pool
+
+
+class Alarmed(Message):
+    """Something that an agent's monitors noticed; it may be told again."""
+
+    raised_in: StreamId  # the stream that was in use
+    kind: AlarmKind
+    round: Whole  # after how many of the agent's decisions
+    evidence: float  # log of the e-value
+    looked_at: bool = False  # somebody has said so to the agent
+
+
+class AlarmKept(Reply):
+    """The answer to `Alarmed`: whether a person has looked at it."""
+
+    looked_at: bool
 
 
 class AgentStatus(Message):
@@ -187,7 +223,7 @@ class Report(Message):
     sums: Reals = Field(default_factory=dict)
     gauges: Reals = Field(default_factory=dict)
     reasons: Counters = Field(default_factory=dict)  # why it was conservative, by reason code
-    state: AgentStatus = AgentStatus()
+    state: AgentStatus = Field(default_factory=AgentStatus)
 
     @property
     def counted(self) -> float | None:
@@ -216,7 +252,7 @@ class Upload(Message):
     for_epoch: Whole | None = None  # the checkpoint is the stream's contribution to this epoch
     trigger: bool = False  # asks the coordinator to open an epoch
     seen_epoch: Whole = 0  # the newest epoch this client has ever seen
-    report: Report = Report()
+    report: Report = Field(default_factory=Report)
 
 
 class Uploaded(Reply):
@@ -242,10 +278,13 @@ class News(Reply):
     config: SpaceSettings | None  # where config_version is news to the asker
     explore_for_s: float | None  # seconds of exploration granted from now; null: no limit
     paused: str | None  # the reason, while learning is paused
-    excluded: int = 0  # tasks that were quarantined, perhaps because of their rewards
+    excluded: int = 0  # tasks that were left out, perhaps because of their rewards
     # The sums without each other task that has a part in them, by the tasks' names, where one of
     # them may lie; null: they are not told.
     without: tuple[Sums, ...] | None = None
+    pool: int = 0  # the number of the pool; it grows when a task leaves
+    begin: Begin = ""  # how the stream's agent must go on, where that is not its pool
+    apart: bool = False  # its task has left the pool: no sums are told
 
 
 class SpaceSaved(Reply):
@@ -317,3 +356,8 @@ class Refused(GuardbandError):  # noqa: N818 - an answer, not an error of the pr
     def __init__(self, code: str, status: int, detail: str, **more: Any) -> None:
         super().__init__(detail)
         self.code, self.status, self.detail, self.more = code, status, detail, more
+
+    @property
+    def by_store(self) -> bool:
+        """Whether the store could not do it: then nothing of the transaction may be kept."""
+        return self.code == "store_unavailable"

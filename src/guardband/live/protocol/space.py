@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from guardband.algorithms import ALGORITHMS, Policy
+from guardband.algorithms import Policy
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
 from guardband.features import Features
+from guardband.live.protocol.space_formats import FOREIGN, FORMAT_1, POLICIES, upgraded
 from guardband.live.protocol.space_rules import (
-    TRIGGERS,
     BudgetSettings,
     RewardSettings,
     SettingsModel,
     SyncSettings,
     UploadSettings,
+    check_extremes,
     explain,
     invalid,
     read_named,
@@ -42,27 +43,8 @@ from guardband.live.protocol.types import (
     Text,
 )
 
-__all__ = ["POLICIES", "RewardSettings", "SpaceSettings", "SyncSettings", "UploadSettings"]
+__all__ = ["RewardSettings", "SpaceSettings", "SyncSettings", "UploadSettings"]
 
-# What live agents can run, by the name on the command line; variants are settings here.
-POLICIES = {
-    name: entry.kind
-    for name, entry in ALGORITHMS.items()
-    if "live" in entry.kind.runs and not entry.preset
-}
-# What each has settings for; the features' length is checked by agents, whatever they run.
-SETTINGS = {
-    name: {*kind.settings(), *kind.told, "feature_bound"} for name, kind in POLICIES.items()
-}
-# What only others have settings for.
-FOREIGN = {name: set().union(*SETTINGS.values()) - own for name, own in SETTINGS.items()}
-# Names of format 1, by those of today; digests use the old ones. Newer algorithms have one name.
-FORMAT_1 = {
-    "guard-ucb": "GuardUcb",
-    "disc-ucb": "DiscUcb",
-    "disc-ucb-unknown": "DiscUcbUnknown",
-    "dis-lin-ucb": "DisLinUcb",
-}
 # Defaults by profile; whatever is given beside it wins.
 PROFILES: dict[str, dict[str, Any]] = {
     "platform": {},
@@ -110,6 +92,11 @@ class SpaceSettings(SettingsModel):
         other task, from which every task's own follow.
     holdback
         The same; where it changes, agents begin to measure anew.
+    window, drift
+        The same, by the number of the round that agents are told, the same for all tasks. All
+        weights are declared ones.
+    on_alarm, delta_alarm
+        The same; `delta_alarm` is for all tasks together.
     gate, constant, context
         The same of `gb.DiscUCB` and `gb.DiscUCBUnknown`; the last two of `gb.DisLinUCB` as well.
     shares
@@ -126,6 +113,13 @@ class SpaceSettings(SettingsModel):
         Agents that did not reach the coordinator for so long play the baseline; None: no limit.
     profile
         "platform" or "hospital": which defaults hold for what is not given.
+
+    Examples
+    --------
+    >>> import guardband as gb
+    >>> space = gb.SpaceSettings(features=["match"], agents=3, profile="hospital")
+    >>> space.alpha, space.lease_s
+    (0.1, 86400.0)
     """
 
     name: Name = "default"
@@ -163,6 +157,10 @@ class SpaceSettings(SettingsModel):
     budget: BudgetSettings | None = None
     tolerate: Annotated[int, Field(ge=0, le=1), WHOLE] | None = None
     holdback: NotNegative | None = None
+    window: Annotated[int, Field(ge=2, le=2**31), WHOLE] | None = None
+    drift: NotNegative | None = None
+    on_alarm: Literal["restart", "baseline", "warn"] | None = None
+    delta_alarm: Annotated[float, Field(ge=0, lt=1)] | None = None
     gate: Literal["printed", "none"] | None = None
     constant: Literal["source", "paper"] | None = None
     context: Literal["hidden", "observed"] | None = None
@@ -235,6 +233,7 @@ class SpaceSettings(SettingsModel):
             policy = self._policy  # whatever else the algorithm has against it
         except (ValueError, TypeError, ArithmeticError) as error:
             raise invalid(str(error)) from None
+        check_extremes(self.delta, policy.penalty, self.feature_bound)
         if self.shares == "paper" and policy.anytime:
             raise invalid(
                 f"shares='paper' does not split delta, but what {self.algorithm} promises needs a "
@@ -242,6 +241,8 @@ class SpaceSettings(SettingsModel):
             )
         if self.tolerate:
             self._check_tolerance()
+        if self.window is not None:
+            self._check_window()
         if self.budget is not None and (self.tolerate or not policy.differences):
             raise invalid("a budget is for guard-ucb with tolerate=0: leave one of them out.")
         for name in ("alpha", "mode"):  # what is promised is always said
@@ -260,6 +261,30 @@ class SpaceSettings(SettingsModel):
             self.learner().plan(Facts(((0,),), self.dim, size=self.agents))
         except ValueError as error:
             raise invalid(str(error)) from None
+
+    def _check_window(self) -> None:
+        """Refuse what would hide single tasks or rewards that half windows show."""
+        for name in ("min_streams", "min_batch"):
+            least = getattr(self.sync, name)
+            if least > 1:
+                raise invalid(
+                    f"window={self.window} tells the sums of the newest half window apart, in "
+                    f"which there may be less than sync.{name}={least} asks for: leave one of them "
+                    "out."
+                )
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether rounds have numbers, the same for all tasks: by context, or to forget by."""
+        return self.contexts == "shared" or self.window is not None
+
+    def half_at(self, round: int) -> int:
+        """Return the number of the half window of a round, from 1 on; 0: there is no window."""
+        return 0 if self.window is None else (max(round, 1) - 1) // (self.window // 2) + 1
+
+    def first_round(self, half: int) -> int:
+        """Return the first round of a half window; 0: all rounds count."""
+        return 0 if self.window is None or half < 1 else (half - 1) * (self.window // 2) + 1
 
     @property
     def others(self) -> int:
@@ -297,7 +322,8 @@ class SpaceSettings(SettingsModel):
 
         Its radii from log det V are not valid for such weights: with them it has none.
         """
-        return self._only_unit_rewards and self.radius not in ("logdet", "paper")
+        by_volume = self.radius in ("logdet", "paper") or self.drift is not None
+        return self._only_unit_rewards and not by_volume
 
     @property
     def _only_unit_rewards(self) -> bool:
@@ -327,7 +353,8 @@ class SpaceSettings(SettingsModel):
         parts |= {"spread": self.context_noise, "algorithm": algorithm}
         parts |= {"low": self.rewards.low, "high": self.rewards.high}
         # Format 1 had none of these. They say what an observation is worth.
-        for name in ("reward_ceiling", "radius", "constant", "context", "named_features"):
+        newer = ("reward_ceiling", "radius", "constant", "context", "named_features")
+        for name in (*newer, "window", "drift"):
             if getattr(self, name) is not None:
                 parts[name] = getattr(self, name)
         if self.tolerate:
@@ -345,7 +372,8 @@ class SpaceSettings(SettingsModel):
             "shared_context": self.contexts == "shared",
         }
         own = {name: settings.get(name) for name in kind.settings()}
-        return kind(**{name: value for name, value in own.items() if value is not None})
+        given = {name: value for name, value in own.items() if value is not None}
+        return kind(**given)
 
     def alpha_of(self, task: str) -> float:
         """Return a task's alpha; 1 where nothing is promised."""
@@ -363,28 +391,8 @@ class SpaceSettings(SettingsModel):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SpaceSettings:
-        """Return what `as_json` wrote, in this version or an earlier one; ValueError otherwise.
-
-        Earlier ones wrote settings that the algorithm, or the trigger, did not have, and did not
-        use them.
-        """
-        given = dict(data)
-        if "spread" in given:
-            given["context_noise"] = given.pop("spread")
-        for new, old in FORMAT_1.items():
-            if given.get("algorithm") == old:
-                given["algorithm"] = new
-                given.setdefault("on_refuted", "ellipsoid")  # the range of rewards was not used
-                given.setdefault("optimism", 1.0)
-        unused = FOREIGN.get(given.get("algorithm", "guard-ucb"), set())
-        unused = {*unused, "alphas"} if "alpha" in unused else unused
-        sync = given.get("sync")
-        if isinstance(sync, Mapping) and "trigger" in sync:
-            other = {
-                name for each in TRIGGERS if each != sync["trigger"] for name in TRIGGERS[each]
-            }
-            given["sync"] = {name: value for name, value in sync.items() if name not in other}
-        return cls(**{name: value for name, value in given.items() if name not in unused})
+        """Return what `as_json` wrote, in this version or an earlier one; ValueError otherwise."""
+        return cls(**upgraded(data))
 
     def changed(self, **settings: Any) -> SpaceSettings:
         """Return the space with other settings."""

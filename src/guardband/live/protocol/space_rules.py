@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -23,20 +23,20 @@ from guardband.live.protocol.types import (
     Whole,
 )
 
-__all__ = ["TRIGGERS", "BudgetSettings", "RewardSettings", "SettingsModel", "SyncSettings"]
-__all__ += ["UploadSettings", "explain", "invalid", "read_named"]
+__all__ = ["GIVEN", "TRIGGERS", "BudgetSettings", "RewardSettings", "SettingsModel"]
+__all__ += ["SyncSettings", "UploadSettings", "check_extremes", "explain", "invalid", "read_named"]
 
+GIVEN = "settings=gb.SpaceSettings(...)"  # in errors: how Python gives them; commands name a file
 LONGEST_DESCRIPTION = 100_000
+SHOWN = 200  # characters of what cannot be
+LEAST_DELTA = 1e-100  # each task and each epoch has a part of it, and all parts are numbers
+APART = 1e12  # a ridge so far from the square of features is lost in rounding, or outweighs all
 
 # Settings of algorithms that a space does not have, and what to say instead.
 NOT_LIVE = {
     "anchors": "no upload holds reported baseline rewards; gb.Fleet can learn from them.",
     "gap": "only a simulation knows the optimum's lead; use gate='printed' or gate='none'.",
     "mix": "agents play real actions, as mix='action' does; leave it out.",
-    "delta_alarm": "live agents have no monitors yet; gb.Agent and gb.Fleet have.",
-    "on_alarm": "live agents have no monitors yet; gb.Agent and gb.Fleet have.",
-    "window": "live agents count all data of a space; gb.Agent and gb.Fleet can forget.",
-    "drift": "live agents count all data of a space; gb.Agent and gb.Fleet can forget.",
     "pooled_set": "live agents certify by their own views alone; gb.Fleet has the pooled set.",
     "share": "the agents of a space learn together; to keep them apart, give each its own space.",
     "shared_context": "say contexts='shared' or contexts='per-request'.",
@@ -47,6 +47,14 @@ TRIGGERS: dict[str, dict[str, float | None]] = {
     "paper": {"budget": 10.0, "horizon": None},
     "ratio": {"growth": 1.0},
     "interval": {"interval_s": 60.0},
+}
+
+
+# What is said of a value of a wrong kind, where pydantic's own words are about its types.
+WORDS = {
+    "tuple_type": "must be a list",
+    "too_short": "must have one entry at least",
+    "string_pattern_mismatch": "must have letters, digits and ._- only",
 }
 
 
@@ -65,7 +73,7 @@ class SettingsModel(Message):
             raise PydanticCustomError(
                 "unknown_setting",
                 "unknown setting {name}: there is no setting of this name, only {known}.{hint}",
-                {"name": name, "known": ", ".join(known), "hint": nearest(name, known)},
+                {"name": _plain(name), "known": ", ".join(known), "hint": nearest(name, known)},
             )
         return given
 
@@ -151,8 +159,9 @@ class RewardSettings(SettingsModel):
         What counts where none came in time.
     order
         "window": every decision counts when its window ends, so that what counts, and when, does
-        not depend on the reward; "prompt": as soon as all earlier decisions have their reward,
-        for rewards whose delay and loss do not depend on their value.
+        not depend on the reward; "prompt": when its reward comes, or, where contexts are shared
+        or older data are forgotten, as soon as all earlier decisions have theirs; for rewards
+        whose delay and loss do not depend on their value.
     silence
         What it means that no reward came: "missing" (one was earned and got lost, which is worth
         an alert), or "default" (nothing happened, such as no click, and `default` is the reward).
@@ -233,16 +242,31 @@ def explain(error: ValidationError) -> str:
             found.append(each["msg"])
         elif each["type"] == "missing":
             found.append(f"{where} must be given.")
+        elif each["type"] == "too_long" and isinstance(each["input"], Sized):
+            most, given = each["ctx"]["max_length"], len(each["input"])
+            found.append(f"{where} must have {most:,} entries at most, not {given:,}.")
         elif each.get("ctx", {}).get("gt") == TINY:
-            found.append(f"{where} must be a positive number, not {each['input']!r}.")
+            found.append(f"{where} must be a positive number, not {_short(each)}.")
         else:
-            found.append(f"{where}: {each['msg']}, not {each['input']!r}.")
+            told = WORDS.get(each["type"], each["msg"].replace("Input should be", "must be"))
+            found.append(f"{where} {told}, not {_short(each)}.")
     return " ".join(found)
+
+
+def _short(error: Any) -> str:
+    """Return what was given, or its beginning where it is long."""
+    shown = repr(error["input"])
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
 
 
 def invalid(sentence: str) -> PydanticCustomError:
     """Return the error for settings that do not fit together."""
-    return PydanticCustomError("invalid_space", "{sentence}", {"sentence": sentence})
+    return PydanticCustomError("invalid_space", "{sentence}", {"sentence": _plain(sentence)})
+
+
+def _plain(text: str) -> str:
+    """Return a text that can be written: JSON may hold halves of characters."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def read_named(data: Mapping[str, Any]) -> Features:
@@ -257,3 +281,16 @@ def read_named(data: Mapping[str, Any]) -> Features:
             "values, or use gb.Hashed."
         )
     return features
+
+
+def check_extremes(delta: float, ridge: float, feature_bound: float) -> None:
+    """Refuse settings with which sums, or parts of delta, are no numbers that one can use."""
+    if delta < LEAST_DELTA:
+        raise invalid(f"delta must be at least {LEAST_DELTA:g}, not {delta!r}.")
+    square = feature_bound * feature_bound
+    if not square / APART <= ridge <= square * APART:
+        raise invalid(
+            f"a ridge of {ridge:g} does not fit to feature_bound={feature_bound:g}: it must lie "
+            f"between {square / APART:g} and {square * APART:g}. Scale the features, or state "
+            "another ridge."
+        )

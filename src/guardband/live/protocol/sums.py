@@ -1,4 +1,10 @@
-"""The sums that streams upload and epochs add up: weighted second moments of [psi; y]."""
+"""The sums that streams upload and epochs add up: weighted second moments of [psi; y].
+
+With a window sums forget: rounds are cut into half windows, and of two sums that are added, only
+what is of the newest half of both, or of the one before it, counts. What is of the newest half is
+kept apart as well, and takes the place of all when the next begins: nothing is ever subtracted, and
+sums can be added in any grouping.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +25,14 @@ from guardband.live.protocol.types import Triangle, Whole, as_object, packed_siz
 __all__ = [
     "MAGIC",
     "DamagedSumsError",
+    "Recent",
     "Sums",
     "add_sums",
     "bytes_of",
     "difference",
+    "empty_recent",
     "empty_sums",
+    "forget",
     "is_sound",
     "matrix_of",
     "pack_sums",
@@ -39,10 +48,13 @@ __all__ = [
 # Format 1 had neither: its first bytes are the low ones of n as a float64, zero below 2^20.
 # Format 3 has one more number, `by_variance`, and format 4 `reused` after it; sums in which the
 # last of them are 0 are written without, so that equal sums have equal bytes, whichever version
-# wrote them.
+# wrote them. Format 5, of sums that forget, has five numbers of the newest half window and two
+# matrices.
 MAGIC = b"GBS"
 FORMAT_2, FORMAT_3, FORMAT_4 = MAGIC + b"\x02", MAGIC + b"\x03", MAGIC + b"\x04"
-FORMATS = {FORMAT_2: 3, FORMAT_3: 4, FORMAT_4: 5}  # how many numbers come before the matrix
+FORMAT_5 = MAGIC + b"\x05"
+# How many numbers come before the matrix.
+FORMATS = {FORMAT_2: 3, FORMAT_3: 4, FORMAT_4: 5, FORMAT_5: 10}
 # By whether there are numbers in `by_variance` and in `reused`.
 FORMAT_OF = {
     (False, False): FORMAT_2,
@@ -59,6 +71,18 @@ class DamagedSumsError(GuardbandError, ValueError):
 
 
 @as_object
+class Recent(NamedTuple):
+    """What sums that forget hold of their newest half window."""
+
+    half: Whole  # its number, from 1 on
+    kept: Whole  # how many observations count at all: of this half, and of the one before
+    n: Whole  # and how many are of this half
+    gram: Triangle
+    surprise: float
+    weight: float
+
+
+@as_object
 class Sums(NamedTuple):
     """The sums over the first n observations of a stream, or over a manifest of streams.
 
@@ -66,12 +90,35 @@ class Sums(NamedTuple):
     positive semi-definiteness checks them together.
     """
 
-    n: Whole
+    n: Whole  # with a window, those that no longer count are among them
     gram: Triangle  # ((d + 1)(d + 2) / 2,) upper triangle, by rows, of sum w z z', z = [psi; y]
     surprise: float  # H = sum w (yhat^2 - 2 y yhat), yhat = psi'theta-hat before the reward
     weight: float  # sum w
     by_variance: Whole = 0  # how many have weights by variance, for which log det is no radius
     reused: Whole = 0  # how many are rows of logs that had been looked at
+    recent: Recent | None = None  # with a window; None: nothing is forgotten
+
+    @property
+    def half(self) -> int:
+        """The number of the newest half window; 0: nothing is forgotten."""
+        return 0 if self.recent is None else self.recent.half
+
+    @property
+    def kept(self) -> int:
+        """How many observations count."""
+        return self.n if self.recent is None else self.recent.kept
+
+    @property
+    def counting(self) -> Sums:
+        """What counts, as sums that do not forget."""
+        return self if self.recent is None else self._replace(n=self.kept, recent=None)
+
+    @property
+    def newest(self) -> Sums:
+        """What is of the newest half window, as sums that do not forget."""
+        assert self.recent is not None
+        _, _, n, gram, surprise, weight = self.recent
+        return Sums(n, gram, surprise, weight, n if self.by_variance else 0)
 
     def as_bytes(self) -> bytes:
         """Return the bytes that journals and stores keep: magic, CRC-32, and numbers.
@@ -80,9 +127,15 @@ class Sums(NamedTuple):
         is not 0, and the matrix, as little-endian float64.
         """
         rest = (self.by_variance, self.reused)
-        magic = FORMAT_OF[bool(rest[0]), bool(rest[1])]
-        head = np.array([self.n, self.surprise, self.weight, *rest], "<f8")
-        raw = head[: FORMATS[magic]].tobytes() + self.gram.astype("<f8").tobytes()
+        head = [self.n, self.surprise, self.weight, *rest]
+        magic, matrices = FORMAT_OF[bool(rest[0]), bool(rest[1])], [self.gram]
+        if self.recent is not None:
+            half, kept, n, gram, surprise, weight = self.recent
+            magic, matrices = FORMAT_5, [self.gram, gram]
+            head += [half, kept, n, surprise, weight]
+        raw = np.array(head[: FORMATS[magic]], "<f8").tobytes()
+        for each in matrices:
+            raw += each.astype("<f8").tobytes()
         return HEAD.pack(magic, zlib.crc32(raw)) + raw
 
     @classmethod
@@ -95,11 +148,21 @@ class Sums(NamedTuple):
                 raise DamagedSumsError(
                     f"{len(raw)} bytes of sums are damaged: their checksum differs."
                 )
-        if len(body) % 8 or _dim_of(len(body) // 8 - first) is None:
+        parts = 2 if raw[:4] == FORMAT_5 else 1
+        if (len(body) // 8 - first) % parts or len(body) % 8:
+            raise DamagedSumsError(f"{len(raw)} bytes are not sums.")
+        if _dim_of((len(body) // 8 - first) // parts) is None:
             raise DamagedSumsError(f"{len(raw)} bytes are not sums.")
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
-        n, surprise, weight, *rest = numbers[:first].tolist()
-        return cls(int(n), numbers[first:].copy(), surprise, weight, *map(int, rest))
+        (n, surprise, weight, *rest), matrices = numbers[:first].tolist(), numbers[first:]
+        recent = None
+        if parts == 2:
+            half, kept, some, fit, heavy = rest[2:]
+            gram = matrices[matrices.size // 2 :].copy()
+            recent = Recent(int(half), int(kept), int(some), gram, fit, heavy)
+        gram = matrices[: matrices.size // parts].copy()
+        by_variance, reused = (*map(int, rest[:2]), 0, 0)[:2]
+        return cls(int(n), gram, surprise, weight, by_variance, reused, recent)
 
     @property
     def sha256(self) -> str:
@@ -126,6 +189,22 @@ def is_sound(sums: Sums, ridge: float) -> bool:
 def empty_sums(dim: int) -> Sums:
     """Return the sums over no observations."""
     return Sums(0, np.zeros(packed_size(dim)), 0.0, 0.0)
+
+
+def empty_recent(dim: int, half: int) -> Recent:
+    """Return a half window in which nothing was observed yet, and before which nothing counts."""
+    return Recent(half, 0, 0, np.zeros(packed_size(dim)), 0.0, 0.0)
+
+
+def forget(sums: Sums, half: int) -> Sums:
+    """Return what counts of sums in a half window; those that do not forget stay as they are."""
+    recent = sums.recent
+    if recent is None or recent.half >= half:
+        return sums
+    nothing = empty_recent(sums.dim, half)
+    if recent.half + 1 < half:
+        return Sums(sums.n, nothing.gram, 0.0, 0.0, recent=nothing)
+    return sums.newest._replace(n=sums.n, recent=nothing._replace(kept=recent.n))
 
 
 def matrix_of(sums: Sums) -> Floats:
@@ -178,26 +257,52 @@ def _order(dim: int, magic: bytes) -> Ints:
 
 
 def statistic_of(sums: Sums) -> Statistic:
-    """Return the kernels' statistic with the same sums."""
-    matrix, d = matrix_of(sums), sums.dim
-    first = [float(sums.n), matrix[d, d], sums.surprise, sums.weight]
+    """Return the kernels' statistic with what counts of sums."""
+    matrix = matrix_of(sums)
+    d = len(matrix) - 1
+    n = sums.n if sums.recent is None else sums.recent.kept
+    first = [float(n), matrix[d, d], sums.surprise, sums.weight]
     scalars = np.array([*first, float(sums.by_variance), float(sums.reused)])
     return Statistic(matrix[:d, :d].copy(), matrix[:d, d].copy(), scalars)
 
 
 def add_sums(dim: int, parts: Iterable[Sums]) -> Sums:
-    """Return the sum, added up in the order given: the same order gives the same bytes."""
+    """Return the sum, added up in the order given: the same order gives the same bytes.
+
+    Sums that forget are brought to the newest half window of all.
+    """
     total = empty_sums(dim)
     for each in parts:
+        one, two = total, each
+        recent = one.recent or two.recent
+        if one.recent is not None and two.recent is not None:
+            half = max(one.half, two.half)
+            one, two = forget(one, half), forget(two, half)
+            recent = _both(one.recent, two.recent)
         total = Sums(
-            total.n + each.n,
-            total.gram + each.gram,
-            total.surprise + each.surprise,
-            total.weight + each.weight,
-            total.by_variance + each.by_variance,
-            total.reused + each.reused,
+            one.n + two.n,
+            one.gram + two.gram,
+            one.surprise + two.surprise,
+            one.weight + two.weight,
+            one.by_variance + two.by_variance,
+            one.reused + two.reused,
+            recent,
         )
     return total
+
+
+def _both(one: Recent | None, two: Recent | None) -> Recent:
+    """Return what two sums hold of one half window, together."""
+    assert one is not None
+    assert two is not None
+    return Recent(
+        one.half,
+        one.kept + two.kept,
+        one.n + two.n,
+        one.gram + two.gram,
+        one.surprise + two.surprise,
+        one.weight + two.weight,
+    )
 
 
 def sums_without(dim: int, parts: Sequence[Sums]) -> list[Sums]:
@@ -232,7 +337,9 @@ def unpack_sums(raw: bytes | None) -> tuple[Sums, ...]:
 
 
 def difference(later: Sums, earlier: Sums) -> Sums:
-    """Return what was counted between two checkpoints of one stream."""
+    """Return what counts of what was counted between two checkpoints of one stream."""
+    if later.recent is not None:
+        earlier, later = forget(earlier, later.half).counting, later.counting
     return Sums(
         later.n - earlier.n,
         later.gram - earlier.gram,

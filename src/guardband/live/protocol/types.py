@@ -52,7 +52,7 @@ __all__ = [
 Tuple = TypeVar("Tuple", bound=type[Any])
 LARGEST_WHOLE = 2**53  # whole numbers up to here are exact in float64
 TINY = 1e-100  # squares of positive numbers must be positive, too
-LARGEST_DIM = 256  # a stream's sums must fit into one message
+LARGEST_DIM = 1024  # a stream's sums must fit into one message
 
 
 def packed_size(dim: int) -> int:

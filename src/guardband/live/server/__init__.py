@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from guardband.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from guardband.live.server.answers import named
     from guardband.live.server.app import make_app
     from guardband.live.server.first_start import (
         DATABASE,
@@ -14,20 +15,33 @@ if TYPE_CHECKING:
         token_file,
     )
     from guardband.live.server.logs import set_up
-    from guardband.live.server.run import bind, server_for
+    from guardband.live.server.replies import AnswerReply, SummaryReply
+    from guardband.live.server.run import bind, bind_file, server_for
     from guardband.live.server.settings import Settings
+    from guardband.live.server.summary import summary_now
+    from guardband.live.server.words import as_sentence, count, percent, signed, span
 else:
     __getattr__ = lazy_imports(__name__)
 
 __all__ = [
     "DATABASE",
+    "AnswerReply",
     "Settings",
+    "SummaryReply",
+    "as_sentence",
     "bind",
+    "bind_file",
+    "count",
     "first_tokens",
     "make_app",
+    "named",
     "only_server",
+    "percent",
     "read_token",
     "server_for",
     "set_up",
+    "signed",
+    "span",
+    "summary_now",
     "token_file",
 ]

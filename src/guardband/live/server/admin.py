@@ -16,8 +16,9 @@ from guardband.live.protocol.types import Name
 from guardband.live.server.agents import USUAL, SpaceName, caller_of, service_of
 from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
-from guardband.live.server.replies import Done, EndedReply, TokenLine, TokenReply
+from guardband.live.server.replies import Done, EndedReply, LookedAtReply, TokenLine, TokenReply
 from guardband.live.server.requests import (
+    AcknowledgeBody,
     AgentTokenBody,
     ConfigureBody,
     ReasonBody,
@@ -30,6 +31,9 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["operators"])
 Task = Annotated[Name, Path(description="the task")]
+AlertId = Annotated[
+    str, Path(pattern=r"^[a-z][a-z-]{0,39}$", min_length=1, max_length=40, description="its id")
+]
 TokenId = Annotated[
     str, Path(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16, description="the token")
 ]
@@ -106,7 +110,28 @@ async def resume(space: SpaceName, request: Request) -> Done:
     return Done()
 
 
-@router.post("/v1/spaces/{space}/agents/{task}/quarantine", responses=answers(*USUAL))
+@router.post("/v1/spaces/{space}/alerts/{alert}/acknowledge", responses=answers(*USUAL))
+async def acknowledge(
+    space: SpaceName, alert: AlertId, body: AcknowledgeBody, request: Request
+) -> Done:
+    """Say that somebody has seen an alert: it stops paging, and stays until its cause is gone."""
+    service, caller = service_of(request), _admin(request, space)
+    active = [each.key for each, _ in service.alerts(await service.snapshot(space))]
+    if (alert, body.task) not in active:
+        known = ", ".join(f"{ident} {task or ''}".strip() for ident, task in active) or "none"
+        raise Refused(
+            "unknown_alert", 404, f"space {space!r} has no such alert now; it has {known}."
+        )
+    given = (space, alert, body.task, body.reason)
+    await service.executor.write(
+        service.coordinator.acknowledge, *given, who=caller.who, now=service.executor.now()
+    )
+    service.forget_snapshot(space)
+    service.broadcaster.notify(space, "agent")
+    return Done()
+
+
+@router.post("/v1/spaces/{space}/agents/{task}/quarantine", responses=answers(*USUAL, 409))
 async def quarantine(space: SpaceName, task: Task, body: ReasonBody, request: Request) -> Done:
     """Leave a task's data out from the next epoch on; they are still collected."""
     return await _set_status(request, space, task, "quarantine", body.reason)
@@ -122,6 +147,24 @@ async def retract(space: SpaceName, task: Task, body: ReasonBody, request: Reque
 async def restore(space: SpaceName, task: Task, body: ReasonBody, request: Request) -> Done:
     """Take a task in again, from the next epoch on."""
     return await _set_status(request, space, task, "restore", body.reason)
+
+
+@router.post("/v1/spaces/{space}/agents/{task}/readmit", responses=answers(*USUAL, 409))
+async def readmit(space: SpaceName, task: Task, body: ReasonBody, request: Request) -> Done:
+    """Let a task that has left the pool back, from the next epoch on."""
+    return await _set_status(request, space, task, "readmit", body.reason)
+
+
+@router.post("/v1/spaces/{space}/agents/{task}/resume", responses=answers(*USUAL))
+async def resume_task(space: SpaceName, task: Task, request: Request) -> LookedAtReply:
+    """Say that a person has looked at a task's alarms; its agents hold back no longer."""
+    service, caller = service_of(request), _admin(request, space)
+    alarms = await service.executor.write(
+        service.coordinator.resume_task, space, task, who=caller.who, now=service.executor.now()
+    )
+    await service.look()
+    service.broadcaster.notify(space, "agent")
+    return LookedAtReply(alarms=alarms)
 
 
 @router.post("/v1/spaces/{space}/agents/{task}/end", responses=answers(*USUAL))

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
+from guardband.live.coordinator.coordinator import Known
 from guardband.live.protocol.messages import (
-    NOTHING,
+    Alarmed,
+    AlarmKept,
     EpochRecord,
     LookedAtRecord,
     News,
@@ -26,6 +28,7 @@ from guardband.live.server.auth import Caller
 from guardband.live.server.errors import answers
 from guardband.live.server.replies import Done
 from guardband.live.server.service import Service
+from guardband.live.server.uploads import take_upload
 
 __all__ = ["caller_of", "router", "service_of"]
 
@@ -68,6 +71,8 @@ async def register(
 
     known, said = await service.executor.write(work)
     response.status_code = 200 if known else 201
+    if message.left:  # the others have to begin again
+        await service.look()
     service.broadcaster.notify(space, "agent")
     return said
 
@@ -78,24 +83,7 @@ async def upload(stream: Stream, message: Upload, request: Request) -> Uploaded:
 
     409 `revision_conflict` has what is `stored`; 422 `invalid_increment` the `check` that failed.
     """
-    service = service_of(request)
-    space, task = await service.home(stream)
-    caller_of(request).must_own(space, task)
-    now = service.executor.now()
-    result = service.metrics.uploads
-    try:
-        stored, said = await service.executor.write(_upload, service, stream, message, now)
-    except Refused as refusal:
-        kinds = {"revision_conflict": "conflict", "sealed": "conflict"}
-        result.labels(space, task, kinds.get(refusal.code, "invalid")).inc()
-        if refusal.code == "invalid_increment":
-            check = str(refusal.more.get("check", ""))
-            service.metrics.invalid.labels(space, task, check).inc()
-        raise
-    same = stored == message.checkpoint.revision
-    result.labels(space, task, "duplicate" if same else "accepted").inc()
-    await service.saw(space, said)
-    return said
+    return await take_upload(service_of(request), caller_of(request), stream, message)
 
 
 @router.post("/v1/streams/{stream}/report", responses=answers(*USUAL))
@@ -109,6 +97,19 @@ async def report(stream: Stream, message: Report, request: Request) -> Done:
     )
     service.broadcaster.notify(space, "report")
     return Done()
+
+
+@router.post("/v1/streams/{stream}/alarm", responses=answers(*USUAL, 409))
+async def alarm(stream: Stream, message: Alarmed, request: Request) -> AlarmKept:
+    """Keep what an agent's monitors noticed; the answer says whether a person has looked at it."""
+    service = service_of(request)
+    space, task = await service.home(stream)
+    caller_of(request).must_own(space, task)
+    kept: AlarmKept = await service.executor.write(
+        service.coordinator.alarm, stream, message, now=service.executor.now()
+    )
+    service.broadcaster.notify(space, "agent")
+    return kept
 
 
 @router.post("/v1/streams/{stream}/seal", responses=answers(*USUAL, 409))
@@ -159,14 +160,13 @@ async def next_epoch(
             raise Refused("unknown_stream", 404, f"space {space!r} has no such stream.")
         caller.must_own(space, task)
 
-    def ask() -> News | None:
-        return service.coordinator.news(
-            space,
-            stream,
-            after=after,
-            open_after=open_after,
-            config_version=config_version,
-            now=service.executor.now(),
+    known = Known(after, open_after, config_version)
+
+    async def ask() -> News | None:
+        if stream is not None:
+            return await service.news.ask(space, (stream, known))
+        return await service.executor.do(
+            service.coordinator.news_of_space, space, known, now=service.executor.now()
         )
 
     with service.polls.one(caller.token.token):
@@ -192,16 +192,6 @@ async def epoch_of(
     return found.model_copy(update={"manifest": shown, "sha256": digest})
 
 
-def _upload(
-    service: Service, stream: str, message: Upload, now: float
-) -> tuple[Revision, Uploaded]:
-    """Return what was stored before, and the answer; in the store's thread."""
-    with service.store.reading() as t:
-        row = t.stream(stream)
-    before = NOTHING if row is None else row.revision
-    return before, service.coordinator.upload(stream, message, now=now)
-
-
 async def _waiting(
     service: Service, space: str, request: Request, seconds: float, ask: Any
 ) -> News | None:
@@ -212,7 +202,7 @@ async def _waiting(
     try:
         while True:
             seen = service.broadcaster.changes(space)
-            said: News | None = await service.executor.do(ask)
+            said: News | None = await ask()
             left = end - loop.time()
             revoked = service.tokens.get(caller_of(request).token.token) is None
             if said is not None or left <= 0.0 or service.broadcaster.stopping or revoked:

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 
 from guardband.live.protocol.messages import KINDS
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.server.alarms import ALARMS, Noticed, watches_fit
+from guardband.live.server.recent import DAY_S, Span
 
 __all__ = [
     "Alert",
@@ -33,7 +35,7 @@ RESIDUAL_CHANCE = 0.01  # of noise as declared going beyond what is allowed for 
 LEASE_SHARE = 0.25
 OPEN_DEADLINES = 5.0
 PENDING_WINDOWS = 2.0
-RECENT_S = 86_400.0  # how long a conflict, a refused increment or a restore is shown
+RECENT_S = DAY_S  # how long a conflict, a refused increment, a restore or an alarm is shown
 
 LOSSES = ("defaulted", "discarded", "orphan")
 
@@ -59,13 +61,27 @@ class Alert(NamedTuple):
     text: str
     remedy: str
 
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """By which it is the same one, whatever its words are."""
+        return self.id, self.task
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:
-    """What is known of a task."""
+    """What is known of a task.
+
+    Counters and sums are of all its streams since they began; `hour` and `day` have those of the
+    last hour or two and of the last day or so, and are None where that is all of them.
+    """
 
     task: str
     active: bool = True  # False: its data are left out, but it may still decide
+    hour: Span | None = None
+    day: Span | None = None
+    alarms: Mapping[str, Noticed] = field(default_factory=dict)  # by kind
+    held: bool = False  # it keeps to the baseline until somebody has looked at an alarm
+    apart: bool = False  # it has left the pool
     counters: Mapping[str, int] = field(default_factory=dict)
     sums: Mapping[str, float] = field(default_factory=dict)
     gauges: Mapping[str, float] = field(default_factory=dict)
@@ -73,6 +89,8 @@ class TaskFacts:
     heterogeneity: float | None = None
     conflicts: int = 0  # recent ones
     invalid: int = 0  # recent refused increments
+    round: int = 0  # the latest in its data, where tasks number rounds
+    ahead: bool = False  # whether epochs are closed without it, because of these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +105,27 @@ class SpaceFacts:
 
 def alerts_of(facts: SpaceFacts) -> list[Alert]:
     """Return all alerts of a space, the urgent ones first."""
-    found = [*_of_space(facts)]
+    found = [*_of_space(facts), *_of_rounds(facts)]
     for agent in facts.agents:
         found += _of_margin(agent)  # it decides, whether its data count or not
+        found += _of_alarms(facts.space, agent)
         for judge in (_of_promise, _of_data, _of_life) if agent.active else ():
             found += judge(facts.space, agent)
     return sorted(found, key=lambda alert: (alert.severity, alert.id, alert.task or ""))
+
+
+def _of_rounds(facts: SpaceFacts) -> Iterator[Alert]:
+    """Yield which tasks number their rounds otherwise than the others."""
+    for agent in (each for each in facts.agents if each.ahead and each.active):
+        yield Alert(
+            "rounds-ahead",
+            "ticket",
+            agent.task,
+            f"it is in round {agent.round:,}, far beyond the other tasks: its data are left out "
+            "of epochs, which nobody else could adopt",
+            "number rounds alike in all tasks (days, say, and not hours); then start the "
+            "task with a new state_dir",
+        )
 
 
 def runbook_of(alert: Alert) -> str:
@@ -100,8 +133,12 @@ def runbook_of(alert: Alert) -> str:
     return f"docs/runbook.md#{alert.id}"
 
 
-def lead_interval(space: SpaceSettings, agents: Sequence[Judged]) -> tuple[float, float] | None:
+def lead_interval(
+    space: SpaceSettings, agents: Sequence[Judged], chance: float = FLOOR_CHANCE
+) -> tuple[float, float] | None:
     """Return the mean of reward minus floor, and a half width that holds at all times together.
+
+    It fails with probability `chance` at most.
 
     Robbins' normal mixture for rewards in [low, high], whatever their distribution: looking at it
     again and again does not make it fail more often, and it is right for few rewards, too. The
@@ -116,7 +153,7 @@ def lead_interval(space: SpaceSettings, agents: Sequence[Judged]) -> tuple[float
         return None
     mean = sum(a.sums["lead"] for a in known) / n
     sigma = 0.5 * (space.rewards.high - space.rewards.low)
-    sure = 2.0 * math.log(1.0 / FLOOR_CHANCE)
+    sure = 2.0 * math.log(1.0 / chance)
     prior = FLOOR_TIGHTEST / (sure + math.log1p(sure))
     width = sigma / n * math.sqrt((n + prior) * (math.log1p(n / prior) + sure))
     return (mean, width) if math.isfinite(mean) and math.isfinite(width) else None
@@ -189,8 +226,37 @@ def _of_margin(agent: TaskFacts) -> Iterator[Alert]:
         )
 
 
+def _of_alarms(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
+    """Alarms last until somebody has looked at them, or nothing of theirs is left.
+
+    That is: they are a day old, and the task neither keeps to the baseline nor is out of the pool
+    because of them. Where agents only warn, all is left, but for what a window forgets.
+    """
+    warned = space.on_alarm == "warn" and not space.window
+    for kind, noticed in sorted(agent.alarms.items()):
+        lasting = warned or agent.held or (kind == "fit" and agent.apart)
+        if noticed.age_s <= RECENT_S or lasting:
+            text, remedy = ALARMS[kind]
+            again = "" if noticed.times == 1 else f", {noticed.times} times"
+            words = f"{text} (noticed after {noticed.round} decisions{again})"
+            yield Alert(kind, "page", agent.task, words, remedy)
+
+
+def _lead(space: SpaceSettings, agent: TaskFacts) -> tuple[float, float] | None:
+    """Return the interval of reward minus floor over the last day, or over all if that is little.
+
+    Half of the chance is for all since the beginning. The other half is for days, of which one
+    begins with every hour: 1 / (h (h + 1)) of it for the h-th.
+    """
+    day = agent.day
+    if day is None or (0 < day.sums.get("counted", 0) < FLOOR_ENOUGH):
+        return lead_interval(space, [agent], 0.5 * FLOOR_CHANCE)
+    chance = 0.5 * FLOOR_CHANCE / (day.after_h * (day.after_h + 1))
+    return lead_interval(space, [day], chance)
+
+
 def _of_promise(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
-    lead = lead_interval(space, [agent])
+    lead = _lead(space, agent)
     if lead is not None and lead[0] + lead[1] < 0.0:
         yield Alert(
             "reward-below-floor",
@@ -203,11 +269,11 @@ def _of_promise(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
     if agent.heterogeneity is not None and agent.heterogeneity > 1.0:
         yield Alert(
             "heterogeneity",
-            "page",
+            "ticket" if watches_fit(space) else "page",  # a monitor has a stated rate, and acts
             agent.task,
             f"this task does not share the others' parameter (statistic {agent.heterogeneity:.2g}"
             ", at most 1 where it does)",
-            "quarantine the task, then compare what its features and rewards mean with the others",
+            "compare what its features and rewards mean with the others; if need be, quarantine it",
         )
     ratio = agent.gauges.get("residual_ratio")
     if ratio is not None and ratio > most_residual(_freedom(space, agent)):
@@ -226,18 +292,38 @@ def _freedom(space: SpaceSettings, agent: TaskFacts) -> float:
     """Return over how many observations residuals are taken, less one for each feature."""
     n = agent.gauges.get("own_n", 0.0)
     if space.sync.min_batch == 1:  # else what is said of others is newer than the residuals
-        n += agent.gauges.get("foreign_n", 0.0)
+        n = agent.gauges.get("observations", n + agent.gauges.get("foreign_n", 0.0))
     return n - space.dim
 
 
-def _of_data(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
-    lost = sum(agent.counters.get(name, 0) for name in LOSSES)
-    resolved = lost + agent.counters.get("observed", 0)
+def _losses(space: SpaceSettings, counters: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many decisions ended without a reward of their own, and how many ended."""
+    lost = sum(counters.get(name, 0) for name in LOSSES)
+    resolved = lost + counters.get("observed", 0)
     if space.rewards.silence == "default":
-        lost -= agent.counters.get("defaulted", 0)
-        chance = None  # lost_KIND has the defaulted in it, and they may well differ by kind
-    else:
-        chance = loss_by_kind(agent.counters)
+        lost -= counters.get("defaulted", 0)
+    return lost, resolved
+
+
+def _lately(space: SpaceSettings, agent: TaskFacts) -> Mapping[str, int]:
+    """Return the counters by which losses are judged: as far back as it takes for enough of them.
+
+    A process that was killed loses the rewards of what it had decided, once. Where nothing was lost
+    for a day, nothing is judged.
+    """
+    for span in (agent.hour, agent.day):
+        if span is not None and _losses(space, span.counters)[1] >= LOSS_ENOUGH:
+            return span.counters
+    if agent.day is not None and not _losses(space, agent.day.counters)[0]:
+        return {}
+    return agent.counters
+
+
+def _of_data(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
+    counters = _lately(space, agent)
+    lost, resolved = _losses(space, counters)
+    # With such silence lost_KIND has the defaulted in it, and they may well differ by kind.
+    chance = None if space.rewards.silence == "default" else loss_by_kind(counters)
     uneven = chance is not None and chance < LOSS_CHANCE
     if (resolved >= LOSS_ENOUGH and lost > LOSS_SHARE * resolved) or uneven:
         share = f"{lost / resolved:.1%} of rewards are missing" if resolved else "rewards missing"
@@ -257,6 +343,11 @@ def _of_data(space: SpaceSettings, agent: TaskFacts) -> Iterator[Alert]:
             f"{agent.conflicts} conflict(s): a state directory was copied or rolled back",
             "give every process a state directory of its own, and do not restore old ones",
         )
+    if counters.get("damaged"):
+        times = counters["damaged"]
+        text = f"its journal was damaged {times} time(s), and mended from what was sound"
+        remedy = "see the agent's log for what is lost, and look at the disk of its host"
+        yield Alert("damage", "ticket", agent.task, text, remedy)
     if agent.invalid:
         yield Alert(
             "invalid-increment",

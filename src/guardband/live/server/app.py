@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -14,8 +14,10 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from guardband.live.server import admin, agents, errors, reads
 from guardband.live.server.middleware import AuthRateLimit
+from guardband.live.server.replies import AnswerReply
 from guardband.live.server.service import Service
 from guardband.live.server.settings import Settings
+from guardband.live.server.uploads import UploadShortcut
 from guardband.live.store import Store
 
 __all__ = ["make_app"]
@@ -27,8 +29,21 @@ ABOUT = (
 )
 
 
-def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
-    """Return the application over a store, which it closes when it ends."""
+def make_app(
+    store: Store,
+    *,
+    settings: Settings | None = None,
+    remarks: Callable[[], Sequence[AnswerReply]] = tuple,
+) -> FastAPI:
+    """Return the application over a store, which it closes when it ends.
+
+    Parameters
+    ----------
+    store, settings
+        Where everything is kept, and the limits.
+    remarks
+        What to say on every page beside the answers, as the demo does.
+    """
     service = Service(store, settings or Settings(), version("guardband"))
 
     @asynccontextmanager
@@ -49,6 +64,7 @@ def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.service, app.state.broadcaster = service, service.broadcaster
+    app.state.remarks = remarks
     bearer = Security(HTTPBearer(auto_error=False, description="gb_<id>_<secret>"))
     guarded = (agents.router, admin.router, reads.router)
     for router in guarded:
@@ -56,9 +72,10 @@ def make_app(store: Store, *, settings: Settings | None = None) -> FastAPI:
     app.include_router(reads.public)
     errors.install(app, [route for each in (*guarded, reads.public) for route in each.routes])
     _add_pages(app)
-    app.add_middleware(
+    app.add_middleware(UploadShortcut, service=service)
+    app.add_middleware(  # around it
         AuthRateLimit,
-        tokens=service.tokens,
+        caller=service.caller,
         settings=service.settings,
         body_limit=service.body_limit,
         on_done=service.done,

@@ -80,6 +80,12 @@ class Tokens:
         same = hmac.compare_digest(digest_of(secret), NOBODY if row is None else row.sha256)
         return Caller(row) if row is not None and same else None
 
+    @staticmethod
+    def fits(header: bytes | None) -> bool:
+        """Whether an Authorization header has the shape of one with a token."""
+        scheme, _, value = (header or b"").decode("latin-1").partition(" ")
+        return scheme.lower() == "bearer" and SHAPE.fullmatch(value.strip()) is not None
+
     def get(self, ident: str) -> TokenRow | None:
         """Return a token that is valid now."""
         return self._by_id.get(ident)

@@ -20,7 +20,7 @@ from guardband.live.protocol.messages import Refused
 from guardband.live.server.logs import log
 from guardband.live.store import StoreError
 
-__all__ = ["ProblemDetails", "answers", "install", "problem"]
+__all__ = ["ProblemDetails", "answer_to", "answers", "install", "problem"]
 
 MEDIA_TYPE = "application/problem+json"
 CODES = {
@@ -101,20 +101,22 @@ def install(app: FastAPI, operations: Sequence[BaseRoute]) -> None:
     """Make every error of `app` a problem; `operations` are the routes of its API."""
     app.state.operations = operations
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(StoreError, _damaged)
+    app.add_exception_handler(Refused, _answer)
+    app.add_exception_handler(StoreError, _answer)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return problem(error.status, error.code, error.detail, **error.more)
-
-
-async def _damaged(_: Request, error: Exception) -> Response:
+def answer_to(error: Exception) -> Response:
+    """Return the answer to a request that was refused, or that found the store damaged."""
+    if isinstance(error, Refused):
+        return problem(error.status, error.code, error.detail, **error.more)
     log("store", logging.ERROR, detail=str(error))
     return problem(500, "store_damaged", str(error))
+
+
+async def _answer(_: Request, error: Exception) -> Response:
+    return answer_to(error)
 
 
 def _path(location: Sequence[Any]) -> list[str]:

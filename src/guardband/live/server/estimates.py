@@ -13,7 +13,7 @@ import numpy as np
 
 from guardband.kernels.types import Floats
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import Sums, add_sums, difference, matrix_of
+from guardband.live.protocol.sums import Sums, add_sums, difference, forget, matrix_of
 
 __all__ = ["ENOUGH", "ThetaEstimate", "estimate_of", "heterogeneity"]
 
@@ -61,9 +61,9 @@ def heterogeneity(space: SpaceSettings, by_task: Mapping[str, Sums]) -> dict[str
     enough = max(ENOUGH, space.dim)
     everything = add_sums(space.dim, by_task.values())
     ratios = {}
-    for task, own in by_task.items():
-        rest = difference(everything, own)
-        if min(own.n, rest.n) < enough:
+    for task, sums in by_task.items():
+        own, rest = forget(sums, everything.half), difference(everything, sums)
+        if min(own.kept, rest.kept) < enough:
             continue
         mine, theirs = estimate_of(space, own), estimate_of(space, rest)
         gap = mine.theta - theirs.theta

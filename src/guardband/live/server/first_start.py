@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from guardband.files import write_atomically
+from guardband.files import plain_errors, write_atomically
 from guardband.live.coordinator.tokens import new_token
 from guardband.live.filelock import FileLock
 from guardband.live.store import Store
@@ -37,9 +37,11 @@ def only_server(data: Path) -> Iterator[None]:
     Two servers on one file would count nothing twice, but neither would wake the polls that wait
     at the other.
     """
-    data.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(data / "serve.lock")
-    if not lock.take():
+    with plain_errors(data, "no data can be kept there; choose another folder with --data"):
+        data.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(data / "serve.lock")
+        taken = lock.take()
+    if not taken:
         raise OSError(
             f"a server already runs with the data in {data}: stop it first, or give another "
             "folder with --data. Several servers need PostgreSQL: --store postgresql://..."

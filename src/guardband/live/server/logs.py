@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from typing import IO, Any
 
 __all__ = ["JsonLines", "log", "set_up"]
 
 LOGGER = logging.getLogger("guardband.server")
-OURS = (LOGGER.name, "uvicorn", "uvicorn.error")
+OURS = (LOGGER.name, "uvicorn", "uvicorn.error", "asyncio")
+EVERY_S = 10.0
+KINDS = 1_000  # of lines that are remembered
 
 
 class JsonLines(logging.Formatter):
@@ -29,6 +32,50 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class Ration(logging.Filter):
+    """Lets one line of a kind pass in ten seconds where anybody can cause it, or a full disk.
+
+    The next one says how many were left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[tuple[Any, ...], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether the line is written."""
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        kind = _kind(record, fields)
+        if kind is None:
+            return True
+        now = time.monotonic()
+        at, left_out = self._seen.get(kind, (-EVERY_S, 0))
+        if now - at < EVERY_S:
+            self._seen[kind] = at, left_out + 1
+            return False
+        if len(self._seen) >= KINDS:
+            self._seen.clear()
+        self._seen[kind] = now, 0
+        if left_out:
+            record.fields = {**fields, "left_out": left_out}
+        if record.exc_info and isinstance(record.exc_info[1], OSError):
+            record.exc_info = None  # too many files are open, or somebody left
+        return True
+
+
+def _kind(record: logging.LogRecord, fields: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return what a line has in common with those that are like it; None: it is always written."""
+    event = record.getMessage()
+    if record.name != LOGGER.name:
+        return record.name, event[:60]
+    if event == "request":
+        status = fields.get("status", 0)
+        return (event, status) if fields.get("who") is None and 400 <= status < 500 else None
+    if event in ("pressure", "store", "too many connections"):
+        return event, str(fields.get("detail"))[:60]
+    return None
+
+
 def log(event: str, level: int = logging.INFO, *, trace: bool = False, **fields: Any) -> None:
     """Write a line; `trace` adds that of the exception being handled."""
     if LOGGER.isEnabledFor(level):
@@ -39,6 +86,7 @@ def set_up(stream: IO[str] | None = None, *, quiet: bool = False) -> None:
     """Send our lines, and those of uvicorn, to a stream (stderr if None is given)."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(Ration())
     for name in OURS:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

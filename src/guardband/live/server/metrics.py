@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from guardband.live.protocol.messages import KINDS
+from guardband.live.coordinator.departures import AWAY
+from guardband.live.protocol.messages import KINDS, AlarmKind
 from guardband.live.server.alerts import RECENT_S, alerts_of
 from guardband.live.server.snapshot import Snapshot, TaskSnapshot
 from guardband.reasons import CONSERVATIVE, HELD_BACK, first_code
@@ -140,13 +141,13 @@ def _of_spaces(snapshots: Sequence[Snapshot]) -> Iterator[Metric]:
 def _alerts(snapshots: Sequence[Snapshot]) -> Metric:
     family = GaugeMetricFamily(
         "guardband_alert",
-        "1: the alert with this id is active; see the runbook.",
+        "1: the alert with this id is active, 0: and acknowledged; see the runbook.",
         labels=(*TASK, "id", "severity"),
     )
     for snapshot in snapshots:
         for alert in alerts_of(snapshot.facts()):
             labels = [snapshot.row.name, alert.task or "", alert.id, alert.severity]
-            family.add_metric(labels, 1)
+            family.add_metric(labels, alert.key not in snapshot.acknowledged)
     return family
 
 
@@ -239,6 +240,21 @@ def _gauges(tasks: Sequence[tuple[Snapshot, TaskSnapshot]]) -> Iterator[Metric]:
         "Time for which the agent may explore without getting through.",
         (snapshot.lease_of(each) for snapshot, each in tasks),
     )
+    yield of(
+        "guardband_apart",
+        "1: the task has left the pool after an alarm.",
+        (each.row.status in AWAY for _, each in tasks),
+    )
+    alarms = GaugeMetricFamily(
+        "guardband_alarms",
+        "What monitors noticed and nobody has looked at.",
+        labels=(*TASK, "kind"),
+    )
+    for snapshot, each in tasks:
+        news = [alarm.kind for alarm in each.alarms if alarm.looked_at is None]
+        for kind in get_args(AlarmKind):
+            alarms.add_metric([snapshot.row.name, each.task, kind], news.count(kind))
+    yield alarms
     margin = GaugeMetricFamily(
         "guardband_safety_margin", "Margins of learned actions.", labels=(*TASK, "quantile")
     )

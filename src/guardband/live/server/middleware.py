@@ -6,16 +6,18 @@ What can be refused without the body is refused before the body is read.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from guardband.live.server.auth import Caller, Tokens
+from guardband.live.protocol.digests import HEADER, digest_of, matches
+from guardband.live.server.auth import Caller
 from guardband.live.server.errors import problem
 from guardband.live.server.limits import TokenBucket
 from guardband.live.server.logs import log
@@ -23,6 +25,8 @@ from guardband.live.server.settings import Settings
 
 __all__ = ["AuthRateLimit", "RequestContext"]
 
+# What a machine lacks for a while: files, memory, room on a disk, or one that may be written.
+PRESSURE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS, errno.EDQUOT)
 NO_BODY = ("GET", "HEAD", "OPTIONS")
 SECURITY = {
     "Content-Security-Policy": (
@@ -60,8 +64,8 @@ class AuthRateLimit:
     ----------
     app
         The application.
-    tokens
-        The valid tokens.
+    caller
+        Returns who an Authorization header names; None if its token is not valid.
     settings
         The limits.
     body_limit
@@ -74,12 +78,12 @@ class AuthRateLimit:
         self,
         app: ASGIApp,
         *,
-        tokens: Tokens,
+        caller: Callable[[bytes | None], Awaitable[Caller | None]],
         settings: Settings,
         body_limit: Callable[[Scope], int],
         on_done: Callable[[RequestContext], None],
     ) -> None:
-        self.app, self.tokens, self.settings = app, tokens, settings
+        self.app, self.caller, self.settings = app, caller, settings
         self.body_limit, self.on_done = body_limit, on_done
         self.uploads = TokenBucket(settings.uploads_per_s, settings.upload_burst)
         self.streams = TokenBucket(settings.streams_per_s, settings.stream_burst)
@@ -90,36 +94,67 @@ class AuthRateLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        caller = self.tokens.caller(_header(scope, b"authorization"))
+        caller = await self.caller(_header(scope, b"authorization"))
         context = RequestContext(scope, caller)
-        scope.setdefault("state", {})["caller"] = caller
+        state = scope.setdefault("state", {})
+        state["caller"] = caller
+        if caller is not None and "connection" in state:
+            state["connection"].trust()
 
-        async def tell(message: Message) -> None:
-            self._note(context, message)
-            try:
-                async with asyncio.timeout(self.settings.send_s):
-                    await send(message)
-            except TimeoutError:
-                raise ClientDisconnected from None
-
+        tell = self._teller(context, send)
         try:
             refusal = self._refusal(scope, context)
             if refusal is None and context.method not in NO_BODY:
                 whole = await self._body(scope, receive, context)
                 refusal = whole if isinstance(whole, Response) else None
-                receive = _replay(whole, receive) if isinstance(whole, bytes) else receive
+                if isinstance(whole, bytes):
+                    scope["state"]["body"], receive = whole, _replay(whole, receive)
+                    refusal = _damaged(scope, whole)
             await (refusal or self.app)(scope, receive, tell)
         except ClientDisconnected:
             context.status = context.status or 499  # as in nginx; for the log only
-        except Exception:
-            log("error", logging.ERROR, trace=True, method=context.method, path=context.path[:200])
+        except Exception as error:
+            lack = _lack(error)
+            if lack is None:
+                log(
+                    "error",
+                    logging.ERROR,
+                    trace=True,
+                    method=context.method,
+                    path=context.path[:200],
+                )
+                answer = problem(500, detail="an error of the server; it has been logged.")
+            else:
+                log("pressure", logging.ERROR, detail=lack, path=context.path[:200])
+                detail = f"the server cannot do it now ({lack}); send it again later."
+                answer = problem(503, "pressure", detail, retry_after_s=1)
             if context.status:
                 raise
-            await problem(500, detail="an error of the server; it has been logged.")(
-                scope, receive, tell
-            )
+            await answer(scope, receive, tell)
         finally:
             self._done(context)
+
+    def _teller(self, context: RequestContext, send: Send) -> Send:
+        """Return what sends an answer: with the headers of all, the digest of its body, in time."""
+        started: list[Message] = []
+
+        async def tell(message: Message) -> None:
+            self._note(context, message)
+            if _is_whole(message):
+                started.append(message)  # until its body is known, whose digest it tells
+                return
+            if started:
+                body = message.get("body", b"")
+                MutableHeaders(scope=started[0]).setdefault(HEADER, digest_of(body))
+            try:
+                async with asyncio.timeout(self.settings.send_s):
+                    while started:
+                        await send(started.pop())
+                    await send(message)
+            except TimeoutError:
+                raise ClientDisconnected from None
+
+        return tell
 
     def _refusal(self, scope: Scope, context: RequestContext) -> Response | None:
         """Return the response that refuses the request, or None."""
@@ -149,9 +184,8 @@ class AuthRateLimit:
         """Return the whole body, or the response to one that is too long or too slow."""
         most = self.body_limit(scope)
         length = _header(scope, b"content-length") or b"0"
-        too_long = problem(413, detail=f"a body may have {most:,} bytes here.", limit=most)
         if not length.isdigit() or int(length[:20]) > most:
-            return too_long
+            return _too_long(most)
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(self.settings.body_s):
@@ -162,7 +196,7 @@ class AuthRateLimit:
                     parts.append(message.get("body", b""))
                     context.received += len(parts[-1])
                     if context.received > most:
-                        return too_long
+                        return _too_long(most)
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
@@ -192,6 +226,36 @@ class AuthRateLimit:
             sent=context.sent,
             who=context.caller.who if context.caller else None,
         )
+
+
+def _too_long(most: int) -> Response:
+    return problem(413, detail=f"a body may have {most:,} bytes here.", limit=most)
+
+
+def _damaged(scope: Scope, body: bytes) -> Response | None:
+    """Return the answer to a body that was damaged on its way, or None."""
+    header = _header(scope, HEADER.encode())
+    if header is None or matches(header.decode("latin-1"), body):
+        return None
+    detail = "the body is not what its Content-Digest says: it was damaged; send it again."
+    return problem(400, "damaged_body", detail)
+
+
+def _is_whole(message: Message) -> bool:
+    """Tell whether a message begins an answer in JSON, all of whose body comes at once."""
+    if message["type"] != "http.response.start":
+        return False
+    headers = MutableHeaders(scope=message)
+    return "json" in headers.get("content-type", "") and "content-length" in headers
+
+
+def _lack(error: Exception) -> str | None:
+    """Return what the machine lacks for a while, if an error says so."""
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if isinstance(error, OSError) and error.errno in PRESSURE:
+        return str(error.strerror)
+    return None
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:

@@ -94,7 +94,8 @@ async def summary(space: SpaceName, request: Request) -> SummaryReply:
     service = service_of(request)
     caller_of(request).must_be("admin", "viewer").must_see(space)
     snapshot = await service.snapshot(space)
-    return summary_of(snapshot, service.alerts(snapshot))
+    found = summary_of(snapshot, service.alerts(snapshot))
+    return found.model_copy(update={"answers": [*found.answers, *request.app.state.remarks()]})
 
 
 @router.get("/v1/spaces/{space}/history", responses=answers(*USUAL))

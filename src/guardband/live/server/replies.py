@@ -11,13 +11,17 @@ from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.types import Reply
 
 __all__ = [
+    "AcknowledgedReply",
     "AgentReply",
+    "AlarmLine",
     "AlertReply",
+    "AnswerReply",
     "Done",
     "EndedReply",
     "EpochLine",
     "EventLine",
     "HistoryReply",
+    "LookedAtReply",
     "StatusReply",
     "SummaryReply",
     "TokenLine",
@@ -45,6 +49,12 @@ class EndedReply(Reply):
     streams: int  # that were open until now
 
 
+class LookedAtReply(Reply):
+    """A person has looked at the alarms of a task."""
+
+    alarms: int  # that were news until now
+
+
 class TokenLine(Reply):
     """What is known of a token; its secret is not."""
 
@@ -62,6 +72,14 @@ class TokenReply(TokenLine):
     token: str
 
 
+class AcknowledgedReply(Reply):
+    """Who has seen an alert, and when."""
+
+    by: str
+    at: float
+    reason: str
+
+
 class AlertReply(Reply):
     """One thing to look at."""
 
@@ -72,6 +90,7 @@ class AlertReply(Reply):
     remedy: str
     runbook: str  # where the documentation says more
     since: float
+    acknowledged: AcknowledgedReply | None = None  # null: nobody has seen it yet
 
 
 class UpliftReply(Reply):
@@ -83,6 +102,17 @@ class UpliftReply(Reply):
     rounds: int
 
 
+class AlarmLine(Reply):
+    """Something that a task's monitors noticed."""
+
+    kind: Annotated[str, Field(description="assumptions, certificates or fit")]
+    round: Annotated[int, Field(description="after how many of the agent's decisions")]
+    evidence: Annotated[float, Field(description="log of the e-value")]
+    since: float
+    looked_at: Annotated[float | None, Field(description="when a person has; null: nobody")]
+    looked_by: str | None
+
+
 class AgentReply(Reply):
     """How a task is doing: counters and sums over its streams, gauges of one open stream."""
 
@@ -91,7 +121,10 @@ class AgentReply(Reply):
     uses: list[int]
     state: Annotated[
         str,
-        Field(description="ok, conservative, stale, paused, shadow, quarantined, retracted, ended"),
+        Field(
+            description="ok, conservative, stale, paused, shadow, quarantined, retracted, ended; "
+            "apart (it does not fit) or anew (it started again): not in the pool"
+        ),
     ]
     streams: int
     last_seen_s: float | None
@@ -112,6 +145,12 @@ class AgentReply(Reply):
     lead_halfwidth: float | None
     uplift: UpliftReply | None
     heterogeneity: float | None
+    alarms: list[AlarmLine]
+    unjudged: Annotated[
+        str | None, Field(description="why its rewards are not compared with its floor")
+    ] = None
+    notes: list[str] = Field(default_factory=list, description="what else there is to say of it")
+    uplift_text: Annotated[str, Field(description="what its holdback measured, in words")] = ""
 
 
 class EpochLine(Reply):
@@ -152,6 +191,16 @@ class ReasonReply(Reply):
     remedy: str
 
 
+class AnswerReply(Reply):
+    """The answer to a question that operators have."""
+
+    question: str
+    level: Annotated[str, Field(description="good, wait, look or bad")]
+    word: str
+    figure: str
+    text: str
+
+
 class SummaryReply(Reply):
     """Everything that a page about a space needs."""
 
@@ -174,6 +223,9 @@ class SummaryReply(Reply):
         "measures it"
     )
     alerts: list[AlertReply]
+    answers: list[AnswerReply] = Field(
+        default_factory=list, description="is it safe, does it earn, does it learn, does it run"
+    )
     agents: list[AgentReply]
     reasons: dict[str, ReasonReply]  # why agents hold back, by the codes in `agents`
     epochs: list[EpochLine]

@@ -30,6 +30,12 @@ class ReasonBody(Message):
     reason: Text = ""
 
 
+class AcknowledgeBody(ReasonBody):
+    """Which alert somebody has seen."""
+
+    task: Annotated[Name | None, Field(description="the task that the alert names, if any")] = None
+
+
 class AgentTokenBody(Message):
     """A token of an agent, which is bound to a space and a task."""
 

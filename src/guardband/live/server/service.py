@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from starlette.types import Scope
 
-from guardband.live.coordinator.coordinator import Coordinator
-from guardband.live.protocol.messages import LONGEST_RECORD, Refused, Uploaded
+from guardband.live.coordinator.coordinator import Coordinator, Known
+from guardband.live.coordinator.uploads import Taken
+from guardband.live.protocol.messages import LONGEST_RECORD, News, Refused, Upload, Uploaded
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import packed_size
 from guardband.live.server.alerts import Alert, alerts_of
-from guardband.live.server.auth import Tokens
+from guardband.live.server.auth import Caller, Tokens
 from guardband.live.server.broadcaster import Broadcaster
+from guardband.live.server.groups import Groups
 from guardband.live.server.limits import ConcurrencyLimiter
 from guardband.live.server.logs import log
 from guardband.live.server.metrics import ServerMetrics
@@ -30,9 +34,11 @@ from guardband.live.store import EpochRow, SpaceRow, Store, StoreError, TokenRow
 __all__ = ["Service"]
 
 NUMBER_BYTES = 26  # the longest float64 in JSON, and a comma
-BESIDE_BYTES = 32 * 1024  # what an upload has beside its matrix
+BESIDE_BYTES = 32 * 1024  # what an upload has beside its numbers
+RULES_BYTES = 256 * 1024  # the rules of a space: each of its features has a name
 IDLE_S = 0.5  # between two looks at deadlines, while no epoch is open
 TOKENS_S = 2.0  # between two readings of the tokens: another process may have changed them
+NEW_TOKEN_S = 0.1  # and between two for the sake of tokens that nobody knows
 MOST_NEWER = 100  # epochs counted at one look; numbers may jump after a restore
 SHOWN_S = 0.5  # how old a snapshot may be that is shown
 
@@ -68,6 +74,8 @@ class Service:
         self.coordinator = Coordinator(store)
         self.metrics = ServerMetrics(version)
         self.executor = StoreExecutor(self.coordinator, self.metrics.commit.observe)
+        self.uploads = Groups(self._upload)
+        self.news = Groups(self._news)
         self.broadcaster = Broadcaster()
         self.tokens = Tokens()
         self.polls = ConcurrencyLimiter(settings.polls, settings.polls_per_token, "polls", "polls")
@@ -85,6 +93,8 @@ class Service:
         self._changed = asyncio.Event()
         self._looking = asyncio.Lock()
         self._reading_tokens = asyncio.Lock()
+        self._seeking: asyncio.Task[None] | None = None
+        self._sought = -math.inf  # when such a reading last began
         self._tokens_at = 0.0
         self._unlisten: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
@@ -122,6 +132,27 @@ class Service:
             self._tokens_at = self.executor.now()
             self.tokens.replace(await self.executor.do(read))
 
+    async def caller(self, header: bytes | None) -> Caller | None:
+        """Return who an Authorization header names; None if its token is not valid.
+
+        Another process may just have made the token: `guardband token create` does. All who wait
+        for that wait for one reading, and readings are apart, so that guessing gets nowhere.
+        """
+        caller, arrived = self.tokens.caller(header), time.monotonic()
+        while caller is None and self.tokens.fits(header) and self._sought < arrived:
+            if self._seeking is None or self._seeking.done():
+                self._seeking = asyncio.create_task(self._seek())
+            await asyncio.shield(self._seeking)
+            caller = self.tokens.caller(header)
+        return caller
+
+    async def _seek(self) -> None:
+        """Read the tokens for the sake of one that nobody knows."""
+        await asyncio.sleep(max(0.0, self._sought + NEW_TOKEN_S - time.monotonic()))
+        self._sought = time.monotonic()
+        with suppress(Exception):  # it stays unknown while the store does not answer
+            await self.read_tokens()
+
     async def look(self) -> None:
         """Look for changes, and wake the requests that wait for them."""
         async with self._looking:  # where there are several threads, one look after the other
@@ -149,6 +180,18 @@ class Service:
         if known is None or now != (known.epoch, known.open, known.config_version):
             await self.look()
         self.broadcaster.notify(space, "report")
+
+    async def _upload(self, space: str, group: list[tuple[str, Upload]]) -> list[Taken | Exception]:
+        """Carry out uploads that share a commit."""
+        now = self.executor.now()
+        return await self.executor.write(self.coordinator.uploads, space, group, now=now)
+
+    async def _news(
+        self, space: str, group: list[tuple[str, Known]]
+    ) -> list[News | Exception | None]:
+        """Look for the news of streams that ask at the same time."""
+        now = self.executor.now()
+        return await self.executor.do(self.coordinator.news_of, space, group, now=now)
 
     async def check(self) -> None:
         """Raise where the store does not answer; asked at most once a second."""
@@ -199,32 +242,43 @@ class Service:
         """Return the alerts of a space, with the time since which each has been known."""
         since = self._since.get(snapshot.row.name, {})
         return [
-            (alert, since.get((alert.id, alert.task), snapshot.now))
-            for alert in alerts_of(snapshot.facts())
+            (alert, since.get(alert.key, snapshot.now)) for alert in alerts_of(snapshot.facts())
         ]
 
-    def update_alerts(self, snapshot: Snapshot) -> None:
-        """Keep since when a space has had its alerts, and log those that are new."""
-        before, found = self._since.get(snapshot.row.name, {}), self.alerts(snapshot)
-        self._since[snapshot.row.name] = {(a.id, a.task): since for a, since in found}
+    async def update_alerts(self, snapshot: Snapshot) -> None:
+        """Keep since when a space has had its alerts; log those that are new, and those gone."""
+        name = snapshot.row.name
+        before, found = self._since.get(name, {}), self.alerts(snapshot)
+        now = self._since[name] = {alert.key: since for alert, since in found}
         for alert, _ in found:
-            if (alert.id, alert.task) not in before:
+            if alert.key not in before:
                 log(
                     "alert",
                     logging.WARNING,
-                    space=snapshot.row.name,
+                    space=name,
                     alert=alert.id,
                     task=alert.task,
                     severity=alert.severity,
                     text=alert.text,
                 )
+        for ident, task in before.keys() - now.keys():
+            log("alert cleared", space=name, cleared=ident, task=task)
+        if snapshot.acknowledged.keys() - now.keys():  # the next one is another
+            await self.executor.write(self.coordinator.keep_acknowledged, name, now.keys())
+            self.forget_snapshot(name)
+
+    def forget_snapshot(self, name: str) -> None:
+        """Read a space again the next time that somebody looks at it."""
+        self._snapshots.pop(name, None)
 
     def body_limit(self, scope: Scope) -> int:
         """Return how long the body of a request may be."""
         if scope["path"] == "/v1/looked-at":
             return 2 * LONGEST_RECORD  # as base64 in JSON
-        upload = scope["path"].startswith("/v1/streams/")
-        return self.upload_bytes if upload else self.settings.body_bytes
+        if scope["path"].startswith("/v1/streams/"):
+            return self.upload_bytes
+        rules = scope["path"].startswith("/v1/spaces")
+        return max(self.settings.body_bytes, RULES_BYTES if rules else 0)
 
     def done(self, context: RequestContext) -> None:
         """Count a request that has ended."""
@@ -268,7 +322,7 @@ class Service:
             await asyncio.sleep(self.settings.alerts_s)
             try:
                 for snapshot in await self.snapshots():
-                    self.update_alerts(snapshot)
+                    await self.update_alerts(snapshot)
             except Refused as problem:
                 log("store", logging.ERROR, detail=problem.detail, cause=str(problem.__cause__))
             except Exception:
@@ -299,7 +353,9 @@ class Service:
         """Keep what the event loop needs to know of a space."""
         space = SpaceSettings.from_json(json.loads(row.config))
         self._live_s[row.name] = space.sync.live_s
-        longest = BESIDE_BYTES + NUMBER_BYTES * packed_size(space.dim)
+        matrices = 1 if space.window is None else 2  # the newest half of a window comes apart
+        numbers = space.dim + matrices * packed_size(space.dim)  # a report has the estimate
+        longest = BESIDE_BYTES + NUMBER_BYTES * numbers
         self.upload_bytes = max(self.upload_bytes, longest)
 
     def _closed(self, name: str, epochs: list[EpochRow]) -> None:

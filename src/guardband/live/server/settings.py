@@ -30,6 +30,8 @@ class Settings:
         Event streams held at once.
     connections
         Connections held at once; more are closed on arrival.
+    strangers
+        How many of them one peer may hold without a valid token, once half of all are taken.
     uploads_per_s, upload_burst
         Uploads and reports by token.
     streams_per_s, stream_burst
@@ -56,6 +58,7 @@ class Settings:
     watchers: int = 100
     watchers_per_token: int = 20
     connections: int = 4_000
+    strangers: int = 64
     uploads_per_s: float = 10.0
     upload_burst: int = 100
     streams_per_s: float = 0.5

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple
 
+from guardband.live.coordinator.acknowledgements import Acknowledged, AlertKey, acknowledged
+from guardband.live.coordinator.delta_shares import delta_share_at
+from guardband.live.coordinator.rounds import AHEAD
 from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, add_sums
+from guardband.live.server.alarms import Noticed
 from guardband.live.server.alerts import RECENT_S, SpaceFacts, TaskFacts
 from guardband.live.server.estimates import ThetaEstimate, estimate_of, heterogeneity
+from guardband.live.server.recent import DAY_S, HOUR_S, HOURLY, Span, counted, span_of
 from guardband.live.store import (
+    AlarmRow,
     EpochRow,
     EventRow,
     HeartbeatRow,
+    SampleRow,
     SpaceRow,
     Store,
     StreamRow,
     TaskRow,
 )
+from guardband.reasons import first_code
 from guardband.uplift import GainSums, Uplift, reach_of, uplift_of
 
-__all__ = ["Snapshot", "TaskSnapshot", "counted", "delta_spent", "take"]
+__all__ = ["Snapshot", "TaskSnapshot", "delta_spent", "take"]
 
 EPOCHS = 100
 EVENTS = 50
@@ -40,6 +49,7 @@ class TaskSnapshot(NamedTuple):
     alpha: float
     streams: int  # that are open
     n: int
+    round: int  # the latest in its data, where tasks number rounds
     last_seen_s: float | None  # None where all streams are sealed, or none ever spoke
     heard_s: float | None  # the same over all its streams, also those that ended
     epoch: int | None
@@ -52,6 +62,9 @@ class TaskSnapshot(NamedTuple):
     conflicts: int
     invalid: int
     gains: GainSums  # what its holdback measured
+    alarms: tuple[AlarmRow, ...] = ()  # what its monitors noticed, the oldest first
+    hour: Span | None = None  # what it counted lately; None: all of it
+    day: Span | None = None
 
     @property
     def task(self) -> str:
@@ -73,7 +86,9 @@ class Snapshot:
     restores: int
     recent_restores: int
     streams: dict[str, list[str]]  # the names of each task's
+    places: list[int]  # of all of them: one that started anew has that of the one before it
     totals: dict[str, Sums]  # what of each task is in the newest epoch
+    acknowledged: Mapping[AlertKey, Acknowledged]  # alerts that somebody has seen
 
     @cached_property
     def estimate(self) -> ThetaEstimate | None:
@@ -107,7 +122,12 @@ class Snapshot:
             agents=[
                 TaskFacts(
                     task=each.task,
-                    active=each.row.status == "active",
+                    active=each.row.status not in ("quarantined", "retracted"),
+                    hour=each.hour,
+                    day=each.day,
+                    alarms=_noticed(each.alarms, self.now),
+                    held=first_code(each.state.get("reason", "")) == "alarmed",
+                    apart=each.row.status == "apart",
                     counters=each.counters,
                     sums=each.sums,
                     gauges=each.gauges if each.current else {},
@@ -115,6 +135,8 @@ class Snapshot:
                     heterogeneity=self.heterogeneity.get(each.task),
                     conflicts=each.conflicts,
                     invalid=each.invalid,
+                    round=each.round,
+                    ahead=each.row.reason == AHEAD,
                 )
                 for each in self.tasks
             ],
@@ -156,6 +178,9 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         recent = t.events(name, RECENT_EVENTS)
         epochs = t.epochs(name, EPOCHS + 1)
         open_ = t.epoch(name, row.open) if row.open else None
+        alarms = t.alarms(name)
+        seen = acknowledged(t, name)
+        samples = t.samples(name, HOURLY, now - DAY_S - 2.0 * HOUR_S)
     fresh = [event for event in recent if event.at > now - RECENT_S]
     streams_of: dict[str, list[StreamRow]] = {task.task: [] for task in tasks}
     heartbeats_of: dict[str, list[HeartbeatRow]] = {task.task: [] for task in tasks}
@@ -166,13 +191,21 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
     parts: dict[str, list[Sums]] = {task.task: [] for task in tasks if task.status == "active"}
     for stream in streams:
         if stream.task in parts and stream.entry_epoch == row.epoch and row.epoch > 0:
-            parts[stream.task].append(stream.entry_sums)
+            parts[stream.task].append(stream.sound(space.dim).entry_sums)
     return Snapshot(
         now=now,
         space=space,
         row=row,
         tasks=[
-            _task(space, task, streams_of[task.task], heartbeats_of[task.task], fresh, now)
+            _lately(
+                _task(
+                    space, task, streams_of[task.task], heartbeats_of[task.task], fresh, now
+                )._replace(alarms=tuple(alarm for alarm in alarms if alarm.task == task.task)),
+                streams_of[task.task],
+                heartbeats_of[task.task],
+                [sample for sample in samples if sample.task == task.task],
+                now,
+            )
             for task in tasks
         ],
         open=open_,
@@ -181,18 +214,31 @@ def take(store: Store, name: str, now: float) -> Snapshot | None:
         restores=sum(event.what == "server restore" for event in recent),
         recent_restores=sum(event.what == "server restore" for event in fresh),
         streams={task: [stream.stream for stream in own] for task, own in streams_of.items()},
+        places=[stream.place for stream in streams],
         totals={task: add_sums(space.dim, each) for task, each in parts.items() if each},
+        acknowledged=seen,
     )
 
 
-def delta_spent(space: SpaceSettings, streams: int, epoch: int) -> float:
-    """Return how much of delta the streams and epochs so far have used."""
+def delta_spent(space: SpaceSettings, places: Sequence[int], epoch: int) -> float:
+    """Return how much of delta the streams, their starts and the epochs so far have used.
+
+    The streams of a place have used one set of data for every epoch, and one for every start.
+    """
     if space.shares == "paper":
         return space.delta
-    if space.shares == "equal":
-        epochs = sum(1.0 / p**2 for p in range(1, min(epoch + 1, 100_000) + 1))
-        return space.delta * 6.0 / math.pi**2 * epochs * min(1.0, streams / space.agents)
-    return space.delta * (1.0 - 1.0 / (streams + 1)) * (1.0 - 1.0 / (epoch + 2))
+    used = 0.0
+    for place, starts in Counter(places).items():
+        last = epoch + starts
+        part = _of_equal_sets(last) if space.shares == "equal" else 1.0 - 1.0 / (last + 1)
+        used += delta_share_at(space, place) * part
+    return space.delta * min(1.0, used)
+
+
+@lru_cache(maxsize=64)
+def _of_equal_sets(last: int) -> float:
+    """Return the part of delta that belongs to the first sets of data, with shares="equal"."""
+    return 6.0 / math.pi**2 * sum(1.0 / p**2 for p in range(1, min(last, 100_000) + 1))
 
 
 def _task(
@@ -225,7 +271,8 @@ def _task(
         uses=json.loads(row.uses),
         alpha=space.alpha_of(row.task),
         streams=sum(stream.state == "open" for stream in own.values()),
-        n=sum(stream.n for stream in own.values()),
+        n=sum(stream.n for stream in own.values() if stream.pool >= 0),  # others replaced the rest
+        round=max((stream.round for stream in own.values()), default=0),
         last_seen_s=max(0.0, now - alive[-1].last_seen) if alive else None,
         heard_s=max(0.0, now - heard[-1].last_seen) if heard else None,
         epoch=alive[-1].seen_epoch if alive else None,
@@ -238,31 +285,57 @@ def _task(
         # An agent that is merely ahead of a restored store meets a refusal, too, and goes on.
         conflicts=counters.get("conflicts", 0) if "revision conflict" in troubles else 0,
         invalid=troubles.count("invalid increment"),
-        gains=_gains(reports, space.holdback),
+        gains=_gains({p.stream: report for p, report in said}, own, space.holdback),
     )
 
 
-def counted(report: dict[str, Any]) -> int:
-    """Return over how many rewards of decisions the sums of a report are taken.
+def _lately(
+    each: TaskSnapshot,
+    streams: Sequence[StreamRow],
+    heartbeats: Sequence[HeartbeatRow],
+    samples: Sequence[SampleRow],
+    now: float,
+) -> TaskSnapshot:
+    """Return a task with what it counted in the last hour, and in the last day."""
+    reports = {p.stream: json.loads(p.report) for p in heartbeats if p.reported_at is not None}
+    joined = min((stream.registered_at for stream in streams), default=now)
+    hour = span_of(reports, samples, now - HOUR_S, joined)
+    return each._replace(hour=hour, day=span_of(reports, samples, now - DAY_S, joined))
 
-    Where uploads have a smallest size, its sums are those of the last one; its counters are not.
-    Rows of logs count among an agent's own observations, but are not in these sums.
+
+def _noticed(alarms: Sequence[AlarmRow], now: float) -> dict[str, Noticed]:
+    """Return what nobody has looked at yet, by kind."""
+    news: dict[str, list[AlarmRow]] = {}
+    for alarm in alarms:
+        if alarm.looked_at is None:
+            news.setdefault(alarm.kind, []).append(alarm)
+    return {
+        kind: Noticed(len(found), found[-1].round, max(0.0, now - found[-1].since))
+        for kind, found in news.items()
+    }
+
+
+def _gains(
+    reports: Mapping[str, dict[str, Any]], streams: Mapping[str, StreamRow], holdback: float | None
+) -> GainSums:
+    """Return what state folders measured with the holdback of now; others have another reach.
+
+    A stream that goes on from another reports what that one measured, too.
     """
-    if not report.get("sums"):
-        return 0
-    counters = report.get("counters", {})
-    n = counters.get("observed", 0) + counters.get("defaulted", 0)
-    logged = report["sums"].get("logged", 0.0)
-    return int(min(n, report.get("gauges", {}).get("own_n", n + logged) - logged))
-
-
-def _gains(reports: Sequence[dict[str, Any]], holdback: float | None) -> GainSums:
-    """Return what streams measured with the holdback of now; sums of another have another reach."""
+    measured = {
+        name: report["sums"]
+        for name, report in reports.items()
+        if holdback
+        and report.get("gauges", {}).get("holdback") == holdback
+        and "uplift_gain" in report.get("sums", {})
+    }
     total = GainSums()
-    for report in reports:
-        sums, gauges = report.get("sums", {}), report.get("gauges", {})
-        if holdback and gauges.get("holdback") == holdback and "uplift_gain" in sums:
-            total = total.plus(*(sums[f"uplift_{name}"] for name in GainSums._fields))
+    for name, sums in measured.items():
+        later = streams[name].continued_by
+        while later is not None and later in streams and later not in measured:
+            later = streams[later].continued_by
+        if later not in measured:
+            total = total.plus(*(sums[f"uplift_{part}"] for part in GainSums._fields))
     return total
 
 

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from guardband.live.protocol.messages import KINDS, OpenEpoch
-from guardband.live.server.alerts import Alert, lead_interval, runbook_of
+from guardband.live.server.alerts import Alert, alerts_of, lead_interval, runbook_of
+from guardband.live.server.answers import GONE, in_words
+from guardband.live.server.recent import counted
 from guardband.live.server.replies import (
+    AcknowledgedReply,
     AgentReply,
+    AlarmLine,
     AlertReply,
     EpochLine,
     EventLine,
@@ -20,16 +24,15 @@ from guardband.live.server.replies import (
     ThetaReply,
     UpliftReply,
 )
-from guardband.live.server.snapshot import Snapshot, TaskSnapshot, counted, delta_spent
-from guardband.live.store import SampleRow
+from guardband.live.server.snapshot import Snapshot, TaskSnapshot, delta_spent, take
+from guardband.live.store import SampleRow, Store
 from guardband.reasons import REASONS, REMEDIES, sentence
 
-__all__ = ["history_of", "summary_of"]
+__all__ = ["history_of", "summary_now", "summary_of"]
 
 REASON_REPLIES = {
     code: ReasonReply(text=REASONS[code], remedy=remedy) for code, remedy in REMEDIES.items()
 }
-GONE = ("quarantined", "retracted", "ended")
 
 
 def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> SummaryReply:
@@ -38,7 +41,7 @@ def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Sum
     tasks = {stream: task for task, streams in snapshot.streams.items() for stream in streams}
     judged = [each for each in snapshot.tasks if snapshot.state_of(each) not in GONE]
     lead = lead_interval(space, judged)
-    return SummaryReply(
+    found = SummaryReply(
         space=row.name,
         now=snapshot.now,
         paused=row.paused,
@@ -48,12 +51,17 @@ def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Sum
         epoch_age_s=None if row.closed_at is None else max(0.0, snapshot.now - row.closed_at),
         open=_open(snapshot),
         delta=space.delta,
-        delta_spent=delta_spent(space, len(tasks), row.epoch),
+        delta_spent=delta_spent(space, snapshot.places, row.epoch),
         lead_mean=None if lead is None else lead[0],
         lead_halfwidth=None if lead is None else lead[1],
         uplift=_uplift(snapshot, judged),
         alerts=[
-            AlertReply(**alert._asdict(), runbook=runbook_of(alert), since=since)
+            AlertReply(
+                **alert._asdict(),
+                runbook=runbook_of(alert),
+                since=since,
+                acknowledged=_acknowledged(snapshot, alert),
+            )
             for alert, since in alerts
         ],
         agents=[_agent(snapshot, each) for each in snapshot.tasks],
@@ -83,6 +91,19 @@ def summary_of(snapshot: Snapshot, alerts: Sequence[tuple[Alert, float]]) -> Sum
             halfwidth=estimate.halfwidth.tolist(),
         ),
     )
+    return in_words(found)
+
+
+def summary_now(store: Store, name: str, now: float) -> SummaryReply:
+    """Return the summary of a space that exists, from its store; alerts begin now."""
+    snapshot = take(store, name, now)
+    assert snapshot is not None
+    return summary_of(snapshot, [(alert, now) for alert in alerts_of(snapshot.facts())])
+
+
+def _acknowledged(snapshot: Snapshot, alert: Alert) -> AcknowledgedReply | None:
+    seen = snapshot.acknowledged.get(alert.key)
+    return None if seen is None else AcknowledgedReply(**seen._asdict())
 
 
 def history_of(samples: Sequence[SampleRow]) -> HistoryReply:
@@ -168,9 +189,12 @@ def _open(snapshot: Snapshot) -> OpenEpoch | None:
 def _why(snapshot: Snapshot, each: TaskSnapshot) -> str:
     """Return in a sentence why a task plays as it does."""
     code = each.state.get("reason", "")
+    words = sentence(code) if code else "no decisions yet" if each.state else ""
     if code == "paused" and snapshot.row.paused:
-        return f"{sentence(code)}: {snapshot.row.paused}"
-    return sentence(code) if code else "no decisions yet" if each.state else ""
+        words = f"{sentence(code)}: {snapshot.row.paused}"
+    news = dict.fromkeys(alarm.kind for alarm in each.alarms if alarm.looked_at is None)
+    followed = ["followed"] if each.gauges.get("followed") else []
+    return "; ".join(filter(None, [words, *map(sentence, [*news, *followed])]))
 
 
 def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
@@ -199,4 +223,8 @@ def _agent(snapshot: Snapshot, each: TaskSnapshot) -> AgentReply:
         lead_halfwidth=None if lead is None else lead[1],
         uplift=_uplift(snapshot, [each]),
         heterogeneity=snapshot.heterogeneity.get(each.task),
+        alarms=[
+            AlarmLine(**{name: getattr(alarm, name) for name in AlarmLine.model_fields})
+            for alarm in each.alarms
+        ],
     )

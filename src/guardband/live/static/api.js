@@ -50,5 +50,8 @@ export const spaces = () => ask("v1/spaces");
 export const summary = (space) => ask(inSpace(space, "summary"));
 export const past = (space, hours) => ask(inSpace(space, `history?hours=${hours}`));
 export const resume = (space) => ask(inSpace(space, "resume"), { method: "POST" });
+export const acknowledge = (space, { id, task }, reason) =>
+  ask(inSpace(space, `alerts/${encodeURIComponent(id)}/acknowledge`),
+    { method: "POST", body: JSON.stringify({ task, reason }) });
 export const pause = (space, reason) =>
   ask(inSpace(space, "pause"), { method: "POST", body: JSON.stringify({ reason }) });

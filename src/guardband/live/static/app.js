@@ -13,7 +13,7 @@ const EVERY_MS = 2000;
 const HISTORY_EVERY = 2; // polls
 
 const state = {
-  role: null, space: null, spaces: [], summary: null, history: null, polls: 0, heard: 0, why: null,
+  role: null, space: null, spaces: [], summary: null, history: null, polls: 0, heard: 0, why: null, asked: null,
 };
 let timer = 0;
 
@@ -58,8 +58,8 @@ function draw() {
   const { summary, history } = state;
   if (summary === null || byId("main").hidden) return;
   view.showHead(summary);
-  view.showAlerts(summary);
-  view.showAnswers(summary, history);
+  view.showAlerts(summary, state.role === "admin" ? askAcknowledge : null);
+  view.showAnswers(summary);
   view.showAgents(summary, history, why);
   if (history !== null) showCharts(history, summary);
   view.showLearned(summary);
@@ -102,24 +102,46 @@ async function poll() {
   if (!document.hidden) timer = setTimeout(poll, EVERY_MS);
 }
 
-function askSwitch() {
-  const paused = state.summary.paused !== null;
-  byId("ask-title").textContent = paused ? `Resume learning in ${state.space}?` : `Pause learning in ${state.space}?`;
-  byId("ask-text").textContent = paused
-    ? "Agents go back to what they have learned, as soon as they hear of it."
-    : "Every agent plays the baseline only, as soon as it hears of it, until learning is resumed. Rewards still count.";
-  byId("ask-go").textContent = paused ? "Resume learning" : "Pause learning";
+/** Ask before something is done; what is asked for a reason is done with it. */
+function ask({ title, text, go, reasoned, act }) {
+  byId("ask-title").textContent = title;
+  byId("ask-text").textContent = text;
+  byId("ask-go").textContent = go;
   byId("ask-error").textContent = "";
-  byId("ask-reason").hidden = byId("reason").disabled = paused;
+  byId("ask-reason").hidden = byId("reason").disabled = !reasoned;
+  state.asked = act;
   byId("ask").showModal();
 }
 
-async function doSwitch(event) {
-  event.preventDefault();
+function askSwitch() {
   const paused = state.summary.paused !== null;
+  const verb = paused ? "Resume" : "Pause";
+  ask({
+    title: `${verb} learning in ${state.space}?`,
+    text: paused
+      ? "Agents go back to what they have learned, as soon as they hear of it."
+      : "Every agent plays the baseline only, as soon as it hears of it, until learning is resumed. Rewards still count.",
+    go: `${verb} learning`,
+    reasoned: !paused,
+    act: (reason) => (paused ? api.resume(state.space) : api.pause(state.space, reason)),
+  });
+}
+
+function askAcknowledge(alert) {
+  ask({
+    title: `Acknowledge ${alert.id}${alert.task ? ` of ${alert.task}` : ""}?`,
+    text: "It stops paging, and stays on this page until its cause is gone. Nothing else changes.",
+    go: "Acknowledge",
+    reasoned: true,
+    act: (reason) => api.acknowledge(state.space, alert, reason),
+  });
+}
+
+async function doAsked(event) {
+  event.preventDefault();
   byId("ask-go").disabled = true;
   try {
-    await (paused ? api.resume(state.space) : api.pause(state.space, byId("reason").value.trim()));
+    await state.asked(byId("reason").value.trim());
     byId("ask").close();
     byId("ask-form").reset();
     await poll();
@@ -150,7 +172,7 @@ function start() {
     poll();
   });
   byId("switch").addEventListener("click", askSwitch);
-  byId("ask-form").addEventListener("submit", doSwitch);
+  byId("ask-form").addEventListener("submit", doAsked);
   byId("ask-cancel").addEventListener("click", () => byId("ask").close());
   document.addEventListener("visibilitychange", () => document.hidden || poll());
   window.addEventListener("hashchange", () => {

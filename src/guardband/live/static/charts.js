@@ -150,6 +150,10 @@ let epochTimes = [];
 
 /** Show the history; plots are made anew only where agents, size or colours have changed. */
 export function showCharts(history, summary) {
+  const early = history.t.length < 2; // a line has two points
+  byId("charts").hidden = early;
+  byId("charts-hint").textContent = early ? "Drawn as soon as agents have reported twice." : "";
+  if (early) return;
   const tasks = summary.agents.map((a) => a.task);
   epochTimes = summary.epochs.map((e) => e.closed_at);
   const wanted = [tasks.join("\n"), byId("charts").clientWidth, rem(), colour("--line")].join("|");

@@ -3,8 +3,7 @@
 import { agentClass, byId, fill, h } from "./dom.js";
 import { epochsChart, epochsTable, sparkline, thetaChart } from "./drawings.js";
 import {
-  answers, chance, count, counted, margin, named, notJudged, percent, sentence, signed, span, STATES,
-  costText, stillNeeded, symbol, upliftText, violations, worthText,
+  chance, count, counted, margin, named, percent, sentence, signed, span, STATES, stillNeeded, symbol, violations,
 } from "./words.js";
 
 const mark = (level, word) =>
@@ -16,7 +15,7 @@ export function showHead(summary) {
   badge.className = `badge ${paused ? "look" : "good"}`;
   const mode = paused ? "❚❚ PAUSED" : "▶ RUNNING";
   if (badge.textContent !== mode) badge.textContent = mode; // readers of the screen say it once
-  const alerts = summary.alerts.length;
+  const alerts = summary.alerts.filter((a) => !a.acknowledged).length;
   const title = `${alerts ? `(${alerts}) ` : ""}${summary.space} · guardband`;
   if (document.title !== title) document.title = title;
   const epoch = summary.epoch
@@ -34,22 +33,28 @@ export function showHead(summary) {
 let alertsShown = null;
 
 /** Say alerts once: a reader of the screen must not hear them again every two seconds. */
-export function showAlerts(summary) {
-  const key = JSON.stringify(summary.alerts.map((a) => [a.id, a.severity, a.task, a.text]));
+export function showAlerts(summary, acknowledge) {
+  const key = JSON.stringify(summary.alerts.map((a) => [a.id, a.severity, a.task, a.text, a.acknowledged]));
   if (key === alertsShown) return;
   alertsShown = key;
-  const order = (a) => (a.severity === "page" ? 0 : 1);
+  const order = (a) => (a.acknowledged ? 2 : 0) + (a.severity === "page" ? 0 : 1);
   const sorted = [...summary.alerts].sort((a, b) => order(a) - order(b));
   fill(byId("alerts"), sorted.map((a) => {
     const level = a.severity === "page" ? "bad" : "look";
+    const seen = a.acknowledged;
+    const button = seen || !acknowledge ? null : h("button", {
+      type: "button", "data-key": `acknowledge ${a.id} ${a.task ?? ""}`, onclick: () => acknowledge(a),
+    }, "Acknowledge");
     return h("article", { class: `alert ${level}`, "data-alert": a.id },
-      mark(level, a.severity === "page" ? "Urgent" : "Look"),
-      h("p", {}, h("strong", {}, named(a)), " ", sentence(a.remedy)));
+      seen ? mark(level, "Seen") : mark(level, a.severity === "page" ? "Urgent" : "Look"),
+      h("p", {}, h("strong", {}, named(a)), " ", sentence(a.remedy),
+        seen ? ` Acknowledged by ${seen.by}${seen.reason ? `: ${seen.reason}` : ""}.` : ""),
+      button);
   }));
 }
 
-export function showAnswers(summary, history) {
-  fill(byId("answers"), answers(summary, history).map((a) => h("article", { class: `answer ${a.level}` },
+export function showAnswers(summary) {
+  fill(byId("answers"), summary.answers.map((a) => h("article", { class: `answer ${a.level}` },
     h("h2", {}, a.question),
     h("p", { class: "word" }, mark(a.level, a.word)),
     h("p", { class: "figure" }, a.figure),
@@ -77,19 +82,18 @@ function missing(agent) {
   return `${count(agent.gauges.pending)} / ${part(late)} / ${part(defaulted)}`;
 }
 
-function earned(agent, history, config) {
+function earned(agent, history) {
   const rows = history?.agents[agent.task];
   const line = rows?.reward_mean?.map((v, i) => {
     const floor = rows.floor_mean?.[i] ?? null;
     return v === null || floor === null ? null : v - floor;
   });
   const spark = line ? sparkline(line, "lead") : null;
-  const unknown = notJudged(agent, config);
-  const measured = upliftText(agent.uplift);
-  const more = [worthText([agent]), costText([agent], config)].filter(Boolean)
-    .map((text) => h("small", {}, text));
-  if (unknown && measured) return h("span", { title: measured }, `${signed(agent.uplift.mean, 2)} over the baseline`, more);
-  if (unknown) return h("span", { class: "hint" }, unknown, more);
+  const more = agent.notes.map((text) => h("small", { class: "aside" }, text));
+  if (agent.unjudged && agent.uplift) {
+    return h("span", { title: agent.uplift_text }, `${signed(agent.uplift.mean, 2)} over the baseline`, more);
+  }
+  if (agent.unjudged) return h("span", { class: "hint" }, agent.unjudged, more);
   return [spark, h("span", {}, `${signed(agent.lead_mean, 2)} ± ${agent.lead_halfwidth.toFixed(2)}`, more)];
 }
 
@@ -122,7 +126,7 @@ export function showAgents(summary, history, onWhy) {
         h("small", {}, note)),
       cell(1, count(a.counters.decisions ?? 0), "number"),
       cell(2, shares(a)),
-      cell(3, earned(a, history, summary.config)),
+      cell(3, earned(a, history)),
       cell(4, violations(a), broken),
       cell(5, margin(least), broken),
       cell(6, missing(a), "number"),
@@ -192,8 +196,7 @@ function wanting(agent) {
   if (typeof g.beta === "number") facts.push(["confidence radius", g.beta.toPrecision(3)]);
   if (g.reused) facts.push(["reused", `${count(g.reused)} rows of logs had been looked at before: promises are “reused”`]);
   if (typeof g.budget_left === "number") facts.push(["budget", `${g.budget_left.toPrecision(3)} left for plays that are not certified`]);
-  const value = worthText([agent]);
-  if (value) facts.push(["value", value]);
+  for (const note of agent.notes) facts.push(["noted", note]);
   if (typeof g.cost_left === "number") {
     facts.push(["cost", `${(agent.sums.cost ?? 0).toPrecision(3)} spent on decisions that ended, ${g.cost_left.toPrecision(3)} granted and left`]);
   }

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from guardband.lazy import lazy_imports
 from guardband.live.store.rows import (
+    AlarmRow,
     EntryRow,
     EpochRow,
     EventRow,
@@ -27,6 +28,7 @@ else:
     __getattr__ = lazy_imports(__name__)  # each needs a package of its own
 
 __all__ = [
+    "AlarmRow",
     "EntryRow",
     "EpochRow",
     "EventRow",

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +24,7 @@ from guardband.live.store.postgres_connections import (
     Connection,
     Listener,
     connect,
+    damaged,
     open_pool,
     psycopg,
     unavailable,
@@ -86,12 +89,25 @@ class PostgresStore(Store):
         Refused("store_unavailable", 503) where the database is away or reports an error, also
         where it went away during the commit and it is unknown whether that happened.
         """
+        self._mend()
         begin = f"{WRITING}; select pg_advisory_xact_lock({_lock_of(space)})"
-        return PostgresTransaction(self._pool, begin)
+        return PostgresTransaction(self, self._pool, begin)
+
+    def _mend(self) -> None:
+        """Go on with what is sound of a damaged database; where that fails, the next one tries."""
+        if not self.is_damaged or self.mender is None:
+            return
+        self.is_damaged = False
+        try:
+            self.mender()
+        except BaseException:
+            self.is_damaged = True
+            raise
 
     def reading(self) -> PostgresTransaction:
         """Begin reading; everything read belongs to one moment."""
-        return PostgresTransaction(self._pool, READING)
+        self._mend()
+        return PostgresTransaction(self, self._pool, READING)
 
     def listen(self, heard: Callable[[str], object]) -> Callable[[], None]:
         """Call `heard` with the name of every space that others change; return what ends it."""
@@ -117,15 +133,17 @@ class PostgresTransaction(Transaction):
 
     Parameters
     ----------
+    store
+        Is told of damage.
     pool
         Where a connection comes from.
     begin
         The statements that begin it.
     """
 
-    def __init__(self, pool: Any, begin: str) -> None:
-        self._pool, self._begin = pool, begin
-        self._unsent: list[tuple[str, tuple[Any, ...]]] = []
+    def __init__(self, store: Store, pool: Any, begin: str) -> None:
+        self._store, self._pool, self._begin = store, pool, begin
+        self._unsent: list[tuple[type[Row] | None, str, tuple[Any, ...]]] = []
         self._sound = True  # until something that was sent fails
         self._wrote = self._durable = False
         self._changed: set[str] = set()
@@ -174,6 +192,17 @@ class PostgresTransaction(Transaction):
         finally:
             self._give_back(sound=self._sound)
 
+    def among(self, names: Sequence[str]) -> tuple[str, Any]:
+        """Return the condition that a name is one of these, and the one value that it takes."""
+        return "= any(?)", list(names)
+
+    def damaged(self, what: str) -> Exception:
+        """Have what is damaged mended before the next transaction."""
+        self._store.is_damaged = True
+        if self._store.mender is None:
+            return StoreError(f"the database is damaged: {what}.")
+        return damaged(what)
+
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows that answer a query, after all that was written."""
         rows: list[tuple[Any, ...]] = self._send(_with_psycopg_marks(statement), values).fetchall()
@@ -183,7 +212,7 @@ class PostgresTransaction(Transaction):
         """Have a statement executed, at the latest with the commit; that may raise, then."""
         self._wrote = True
         self._durable |= kind not in FLEETING
-        self._unsent.append((_with_psycopg_marks(statement), values))
+        self._unsent.append((kind, _with_psycopg_marks(statement), values))
 
     def put(self, row: Row) -> None:
         """Write a whole row, over the one with the same key."""
@@ -199,9 +228,9 @@ class PostgresTransaction(Transaction):
     def _commit(self) -> None:
         """Announce what others wait for, and make it as durable as it must be."""
         for space in sorted(self._changed):
-            self._unsent.append(("select pg_notify(%s, %s)", (CHANNEL, space)))
+            self._unsent.append((None, "select pg_notify(%s, %s)", (CHANNEL, space)))
         if self._wrote and not self._durable:
-            self._unsent.append(("set local synchronous_commit = off", ()))
+            self._unsent.append((None, "set local synchronous_commit = off", ()))
         # PostgreSQL answers ROLLBACK, and no error, if a statement had failed.
         said = self._send("commit", ()).statusmessage
         if said != "COMMIT":
@@ -214,11 +243,16 @@ class PostgresTransaction(Transaction):
         try:
             if not waiting:
                 return execute(statement, values)
-            # Not prepared: psycopg takes a statement for prepared also where the pipeline failed
-            # before the server had seen it, and every later use of it would fail.
             with self._connection.pipeline():
-                for each in waiting:
-                    execute(*each, prepare=False)
+                for each, rows in _merged(waiting):
+                    cursor = self._connection.cursor()
+                    # psycopg takes a statement for prepared also where the pipeline failed before
+                    # the server had seen it: `executemany` always prepares, and the connection
+                    # is closed if that fails; a single statement is not worth it.
+                    if len(rows) > 1:
+                        cursor.executemany(each, rows)
+                    else:
+                        cursor.execute(each, rows[0], prepare=False)
                 return execute(statement, values, prepare=False)
         except BaseException:
             self._sound = False  # and stays so, whatever the caller makes of it
@@ -250,11 +284,11 @@ def migrate(connection: Connection) -> None:
             f"the database has format {found}, and this version of guardband reads up to "
             f"{ours}: upgrade guardband."
         )
-    for step in MIGRATIONS[found:]:
+    for step in filter(None, MIGRATIONS[found:]):
         run(step)
     if found < ours:
         run(
-            "insert into meta values ('format', %s) "
+            "insert into meta (key, value) values ('format', %s) "
             "on conflict (key) do update set value = excluded.value",
             (str(ours),),
         )
@@ -272,6 +306,20 @@ def _format_of(connection: Connection) -> int:
             "format. Give guardband a database of its own."
         )
     return int(row[0])
+
+
+def _merged(
+    writes: list[tuple[type[Row] | None, str, tuple[Any, ...]]],
+) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """Yield statements with all rows for which they are executed one after the other.
+
+    Tables are written one by one, because no table's rows depend on another's; those of one table
+    in the order in which they were written.
+    """
+    kinds = list(dict.fromkeys(kind for kind, _, _ in writes))
+    ordered = sorted(writes, key=lambda each: kinds.index(each[0]))
+    for statement, several in groupby(ordered, key=itemgetter(1)):
+        yield statement, [values for _, _, values in several]
 
 
 @cache

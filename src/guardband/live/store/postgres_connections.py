@@ -115,6 +115,13 @@ def unavailable(error: psycopg.Error) -> Refused:
     return Refused("store_unavailable", 503, detail, retry_after_s=1)
 
 
+def damaged(what: str) -> Refused:
+    """Return the answer to those whose request met a row that is not what was written."""
+    LOGGER.error("store", extra={"fields": {"why": what}})
+    detail = "a part of the store is damaged, and is mended from what is sound; send it again."
+    return Refused("store_unavailable", 503, detail, retry_after_s=1)
+
+
 class Listener:
     """Hears which spaces other processes have changed; connects again until it is closed.
 

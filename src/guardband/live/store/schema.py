@@ -20,7 +20,28 @@ SQLITE = {
     "busy": " strict",
     "manifest": " strict, without rowid",
     "by_time": "space, level, at",
+    "unseal": "",
 }
+# Replicas of before rows had seals may still write: what they change is unsealed until one of this
+# version writes it. The column is one that they always write, and `set_outstanding` does not.
+ALWAYS_WRITTEN = {
+    "meta": "value",
+    "space": "config",
+    "task": "status",
+    "stream": "library",
+    "epoch": "state",
+    "entry": "n",
+    "token": "role",
+    "alarm": "since",
+}
+UNSEAL = """
+create function unseal() returns trigger language plpgsql
+    as 'begin new.seal := null; return new; end'""" + "".join(
+    f""";
+create trigger unseal before update of {column} on {table} for each row
+    when (old.seal = new.seal and old.* is distinct from new.*) execute function unseal()"""
+    for table, column in ALWAYS_WRITTEN.items()
+)
 POSTGRES = {
     "name": 'text collate "C"',
     "integer": "bigint",
@@ -31,6 +52,7 @@ POSTGRES = {
     "busy": " with (fillfactor = 50)",
     "manifest": "",
     "by_time": "space, level, at, stream",
+    "unseal": UNSEAL,
 }
 
 # The n-th step leads from format n - 1 to n. Steps that were released are never changed; a
@@ -160,6 +182,30 @@ create table token (
 ){table};
 """,
     "alter table epoch add column excluded {integer} not null default 0",
+    """
+alter table space add column pool {integer} not null default 0;
+alter table space add column fresh {integer} not null default 0;
+alter table stream add column pool {integer} not null default 0;
+alter table epoch add column pool {integer} not null default 0;
+create table alarm (
+    stream {name} not null,
+    kind {name} not null,
+    space {name} not null,
+    task {name} not null,
+    round {integer} not null,
+    evidence {real} not null,
+    since {real} not null,
+    looked_at {real},
+    looked_by text,
+    primary key (stream, kind)
+){table};
+create index alarm_of_space on alarm (space, since);
+""",
+    "alter table space add column outstanding {integer} not null default 0",
+    # Pages of SQLite files carry checksums, which versions before this one would not keep.
+    "",
+    ";".join(f"alter table {table} add column seal {{integer}}" for table in ALWAYS_WRITTEN)
+    + ";{unseal}",
 )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from guardband.live.seals import SEAL
 from guardband.live.store.rows import (
     KEYS,
+    SEALED,
     TABLES,
+    AlarmRow,
     EntryRow,
     EpochRow,
     EventRow,
@@ -24,6 +27,9 @@ from guardband.live.store.rows import (
     StreamRow,
     TaskRow,
     TokenRow,
+    columns_of,
+    sealed,
+    unsound,
 )
 
 __all__ = ["Store", "Transaction", "select", "upsert"]
@@ -33,12 +39,12 @@ Kind = TypeVar("Kind", bound=Row)
 
 def select(kind: type[Any], where: str) -> str:
     """Return the statement that reads the rows of a kind for which a condition holds."""
-    return f"select {', '.join(kind._fields)} from {TABLES[kind]} where {where}"
+    return f"select {', '.join(columns_of(kind))} from {TABLES[kind]} where {where}"
 
 
 def upsert(kind: type[Any]) -> str:
     """Return the statement that writes a row over the one with its key."""
-    fields, key = kind._fields, KEYS[kind]
+    fields, key = columns_of(kind), KEYS[kind]
     updates = ", ".join(f"{field} = excluded.{field}" for field in fields if field not in key)
     return (
         f"insert into {TABLES[kind]} ({', '.join(fields)}) "
@@ -52,21 +58,23 @@ FIND: dict[type[Any], str] = {
 }
 UPSERT: dict[type[Any], str] = {kind: upsert(kind) for kind in KEYS}
 JOINED: tuple[type[Any], ...] = (StreamRow, SpaceRow, TaskRow, HeartbeatRow, EpochRow)
+WIDTHS = [(kind, len(columns_of(kind))) for kind in JOINED]
 RECORD = (
-    f"select {', '.join(f'{TABLES[kind]}.{field}' for kind in JOINED for field in kind._fields)} "
+    f"select {', '.join(f'{TABLES[k]}.{name}' for k in JOINED for name in columns_of(k))} "
     "from stream join space on space.name = stream.space "
     "join task on task.space = stream.space and task.task = stream.task "
     "join pulse on pulse.stream = stream.stream "
     "left join epoch on epoch.space = space.name and epoch.epoch = space.epoch "
-    "and epoch.epoch > ? where stream.stream = ?"
+    "and epoch.epoch > ? where stream.stream "
 )
 
 
 class Transaction:
     """Reads and writes that take effect together when the `with` block ends, or not at all.
 
-    A database implements `ask`, `write` and how a transaction begins and ends. Values are marked
-    by ?. Lists are in the order of their keys, except where a docstring says otherwise.
+    A database implements `ask`, `write`, `damaged` and how a transaction begins and ends. Rows are
+    sealed by `put`, and verified by whatever returns them. Values are marked by ?. Lists are in the
+    order of their keys, except where a docstring says otherwise.
     """
 
     def __enter__(self) -> Self:
@@ -83,6 +91,14 @@ class Transaction:
 
     def write(self, kind: type[Row], statement: str, *values: Any) -> None:
         """Execute a statement that changes rows of this kind."""
+        raise NotImplementedError
+
+    def damaged(self, what: str) -> Exception:
+        """Take note that something is not what was written; return what to raise."""
+        raise NotImplementedError
+
+    def among(self, names: Sequence[str]) -> tuple[str, Any]:
+        """Return the condition that a name is one of these, and the one value that it takes."""
         raise NotImplementedError
 
     def meta(self, key: str) -> str | None:
@@ -112,24 +128,24 @@ class Transaction:
 
     def record(self, stream: str, after: int | None = None) -> StreamRecord | None:
         """Return a stream with its space, task and heartbeat, and an epoch closed after that."""
-        found = self.ask(RECORD, after, stream)
-        if not found:
-            return None
-        values = iter(found[0])
-        rows = [kind(*islice(values, len(kind._fields))) for kind in JOINED]
-        stream_, space, task, heartbeat, epoch = rows
-        closed = None if epoch.epoch is None else epoch  # where the join found none
-        return StreamRecord(stream_, space, task, heartbeat, closed)
+        found = self.ask(RECORD + "= ?", after, stream)
+        return self._record(found[0]) if found else None
+
+    def records(self, streams: Sequence[str]) -> dict[str, StreamRecord]:
+        """Return the same of several streams by one query, without epochs; unknown ones lack."""
+        condition, names = self.among(streams)
+        found = (self._record(row) for row in self.ask(RECORD + condition, None, names))
+        return {record.stream.stream: record for record in found}
 
     def streams(self, space: str) -> list[StreamRow]:
         """Return a space's streams, in the order of their names."""
         return self._rows(StreamRow, "space = ? order by stream", space)
 
     def count_streams(self, space: str, task: str) -> tuple[int, int]:
-        """Return how many streams of a task are open, and how many there are in all."""
+        """Return how many streams of a task are open, and how many state folders it had in all."""
         ((open_, ever),) = self.ask(
             "select count(*) filter (where state = 'open'), count(*) from stream "
-            "where space = ? and task = ?",
+            "where space = ? and task = ? and pool >= 0",
             space,
             task,
         )
@@ -138,17 +154,19 @@ class Transaction:
     def counted(self, space: str, task: str) -> tuple[int, float]:
         """Return how many observations a task has stored, and when its first stream came."""
         ((n, first),) = self.ask(
-            "select sum(n), min(registered_at) from stream where space = ? and task = ?",
+            "select sum(n) filter (where pool >= 0), min(registered_at) from stream "
+            "where space = ? and task = ?",
             space,
             task,
         )
         return int(n or 0), first or 0.0
 
     def contributors(self, space: str) -> set[str]:
-        """Return the active tasks that have stored observations, in open or in sealed streams."""
+        """Return the active tasks that have stored observations for the pool as it is now."""
         query = (
             "select distinct task.task from task join stream "
             "on stream.space = task.space and stream.task = task.task "
+            "join space on space.name = task.space and space.pool = stream.pool "
             "where task.space = ? and task.status = 'active' and stream.n > 0"
         )
         return {task for (task,) in self.ask(query, space)}
@@ -162,7 +180,10 @@ class Transaction:
         return self._rows(HeartbeatRow, "space = ? order by stream", space)
 
     def unanswered(self, space: str, epoch: int, since: float) -> int:
-        """Return how many open streams of active tasks, heard of since, owe an answer."""
+        """Return how many open streams of active tasks, heard of since, owe an answer.
+
+        Those of a former pool are waited for: their agents are about to begin again.
+        """
         ((count,),) = self.ask(
             "select count(*) from stream s join pulse p on p.stream = s.stream "
             "join task t on t.space = s.space and t.task = s.task "
@@ -182,6 +203,11 @@ class Transaction:
         """Return the newest epochs, newest first."""
         return self._rows(EpochRow, "space = ? order by epoch desc limit ?", space, last)
 
+    def first_epoch(self, space: str) -> EpochRow | None:
+        """Return the oldest epoch with data in it."""
+        rows = self._rows(EpochRow, "space = ? and n > 0 order by epoch limit 1", space)
+        return rows[0] if rows else None
+
     def entries(self, space: str, epoch: int) -> list[EntryRow]:
         """Return the manifest of an epoch."""
         return self._rows(EntryRow, "space = ? and epoch = ? order by stream", space, epoch)
@@ -198,6 +224,14 @@ class Transaction:
         where = "space = ? and level = ? and at >= ? order by at, stream"
         return self._rows(SampleRow, where, space, level, since)
 
+    def alarm(self, stream: str, kind: str) -> AlarmRow | None:
+        """Return what was noticed in a stream."""
+        return self._find(AlarmRow, stream, kind)
+
+    def alarms(self, space: str) -> list[AlarmRow]:
+        """Return all that was noticed in a space, the oldest first."""
+        return self._rows(AlarmRow, "space = ? order by since, stream, kind", space)
+
     def token(self, token: str) -> TokenRow | None:
         """Return one token."""
         return self._find(TokenRow, token)
@@ -209,7 +243,7 @@ class Transaction:
     def put(self, row: Row) -> None:
         """Write a whole row, over the one with the same key."""
         kind = type(row)
-        self.write(kind, UPSERT[kind], *row)
+        self.write(kind, UPSERT[kind], *sealed(row))
 
     def put_meta(self, key: str, value: str) -> None:
         """Write a fact about the store itself."""
@@ -230,6 +264,10 @@ class Transaction:
             stream,
         )
 
+    def set_outstanding(self, space: str, answers: int) -> None:
+        """Note how many answers the open epoch still waits for; nobody waits to hear that."""
+        self.write(SpaceRow, "update space set outstanding = ? where name = ?", answers, space)
+
     def add_event(self, at: float, space: str, who: str, what: str, detail: str) -> None:
         """Write down an event, under the next number."""
         statement = "insert into audit (at, space, who, what, detail) values (?, ?, ?, ?, ?)"
@@ -237,7 +275,7 @@ class Transaction:
 
     def delete_epoch(self, space: str, epoch: int) -> None:
         """Delete an open epoch that will never be closed."""
-        self.write(EpochRow, "delete from epoch where space = ? and epoch = ?", space, epoch)
+        self.delete(EpochRow, (space, epoch))
 
     def delete_samples(self, space: str, level: int, before: float) -> None:
         """Delete old samples of one level."""
@@ -246,16 +284,54 @@ class Transaction:
 
     def _find(self, kind: type[Kind], *key: Any) -> Kind | None:
         found = self.ask(FIND[kind], *key)
-        return kind(*found[0]) if found else None
+        return self._verified([(kind, found[0])])[0] if found else None
 
     def _rows(self, kind: type[Kind], where: str, *values: Any) -> list[Kind]:
-        return [kind(*row) for row in self.ask(select(kind, where), *values)]
+        found = self.ask(select(kind, where), *values)
+        return self._verified([(kind, row) for row in found])
+
+    def _record(self, found: Sequence[Any]) -> StreamRecord:
+        """Return one row of the query RECORD."""
+        values = iter(found)
+        rows: list[Any] = self._verified(
+            [(kind, tuple(islice(values, width))) for kind, width in WIDTHS]
+        )
+        stream, space, task, heartbeat, epoch = rows
+        closed = None if epoch.epoch is None else epoch  # where the join found none
+        return StreamRecord(stream, space, task, heartbeat, closed)
+
+    def _verified(self, found: Sequence[tuple[type[Kind], Sequence[Any]]]) -> list[Kind]:
+        """Return rows from what was read, their seals verified."""
+        for kind, _ in unsound(found):
+            raise self.damaged(f"a row of {TABLES[kind]} is not what was written")
+        return [tuple.__new__(kind, values[: len(kind._fields)]) for kind, values in found]
+
+    def damaged_rows(self) -> list[tuple[type[Any], tuple[Any, ...]]]:
+        """Return the kinds and keys of all rows that are not what was written."""
+        read = ((kind, row) for kind in SEALED for row in self.ask(select(kind, "true")))
+        return [
+            (kind, tuple(values[kind._fields.index(name)] for name in KEYS[kind]))
+            for kind, values in unsound(read)
+        ]
+
+    def delete(self, kind: type[Any], key: Sequence[Any]) -> None:
+        """Delete a row."""
+        where = " and ".join(f"{name} = ?" for name in KEYS[kind])
+        self.write(kind, f"delete from {TABLES[kind]} where {where}", *key)
+
+    def seal_all(self) -> None:
+        """Seal all rows that older versions wrote."""
+        for kind in SEALED:
+            for found in self.ask(select(kind, f"{SEAL} is null")):
+                self.put(kind(*found[:-1]))
 
 
 class Store:
     """The tables of a coordinator, in some database."""
 
     workers = 1  # how many threads can use it at once
+    mender: Callable[[], object] | None = None  # mends it where it is damaged
+    is_damaged = False  # until it is mended
 
     def transaction(self, space: str) -> Transaction:
         """Begin work on one space: durable when the block ends, undone if it raises.
@@ -282,14 +358,20 @@ class Store:
 
     def check(self) -> list[str]:
         """Return what is wrong with the stored data; usually nothing."""
-        wrong = []
         with self.reading() as t:
+            wrong = sorted({f"rows of {TABLES[k]} are damaged" for k, _ in t.damaged_rows()})
+            if wrong:
+                return wrong
+            for (name,) in t.ask("select stream from stream order by stream"):
+                stream = t.stream(name)
+                if stream is not None and stream.sound(1) is not stream:
+                    wrong.append(f"sums of stream {name} are damaged")
             query = "select space, epoch from epoch where state = 'closed' order by space, epoch"
             for space, number in t.ask(query):
                 row = t.epoch(space, number)
                 assert row is not None
                 try:
-                    if row.sums.sha256 != row.sha256:
+                    if row.total and row.sums.sha256 != row.sha256:
                         wrong.append(f"epoch {number} of space {space} was altered")
                 except StoreError as error:
                     wrong.append(str(error))
