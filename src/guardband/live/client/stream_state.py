@@ -78,10 +78,8 @@ class StreamState:
         The revisions of older checkpoints.
     base
         What the coordinator is believed to hold.
-    answered
-        The newest epoch for which the last checkpoint is the answer.
-    seen
-        The newest epoch ever heard of.
+    answered, seen
+        The newest epoch for which the last checkpoint is the answer; and the newest ever heard of.
     epoch, pooled, since
         The adopted epoch, its sum, and this stream's entry in that sum (None: it has none).
     without
