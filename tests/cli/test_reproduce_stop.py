@@ -88,7 +88,9 @@ def test_without_a_cache_nothing_is_promised(monkeypatch: pytest.MonkeyPatch) ->
     assert "no trial is kept with --no-cache" in stopped("1a", "--no-cache").stderr
 
 
+# In the background of a shell SIGINT is ignored, and so it is in all that is started from there.
 SCRIPT = """
+import signal
 import sys
 from dataclasses import replace
 import guardband as gb
@@ -101,6 +103,7 @@ class Long(Small):
         runs = super().runs(options)
         return [*runs, replace(runs[1], label="long", rounds={rounds})]
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 shown = Shown()
 lab.PANELS = {{"1a": Small("1a"), "long": Long("long")}}
 lab.write_panel, lab.write_report = shown.write_panel, shown.write_report

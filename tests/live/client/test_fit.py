@@ -164,6 +164,28 @@ def test_own_data_are_looked_at_between_epochs(tmp_path: Path) -> None:
     comes_out_again(tmp_path, odd)
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_tasks_with_much_data_of_their_own_wait_for_the_odd_one_to_leave(
+    tmp_path: Path, first: int
+) -> None:
+    """All contradict the sum when they first pool; all but one would fit without that one."""
+    agents = [agent(tmp_path, task=task, agents=3, alpha=0.2, context_noise=0.0) for task in TASKS]
+    for place, (each, theta) in enumerate(zip(agents, (BEFORE, BEFORE, AFTER), strict=True)):
+        work(each, 400, theta, seed=place)
+    sync([*agents[first:], *agents[:first]], 4)
+    assert [each.health.ok for each in agents] == [True, True, False]
+    assert [each.kind for each in agents[2].health.alarms] == ["fit"]
+    assert statuses(tmp_path) == {"movies": "active", "tv": "active", "books": "apart"}
+    for place, each in enumerate(agents):
+        work(each, 50, AFTER if place == 2 else BEFORE, seed=10 + place)
+    sync(agents)
+    one, two, _ = agents
+    assert one.counted < one.status()["observations"] <= one.counted + two.counted
+    for each, theta in zip(agents, (BEFORE, BEFORE, AFTER), strict=True):
+        assert np.abs(each.theta - theta).max() < 0.1
+        comes_out_again(tmp_path, each)
+
+
 def malicious(one: Any) -> None:
     """Let an agent of the space make up rewards of another parameter, and never leave."""
     one._store.state.learner.monitors.kinds = ()
@@ -180,12 +202,23 @@ def test_whoever_lies_can_make_no_other_task_leave_where_one_may_lie(
     liar = agent(tmp_path, task="liar", **given)
     liar.sync()
     malicious(liar)
-    for step in range(6):
-        for place, each in enumerate(honest):
-            work(each, 25, BEFORE, seed=10 * step + place)
-        sync([*honest, liar])
-    assert ("apart" in statuses(tmp_path).values()) == (not tolerate)
-    assert all(each.health.ok for each in honest) == bool(tolerate)
+
+    def go_on(steps: range) -> None:
+        for step in steps:
+            for place, each in enumerate(honest):
+                work(each, 25, BEFORE, seed=10 * step + place)
+            sync([*honest, liar])
+
+    go_on(range(6))
+    assert "apart" not in statuses(tmp_path).values()
+    assert all(each.health.ok for each in honest)
+    if not tolerate:  # they wait for it to leave, with their own data alone, and then do so
+        assert all(each.status()["observations"] == each.counted for each in honest)
+        go_on(range(6, 16))
+        assert "apart" in statuses(tmp_path).values()
+        assert not all(each.health.ok for each in honest)
+    for each in honest:
+        comes_out_again(tmp_path, each)
 
 
 def test_whoever_lies_harms_nobody_while_all_watch(tmp_path: Path) -> None:

@@ -37,6 +37,23 @@ class Departing(Faults):
                 self.ask_and_hear(place)
         self.good_day(who + 1)
 
+    @precondition(lambda self: len({player.task for player in self.players}) > 2)
+    @rule(who=PICK, early=st.booleans())
+    def most_start_anew(self, who: int, early: bool) -> None:
+        """Agents pool, all but one start anew, and so the last must; it may hear of it early."""
+        self.good_day(who)
+        last, fresh = self.pick(who), self.space_row().fresh
+        alone = sum(each.task == last.task for each in self.players) == 1
+        before = set() if last.journal.apart else set(last.journal.start)
+        for place in range(1, len(self.players)):
+            self.raise_alarm(who + place, fit=False)
+        if early:
+            self.ask_and_hear(who)
+        self.good_day(who)
+        if alone and self.space_row().fresh > fresh <= last.state.pool:
+            kept = before & set(last.journal.start)
+            assert not kept or last.state.pool < self.space_row().fresh, "I10: old data are kept"
+
     @precondition(lambda self: len(self.players) > 1)
     @rule(who=PICK)
     def leave_after_moving(self, who: int) -> None:

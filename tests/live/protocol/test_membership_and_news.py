@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from live.look import events_of, heartbeat_of, row_of
 from live.protocol.harness import Harness, code_of
 from live.protocol.world import USES, make_space
 
 from guardband.live.client.stream_state import StreamState
-from guardband.live.protocol.messages import Report
+from guardband.live.protocol.messages import News, Report
 
 
 def test_where_contexts_are_shared_a_task_has_one_live_stream():
@@ -129,6 +130,46 @@ def test_a_space_grows_only_when_everybody_knows():
         "home", harness.stream(a), after=0, open_after=0, config_version=2, now=0.0
     )
     harness.join("tv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, True),
+        ({"agents": 2}, False),  # without the other there is nobody
+        ({"contexts": "shared"}, False),
+        ({"sync": {"min_streams": 2}}, False),
+        ({"on_alarm": "warn"}, False),
+        ({"delta_alarm": 0.0}, False),
+        ({"agents": 50_000}, False),
+    ],
+)
+def test_who_compares_hears_the_sums_without_each_other_task(settings, told):
+    space = make_space(contexts="per-request").changed(**{"agents": 3} | settings)
+    harness = Harness(space=space)
+    names = [harness.join(task) for task in ("movies", "tv", "books")[: space.agents]]
+    for who in names:
+        harness.observe(who)
+        harness.checkpoint(who)
+        harness.send(who)
+        harness.observe(who)
+    harness.pool(*names)
+
+    def news(compares: bool) -> News:
+        known = {"after": 0, "open_after": 0, "config_version": 1, "compares": compares}
+        found = harness.coordinator.news("home", harness.stream(names[0]), **known, now=harness.now)
+        assert found is not None
+        return found
+
+    assert news(compares=False).without is None
+    found = news(compares=True)
+    assert (found.without is not None) == told
+    if told:
+        own = harness.states[names[0]].newest.sums
+        # By their names: without books, which leaves tv; and without tv.
+        for one, other in zip(found.without, (names[1], names[2]), strict=True):
+            rest = harness.states[other].newest.sums
+            np.testing.assert_allclose(one.gram, own.gram + rest.gram)
 
 
 def test_to_ask_for_the_settings_again_is_not_to_have_forgotten_them():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -42,8 +43,13 @@ def traffic(server: Served, steps: range) -> None:
 
 
 def used() -> int:
-    gc.collect()
-    return tracemalloc.get_traced_memory()[0]
+    """Return the least of some readings: what looks for alerts needs more for a moment."""
+    readings = []
+    for _ in range(10):
+        gc.collect()
+        readings.append(tracemalloc.get_traced_memory()[0])
+        time.sleep(0.3)
+    return min(readings)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from guardband.live.client.stream_state import StreamState
 from guardband.live.client.windows import End
 from guardband.live.protocol.messages import KINDS, Account
 from guardband.live.protocol.space import SpaceSettings
-from guardband.live.protocol.sums import sums_of
+from guardband.live.protocol.sums import Sums, sums_of
 from guardband.uplift import GainSums
 
 __all__ = ["COST_AT", "ENDS", "GAINS", "GAINS_AT", "SUMS", "WORTH", "AgentSetup", "AgentState"]
@@ -87,6 +87,9 @@ class AgentState:
     alarms: AlarmLog = field(default_factory=AlarmLog)
     before: EarlierStreams = field(default_factory=EarlierStreams)
     apart: bool = False  # whether the task has left the pool, as far as it is known here
+    compares: bool = False  # whether it asks which task is odd, before it uses an epoch
+    compared: tuple[int, tuple[Sums, ...]] = (0, ())  # an epoch's sums without each other task
+    doubts: int = 0  # epochs in a row that were not used, as another task may be odd
     waiting: list[KeptEpoch] = field(default_factory=list)  # epochs that are not adopted yet
     paused: str | None = None
     leased_at: float | None = None

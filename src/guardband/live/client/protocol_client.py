@@ -13,9 +13,10 @@ from guardband.live.client.agent_state import AgentState
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.stream_rows import KeptEpoch, add_epoch, adopt_epoch, drop_epochs
 from guardband.live.client.stream_state import Effect, StreamState, Transition
-from guardband.live.client.watching import begin_again, look_for_misfit
+from guardband.live.client.watching import another_may_be_odd, begin_again, leave_if, misfit
 from guardband.live.protocol.messages import NOTHING, Begin, News, Refused, Registered, Uploaded
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.space_rules import is_comparable
 from guardband.live.protocol.sums import Sums, is_sound
 
 __all__ = ["MOST_WAITING", "ProtocolClient"]
@@ -23,6 +24,7 @@ __all__ = ["MOST_WAITING", "ProtocolClient"]
 log = logging.getLogger("guardband.live")
 
 MOST_WAITING = 64  # epochs that wait for their round, at most
+PATIENCE = 8  # epochs in a row that are not used because another task may be odd
 
 
 class ProtocolClient:
@@ -115,6 +117,8 @@ class ProtocolClient:
             self._store.put_apart(news.apart)
             if self._follow_pool(state, news.begin, news.pool):
                 return True
+            if state.compares:
+                state.compared, state.compares = (news.epoch, news.without or ()), False
             if news.epoch > state.newest_epoch:
                 self._wait_for(state, news)
             if not self.adopt_before(state.last_round + 1):
@@ -150,12 +154,22 @@ class ProtocolClient:
         if not fit:
             return False
         chosen, first = fit[-1], state.waiting[0].epoch
-        before = state.whole_stream()
-        step = before.adopt(chosen, next_round=round if state.timed else None)
+        before, next_round = state.whole_stream(), round if state.timed else None
+        step = before.adopt(chosen, next_round=next_round)
+        evidence = None
+        if step.effect is Effect.ADOPTED:
+            evidence = misfit(state, step.stream, step.stream.without, chosen.excluded)
+        if evidence is not None and is_comparable(state.space):
+            if state.compared[0] != chosen.epoch:  # the coordinator is asked first: who is odd?
+                state.compares = True
+                return False
+            if self._waits_for_another(state, step.stream, chosen):
+                chosen, evidence = chosen._replace(sums=None, own=None), None
+                step = before.adopt(chosen, next_round=next_round)
         state.waiting = [each for each in state.waiting if each.epoch > chosen.epoch]
         if step.effect is Effect.ADOPTED:
             own, now = step.stream.since or NOTHING, self._store.clock.now()
-            adopt_epoch(journal, state.stream_id, chosen.epoch, own, now)
+            adopt_epoch(journal, state.stream_id, chosen, own, now)
             # Who has begun again calls for an epoch until it has a part in one.
             began_again = step.stream.starts > 0 and state.n > 0 and not state.apart
             state.due = began_again and step.stream.since is None
@@ -164,7 +178,25 @@ class ProtocolClient:
             drop_epochs(journal, state.stream_id, first, chosen.epoch)
         if step.effect is Effect.CONFLICT:
             step = Transition(before.anew(str(system.new_uuid())), Effect.CONFLICT)
-        self._follow(state, before, step)
+        self._follow(state, before, step, evidence)
+        return True
+
+    def _waits_for_another(self, state: AgentState, after: StreamState, epoch: KeptEpoch) -> bool:
+        """Tell whether to go on with the task's own data alone, as another task should leave.
+
+        That costs no confidence: the set by an agent's own data is valid at all times at once. Who
+        has waited for so many epochs in a row leaves: the other one may lie.
+        """
+        odd = another_may_be_odd(state, after, state.compared[1], epoch.excluded)
+        state.doubts = state.doubts + 1 if odd else 0
+        if not 0 < state.doubts <= PATIENCE:
+            return False
+        log.warning(
+            "guardband: task %s contradicts the others in epoch %d, but not without one of them: "
+            "it goes on with its own data until that one leaves",
+            self._store.setup.task,
+            epoch.epoch,
+        )
         return True
 
     def _wait_for(self, state: AgentState, news: News) -> None:
@@ -173,13 +205,23 @@ class ProtocolClient:
             dropped = state.waiting.pop().epoch
             drop_epochs(self._store.journal, state.stream_id, dropped, dropped)
         sums = _usable(news, state.space)
-        given = (news.own, news.round, news.excluded, news.without)
+        without = news.without if state.space.tolerate else ()
+        given = (news.own, news.round, news.excluded, without)
         epoch = KeptEpoch(news.epoch, sums, *given)
         add_epoch(self._store.journal, state.stream_id, epoch, self._store.clock.now())
         state.waiting.append(epoch)
 
-    def _follow(self, state: AgentState, before: StreamState, step: Transition) -> None:
-        """Go on with the stream that a step leads to from the one `before` it."""
+    def _follow(
+        self,
+        state: AgentState,
+        before: StreamState,
+        step: Transition,
+        evidence: float | None = None,
+    ) -> None:
+        """Go on with the stream that a step leads to from the one `before` it.
+
+        With `evidence` that the task does not fit the epoch it adopts, leave the pool.
+        """
         if step.effect is Effect.CONFLICT:
             log.warning(
                 "guardband: the stream of task %s was copied or rolled back: a new one starts, and "
@@ -194,7 +236,7 @@ class ProtocolClient:
         self._store.put_stream(before, step.stream)
         if step.effect is Effect.ADOPTED:
             self._store.load_learner(own)
-            look_for_misfit(self._store)
+            leave_if(self._store, evidence)
         self._store.save_all()
 
 

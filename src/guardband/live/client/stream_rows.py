@@ -92,12 +92,13 @@ def add_epoch(journal: Journal, number: int, epoch: KeptEpoch, now: float) -> No
     )
 
 
-def adopt_epoch(journal: Journal, number: int, epoch: int, own: Revision, now: float) -> None:
-    """Note that an epoch which was waiting is in use."""
+def adopt_epoch(journal: Journal, number: int, epoch: KeptEpoch, own: Revision, now: float) -> None:
+    """Note that an epoch which was waiting is in use, or what of it is."""
     journal.query(
-        "UPDATE main.epoch SET adopted_at = ?, own_n = ?, own_version = ? "
+        "UPDATE main.epoch SET adopted_at = ?, own_n = ?, own_version = ?, "
+        "total = iif(?, total, NULL), others = iif(?, others, NULL) "
         "WHERE epoch = ? AND stream = ?",
-        (now, *own, epoch, number),
+        (now, *own, epoch.sums is not None, bool(epoch.without), epoch.epoch, number),
     )
 
 

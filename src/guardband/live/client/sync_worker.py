@@ -169,10 +169,11 @@ class SyncWorker:
             news = self._link.news(
                 self._store.setup.space,
                 stream,
-                after=state.newest_epoch,
+                after=state.stream.seen if state.compares else state.newest_epoch,
                 open_after=max(state.stream.answered, 0 if opened is None else opened.epoch),
                 config_version=state.version + self._other_rules if self._informed else 0,
                 wait_s=wait_s,
+                compares=state.compares,
             )
         except Refused as problem:
             if not self._recover(problem):
@@ -319,14 +320,9 @@ class SyncWorker:
             ("sending", self._sending, TICK_S),
             ("listening", self._listening, 0.0),
         ):
-            loop = BackgroundLoop(
-                f"guardband-{what}-{self._store.setup.task}",
-                work,
-                pause_s=pause_s,
-                expected=TROUBLE,
-                on_trouble=self._note_trouble,
-            )
-            self._loops.append(loop)
+            name = f"guardband-{what}-{self._store.setup.task}"
+            more: dict[str, Any] = {"expected": TROUBLE, "on_trouble": self._note_trouble}
+            self._loops.append(BackgroundLoop(name, work, pause_s=pause_s, **more))
         for loop in self._loops:
             loop.start()
 

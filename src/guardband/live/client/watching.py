@@ -23,9 +23,12 @@ from guardband.live.protocol.space import SpaceSettings
 from guardband.live.protocol.sums import Sums, difference, empty_sums, forget
 
 if TYPE_CHECKING:
+    from guardband.live.client.agent_state import AgentState
     from guardband.live.client.agent_store import AgentStore
+    from guardband.live.client.stream_state import StreamState
 
-__all__ = ["begin_again", "first_stream", "heed", "look_for_misfit", "memory_before"]
+__all__ = ["another_may_be_odd", "begin_again", "first_stream", "heed", "leave_if"]
+__all__ += ["look_for_misfit", "memory_before", "misfit"]
 __all__ += ["note_looked_at", "note_watched", "others_in", "put_memory", "read_alarms", "rewatch"]
 __all__ += ["tell_alarms", "watch_again"]
 
@@ -129,21 +132,46 @@ def note_watched(store: AgentStore) -> None:
 
 
 def look_for_misfit(store: AgentStore) -> None:
-    """Leave the pool if the task's own data contradict the others' in the adopted epoch.
+    """Leave the pool if the task's own data contradict the others' in the adopted epoch."""
+    stream = store.state.stream
+    leave_if(store, misfit(store.state, stream, stream.without, store.state.excluded))
 
-    Not where the stream continues a sealed one: some of its own data are then among the others'.
-    Nor where what monitors watch is of an older half window than what counts.
-    """
-    state, monitors = store.state, store.state.learner.monitors
-    stream = state.stream
-    if stream.pooled is None or stream.moved is not None or state.apart or state.share is None:
-        return
-    if monitors.half != state.learner.half:
-        return
-    others = others_in(stream.pooled, stream.without, stream.entry, monitors.half)
-    evidence = monitors.misfit(others, _price(state.space, state.excluded, stream.epoch))
+
+def leave_if(store: AgentStore, evidence: float | None) -> None:
+    """Leave the pool if there is evidence that the task does not fit."""
     if evidence is not None:
         heed(store, FIT, evidence)
+
+
+def misfit(
+    state: AgentState, stream: StreamState, without: Sequence[Sums], excluded: int
+) -> float | None:
+    """Return the evidence that a task contradicts the others in a stream's epoch, if it is enough.
+
+    With the sums `without` each of them: that it contradicts all of these. None where the stream
+    continues a sealed one: some of its own data are then among the others'. Nor where what monitors
+    watch is of an older half window than what counts.
+    """
+    monitors = state.learner.monitors
+    if stream.pooled is None or stream.moved is not None or state.apart or state.share is None:
+        return None
+    if monitors.half != state.learner.half:
+        return None
+    others = others_in(stream.pooled, without, stream.entry, monitors.half)
+    return monitors.misfit(others, _price(state.space, excluded, stream.epoch))
+
+
+def another_may_be_odd(
+    state: AgentState, stream: StreamState, without: Sequence[Sums], excluded: int
+) -> bool:
+    """Tell whether a task fits the others without one of them, all of whom it contradicts.
+
+    That one is odd then, or lies; if it is odd, it contradicts all others, and leaves. Where only
+    one other task has data, it is a word against a word.
+    """
+    own = stream.entry
+    some = [each for each in without if each.n > (0 if own is None else own.n)]
+    return bool(some) and misfit(state, stream, some, excluded) is None
 
 
 def others_in(pooled: Sums, without: Sequence[Sums], entry: Sums | None, half: int) -> list[Sums]:

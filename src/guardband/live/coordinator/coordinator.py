@@ -29,6 +29,7 @@ from guardband.live.protocol.messages import (
     Report,
     Revision,
 )
+from guardband.live.protocol.space_rules import is_comparable
 from guardband.live.protocol.sums import Sums
 from guardband.live.store import (
     EpochRow,
@@ -50,6 +51,7 @@ class Known(NamedTuple):
     epoch: int  # the newest closed epoch
     open: int  # the newest open one
     config_version: int
+    compares: bool = False  # whether it asks which task is odd
 
 
 class NewsBoard(NamedTuple):
@@ -109,13 +111,14 @@ class Coordinator(UploadRequests):
         after: int,
         open_after: int,
         config_version: int,
+        compares: bool = False,
         now: float,
     ) -> News | None:
         """Return what is new for an agent that knows that much, or None; note its heartbeat.
 
         Without a stream, it is what is new in the space.
         """
-        known = Known(after, open_after, config_version)
+        known = Known(after, open_after, config_version, compares)
         if stream is None:
             return self.news_of_space(name, known, now=now)
         (said,) = self.news_of(name, [(stream, known)], now=now)
@@ -180,11 +183,13 @@ class Coordinator(UploadRequests):
             row = next((each.space for each in records.values()), None) or self._space(t, name)[0]
             oldest = min(known.epoch for _, known in asks)
             closed = t.epoch(name, row.epoch) if row.epoch > oldest else None
-        without = {}
+        without: dict[str, tuple[Sums, ...] | None] = {}
         for stream, known in asks:
-            if closed is not None and stream in records and row.epoch > known.epoch:
-                task = records[stream].stream.task
-                without[stream] = entries_without(t, row, self._settings(row), task)
+            if closed is None or stream not in records or row.epoch <= known.epoch:
+                continue
+            space = self._settings(row)
+            if space.tolerate or (known.compares and is_comparable(space)):
+                without[stream] = entries_without(t, row, space, records[stream].stream.task)
         return NewsBoard(row, records, closed, without)
 
     def _told(

@@ -187,10 +187,8 @@ def news_for(
 
 def entries_without(
     t: Transaction, row: SpaceRow, space: SpaceSettings, task: str
-) -> tuple[Sums, ...] | None:
-    """Return the newest epoch's sums without each task but `task`; None: all tasks are trusted."""
-    if not space.tolerate:
-        return None
+) -> tuple[Sums, ...]:
+    """Return the newest epoch's sums without each task but `task`."""
     parts: dict[str, list[Sums]] = {}
     for each in t.streams(row.name):
         if each.entry_epoch == row.epoch and each.sound(space.dim).entry_n > 0:

@@ -59,8 +59,12 @@ class Link(Protocol):
         open_after: int,
         config_version: int,
         wait_s: float,
+        compares: bool = False,
     ) -> News | None:
-        """Return what is new, waiting for it at most so long; None: nothing is."""
+        """Return what is new, waiting for it at most so long; None: nothing is.
+
+        Who `compares` hears the sums without each other task as well.
+        """
 
     def report(self, stream: str, report: Report) -> None:
         """Send the agent's report."""

@@ -188,6 +188,7 @@ class HttpLink:
         open_after: int,
         config_version: int,
         wait_s: float,
+        compares: bool = False,
     ) -> News | None:
         """Return what is new, waiting for it at most so long; None: nothing is."""
         wait = min(wait_s, LONGEST_POLL_S)
@@ -199,6 +200,8 @@ class HttpLink:
         }
         if stream is not None:
             asked["stream"] = stream
+        if compares:
+            asked["compares"] = True
         said = self._ask("GET", f"/v1/spaces/{name}/epochs/next", params=asked, more_s=wait)
         return None if said is None else self._read(News, said)
 

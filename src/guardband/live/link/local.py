@@ -113,6 +113,7 @@ class LocalLink:
         open_after: int,
         config_version: int,
         wait_s: float,
+        compares: bool = False,
     ) -> News | None:
         """Return what is new, looking again and again for at most so long; None: nothing is."""
         end = time.monotonic() + wait_s
@@ -124,6 +125,7 @@ class LocalLink:
                     after=after,
                     open_after=open_after,
                     config_version=config_version,
+                    compares=compares,
                     now=now,
                 )
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -23,13 +23,18 @@ from guardband.live.protocol.types import (
     Whole,
 )
 
+if TYPE_CHECKING:
+    from guardband.live.protocol.space import SpaceSettings
+
 __all__ = ["GIVEN", "TRIGGERS", "BudgetSettings", "RewardSettings", "SettingsModel"]
-__all__ += ["SyncSettings", "UploadSettings", "check_extremes", "explain", "invalid", "read_named"]
+__all__ += ["SyncSettings", "UploadSettings", "check_extremes", "explain", "invalid"]
+__all__ += ["is_comparable", "read_named"]
 
 GIVEN = "settings=gb.SpaceSettings(...)"  # in errors: how Python gives them; commands name a file
 LONGEST_DESCRIPTION = 100_000
 SHOWN = 200  # characters of what cannot be
 LEAST_DELTA = 1e-100  # each task and each epoch has a part of it, and all parts are numbers
+MOST_COMPARED = 100_000  # numbers, M d^2: so many are told to who asks which task is odd
 APART = 1e12  # a ridge so far from the square of features is lost in rounding, or outweighs all
 
 # Settings of algorithms that a space does not have, and what to say instead.
@@ -281,6 +286,17 @@ def read_named(data: Mapping[str, Any]) -> Features:
             "values, or use gb.Hashed."
         )
     return features
+
+
+def is_comparable(space: SpaceSettings) -> bool:
+    """Tell whether a task that contradicts the others may hear the sums without each of them.
+
+    Where that hides nothing and is not much, and where a task that is odd leaves by itself.
+    """
+    if space.timed or space.tolerate or space.sync.min_streams > 1 or space.on_alarm == "warn":
+        return False
+    watched = getattr(space.learner(), "delta_alarm", None) is not None
+    return watched and 2 < space.agents <= MOST_COMPARED / space.dim**2
 
 
 def check_extremes(delta: float, ridge: float, feature_bound: float) -> None:

@@ -149,6 +149,9 @@ async def next_epoch(
     after: Number = 0,
     open_after: Number = 0,
     config_version: Number = 0,
+    compares: Annotated[
+        bool, Query(description="tell also the sums without each other task: which one is odd?")
+    ] = False,
     wait: Annotated[float, Query(ge=0, le=86_400, description="seconds; at most 25")] = 0.0,
 ) -> Any:
     """Wait for a newer epoch, an open one, or other settings; 204 where nothing came."""
@@ -160,7 +163,7 @@ async def next_epoch(
             raise Refused("unknown_stream", 404, f"space {space!r} has no such stream.")
         caller.must_own(space, task)
 
-    known = Known(after, open_after, config_version)
+    known = Known(after, open_after, config_version, compares)
 
     async def ask() -> News | None:
         if stream is not None:
