@@ -19,6 +19,7 @@ from guardband.live.filelock import FileLock
 from guardband.live.one_bit import with_bits_back, with_checksum
 from guardband.live.seals import is_sound
 from guardband.live.sqlite import (
+    FAILURES,
     apsw,
     columns_of,
     has_checksums,
@@ -47,7 +48,7 @@ def damage_of(db: apsw.Connection) -> list[str]:
             return [f"rows of {table} cannot be read" for table in lost]
         found = [str(row[0]) for row in db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
-    except apsw.Error as error:
+    except FAILURES as error:
         if not is_damage(error):
             raise
         return [f"it cannot be read: {error}"]
@@ -61,7 +62,7 @@ def examine(path: Path) -> list[str]:
             if not has_checksums(db):
                 return [f"its pages have no checksums yet: {LATER}", *damage_of(db)]
             return lost + damage_of(db)
-    except apsw.Error as error:
+    except FAILURES as error:
         if not is_damage(error):
             raise
         return [f"it cannot be read: {error}"]
@@ -102,7 +103,7 @@ def mend(
         except apsw.NotADBError:
             if not is_ours(path):
                 raise
-        except apsw.Error as error:
+        except FAILURES as error:
             if not is_damage(error):
                 raise
         if not damage_of(damaged) and not also_wrong(damaged):
@@ -202,7 +203,7 @@ def _the_one(
 def _first_page_is_sound(db: apsw.Connection) -> bool:
     try:
         tables_of(db)
-    except apsw.Error as error:
+    except FAILURES as error:
         if not is_damage(error):
             raise
         return False
@@ -214,7 +215,7 @@ def _take_over(damaged: apsw.Connection, fresh: apsw.Connection) -> dict[str, bo
     lost = {}
     try:
         there = tables_of(damaged)
-    except apsw.Error as error:
+    except FAILURES as error:
         if not is_damage(error):
             raise
         return dict.fromkeys(tables_of(fresh), True)  # even the first page cannot be read
@@ -243,7 +244,7 @@ def _copy(
             if not fresh.changes():
                 return False
             copied[0] += 1
-    except apsw.Error as error:
+    except FAILURES as error:
         if not is_damage(error):
             raise
         return False
@@ -253,7 +254,7 @@ def _copy(
 def _is_damaged(db: apsw.Connection, table: str) -> bool:
     try:
         return not all(map(is_sound, _rows(db, table)))
-    except apsw.Error as error:
+    except FAILURES as error:
         if not is_damage(error):
             raise
         return True
@@ -262,11 +263,8 @@ def _is_damaged(db: apsw.Connection, table: str) -> bool:
 def _rows(db: apsw.Connection, table: str, order: str = "") -> Iterator[dict[str, Any]]:
     """Yield the rows of a table by their columns, and with their seals where they have them."""
     names = [row[1] for row in db.execute(f"PRAGMA table_xinfo({table})") if row[1] != "sound"]
-    try:
-        for row in db.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED {order}"):
-            yield dict(zip(names, row, strict=True))
-    except UnicodeDecodeError as error:  # rows are read here whose checksum nobody has looked at
-        raise apsw.CorruptError(f"a text of {table} is none: {error}") from error
+    for row in db.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED {order}"):
+        yield dict(zip(names, row, strict=True))
 
 
 def _key(db: apsw.Connection, table: str) -> list[str]:
@@ -280,7 +278,7 @@ def _key(db: apsw.Connection, table: str) -> list[str]:
 
 def _version(db: apsw.Connection) -> int:
     """Return a number that changes when others write; where the file cannot be read none does."""
-    with suppress(apsw.Error):
+    with suppress(*FAILURES):
         db.pragma("user_version")  # or the number would change with every page that fails
         return int(db.data_version())
     return 0
@@ -298,7 +296,7 @@ def _keep(unverified: apsw.Connection, path: Path) -> None:
             path.chmod(0o600)
             with copy.backup("main", unverified, "main") as backup:
                 backup.step()
-    except apsw.Error:  # SQLite cannot read it at all, so that nobody has locks that this ends
+    except FAILURES:  # SQLite cannot read it at all, so that nobody has locks that this ends
         shutil.copyfile(unverified.filename, path)
 
 

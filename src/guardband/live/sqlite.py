@@ -31,6 +31,7 @@ except ModuleNotFoundError as error:
 from guardband.live.seals import SEAL, covered, seal_of
 
 __all__ = [
+    "FAILURES",
     "RESERVED",
     "apsw",
     "columns_of",
@@ -47,6 +48,8 @@ __all__ = [
 log = logging.getLogger("guardband.live")
 
 SOUND = 3_051_003  # the first version without the damage
+# Of a query. The second: bits of a text have flipped, and it is not even read as one.
+FAILURES: tuple[type[Exception], ...] = (apsw.Error, UnicodeDecodeError)
 PAUSE_S = 0.005
 VFS = "cksmvfs"
 PAGE_SIZES = (2048, 4096)  # of journals and of stores
@@ -197,7 +200,7 @@ def is_damage(error: BaseException) -> bool:
     """Tell whether SQLite found that a file is not what was written."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_DATA
-    return isinstance(error, apsw.CorruptError | apsw.NotADBError)
+    return isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError)
 
 
 def is_ours(path: Path) -> bool:

@@ -278,6 +278,27 @@ def test_a_bit_that_flips_in_a_log_in_use_is_noticed(
     one.close()
 
 
+@pytest.mark.parametrize("query", ["SELECT promise FROM decision", "PRAGMA integrity_check"])
+def test_a_text_that_a_flip_has_made_none_is_damage(tmp_path: Path, query: str) -> None:
+    """It cannot even be told to what verifies seals."""
+    one = agent(tmp_path)
+    live_on(one, 5)
+    path = journal_in(tmp_path)
+    log = path.with_name("journal.db-wal")
+    raw = log.read_bytes()
+    assert b"play" in raw
+    with log.open("r+b") as file:
+        file.write(raw.replace(b"play", b"p\xcelay"[:4]))
+    other = Journal(path)
+    with pytest.raises(DamagedJournalError, match="decode"):
+        other.query(query)
+    other.close()
+    assert find_damage(path) == ["rows of decision cannot be read"]
+    live_on(one, 5)  # it mends what it finds
+    assert find_damage(path) == []
+    one.close()
+
+
 def die(folder: Path, work: str) -> None:
     """Let a process work with a journal and be killed, so that its log stays."""
     script = (

@@ -27,7 +27,7 @@ from guardband.live.client.journal_schema import (
     StoredDecision,
 )
 from guardband.live.protocol.sums import DamagedSumsError
-from guardband.live.sqlite import apsw, connect, guard_rows, is_damage, seal_rows
+from guardband.live.sqlite import FAILURES, apsw, connect, guard_rows, is_damage, seal_rows
 
 __all__ = ["DamagedJournalError", "Head", "Journal", "JournalError", "StoredDecision"]
 
@@ -131,7 +131,7 @@ class Journal:
                 self._execute(NOTE_DAMAGE)
         except BaseException as error:
             self.rest()
-            if not isinstance(error, apsw.Error):
+            if not isinstance(error, FAILURES):
                 raise
             self.damaged = is_damage(error)
             kind = DamagedJournalError if self.damaged else JournalError
@@ -166,7 +166,7 @@ class Journal:
             self._open()
         try:
             self._execute("BEGIN IMMEDIATE")
-        except apsw.Error as error:
+        except FAILURES as error:
             raise self._failure(error) from error
         return bool(self._db.data_version() != self._version)
 
@@ -174,7 +174,7 @@ class Journal:
         """Keep what the transaction did, all of it; or nothing, and raise."""
         try:
             self._execute("COMMIT")
-        except apsw.Error as error:
+        except FAILURES as error:
             self.undo(error)
         self._version = self._db.data_version()
 
@@ -186,12 +186,12 @@ class Journal:
                 self._execute("ROLLBACK")
         except apsw.ConnectionClosedError:
             pass
-        except apsw.Error:  # the next transaction opens the file anew
+        except FAILURES:  # the next transaction opens the file anew
             self.rest()
-        if isinstance(cause, apsw.Error | DamagedSumsError):
+        if isinstance(cause, (*FAILURES, DamagedSumsError)):
             raise self._failure(cause) from cause
 
-    def _failure(self, error: Exception) -> JournalError:
+    def _failure(self, error: BaseException) -> JournalError:
         why = str(error).rstrip(".")
         damaged = is_damage(error) or isinstance(error, DamagedSumsError)
         self.damaged |= damaged
@@ -258,7 +258,7 @@ class Journal:
         """Return the rows of a statement; also for what changes something, in a transaction."""
         try:
             return list(self._execute(sql, values))
-        except apsw.Error as error:
+        except FAILURES as error:
             raise self._failure(error) from error
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
@@ -366,7 +366,7 @@ class Journal:
                     self._aside = self._connect()
                     guard_rows(self._aside)
                 return list(self._aside.execute(sql, values))
-            except apsw.Error as error:
+            except FAILURES as error:
                 raise self._failure(error) from error
 
     def tidy(self) -> None:
@@ -394,7 +394,7 @@ class Journal:
             self._db.close()
 
 
-def _advice(error: Exception) -> str:
+def _advice(error: BaseException) -> str:
     if is_damage(error) or isinstance(error, DamagedSumsError):
         return f" {MENDED}"
     return next((f" {text}" for kind, text in ADVICE.items() if isinstance(error, kind)), "")

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from guardband.files import plain_errors, write_atomically
 from guardband.live.protocol.messages import Refused
-from guardband.live.sqlite import apsw, connect, is_damage
+from guardband.live.sqlite import FAILURES, apsw, connect, is_damage
 from guardband.live.store.rows import Row, StoreError
 from guardband.live.store.schema import SQLITE, migrations
 from guardband.live.store.sql import Store, Transaction
@@ -68,7 +68,7 @@ class SqliteStore(Store):
             self._connection.pragma("foreign_keys", "on")
             with self.transaction("") as t:
                 self._migrate(t)
-        except apsw.Error as error:
+        except FAILURES as error:
             raise StoreError(f"{self.path} is not a store, or it is damaged ({error}).") from error
 
     def _migrate(self, t: Transaction) -> None:
@@ -127,7 +127,7 @@ class SqliteStore(Store):
             with self.lock:
                 found = [str(row[0]) for row in self.connection.execute("pragma integrity_check")]
             return super().check() if found == ["ok"] else found
-        except apsw.Error as error:
+        except FAILURES as error:
             return [str(error)]
 
     def backup(self, path: Path) -> None:
@@ -180,13 +180,13 @@ class SqliteTransaction(Transaction):
         try:
             if kind is None and self._begin is not None:
                 self._connection.execute("commit")
-        except apsw.Error as problem:
+        except FAILURES as problem:
             raise self._told(problem) from problem
         finally:
             try:
                 if self._connection.in_transaction:  # also where the disk was full at the commit
                     self._connection.execute("rollback")
-            except apsw.Error as problem:
+            except FAILURES as problem:
                 raise self._told(problem) from problem
             finally:
                 self._lock.release()
@@ -199,14 +199,14 @@ class SqliteTransaction(Transaction):
         """Return the rows that answer a query."""
         try:
             return self._connection.execute(statement, values).fetchall()
-        except apsw.Error as error:
+        except FAILURES as error:
             raise self._told(error) from error
 
     def write(self, kind: type[Row], statement: str, *values: Any) -> None:
         """Execute a statement that changes rows of this kind."""
         try:
             self._connection.execute(statement, values)
-        except apsw.Error as error:
+        except FAILURES as error:
             raise self._told(error) from error
 
     def damaged(self, what: str) -> Exception:
