@@ -97,7 +97,11 @@ class Ledger:
                 head.waived = True
 
     def trust_again(self) -> None:
-        """Note that all damage was met and mended, and that all that is left was looked at."""
+        """Note that all damage was met and mended, and that all that is left was looked at.
+
+        What was lost with it is seen once more: nobody may have read a journal since it was mended.
+        """
+        self._shaken |= {key for key in self._chains if key[0] in self.suspended}
         self.suspended.clear()
         self.store_suspended = False
 
