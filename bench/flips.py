@@ -320,8 +320,7 @@ def go_on(folder: Path) -> bool:
         counted = sum(stream.n for stream in t.streams("default"))
     sound = not kept.check()
     kept.close()
-    # None of them twice; and the one that waits counts with the default once its window is over.
-    made = 2 * (40 + 3 + 6) + 1
+    made = 2 * (40 + 3 + 6) + 1  # none twice; the one that waits may count with the default by now
     return sound and len(epochs) == 1 and epochs != {0} and counted <= made
 
 

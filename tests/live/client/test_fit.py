@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from live.client import test_tolerate as tolerant
 from live.client.test_departures import AFTER, BEFORE, TASKS, comes_out_again, statuses, sync, three
 from live.client.test_health import work
+from live.client.test_modes import coordinator
 from live.client.world import Switch, agent, journal_of
 from live.operators.journals import change, found
 from reference import monitors as reference
@@ -186,6 +187,87 @@ def test_tasks_with_much_data_of_their_own_wait_for_the_odd_one_to_leave(
         comes_out_again(tmp_path, each)
 
 
+def asked_of(links: list[Switch], name: str) -> list[dict[str, Any]]:
+    """Let links note how they are asked for something; return what is noted."""
+    noted: list[dict[str, Any]] = []
+    for link in links:
+        right = getattr(link.to, name)
+
+        def note(*given: Any, right: Any = right, **more: Any) -> Any:
+            noted.append(more)
+            return right(*given, **more)
+
+        setattr(link.to, name, note)
+    return noted
+
+
+def contradicting(folder: Path, **given: Any) -> tuple[list[Any], list[Switch]]:
+    """Return three agents that wait for a fourth to leave, which lies and does not."""
+    links = [Switch(LocalLink(folder / "gb")) for _ in range(4)]
+    given = {"agents": 4, "alpha": 0.2, "context_noise": 0.0} | given
+    honest = [
+        agent(folder, task=task, link=link, **given)
+        for task, link in zip(TASKS, links[:3], strict=True)
+    ]
+    other = agent(folder, task="liar", link=links[3], **given)
+    other.sync()
+    malicious(other)
+    for place, each in enumerate(honest):
+        work(each, 200, BEFORE, seed=place)
+    sync([*honest, other])
+    assert all(each._store.state.stream.doubt == 200 for each in honest)
+    return [*honest, other], links
+
+
+def test_who_waits_asks_seldom_and_goes_on_waiting_after_a_restart(tmp_path: Path) -> None:
+    agents, links = contradicting(tmp_path)
+    for each in agents[:3]:  # with their own data alone
+        assert each.status()["observations"] == each.counted
+    asked = asked_of(links, "news")
+    for step in range(40):  # a reward at a time
+        for place, each in enumerate(agents[:3]):
+            work(each, 1, BEFORE, seed=100 * step + place)
+        sync(agents, 1)
+    assert all(each.health.ok for each in agents)
+    assert sum(each["compares"] for each in asked) <= 3 * 3
+    agents[0].close()
+    agents[0] = agent(tmp_path, task=TASKS[0], agents=4, alpha=0.2, context_noise=0.0)
+    assert agents[0]._store.state.stream.doubt == 200
+    for place, each in enumerate(agents[:3]):
+        work(each, 260, BEFORE, seed=7_000 + place)
+    sync(agents)
+    assert not all(each.health.ok for each in agents)  # twice as much, and 100 more
+    for each in agents[:3]:
+        comes_out_again(tmp_path, each)
+
+
+def test_whoever_fits_again_waits_again(tmp_path: Path) -> None:
+    agents, _ = contradicting(tmp_path)
+    coordinator(tmp_path).quarantine("default", "liar", "odd", who="ann", now=0.0)
+    for place, each in enumerate(agents[:3]):
+        work(each, 50, BEFORE, seed=10 + place)
+    sync(agents)
+    assert all(each.status()["observations"] > each.counted for each in agents[:3])
+    assert not any(each._store.state.stream.doubt for each in agents[:3])
+
+
+def test_a_coordinator_that_forgot_the_epoch_is_asked_once(tmp_path: Path) -> None:
+    agents, links = contradicting(tmp_path)
+    for place, each in enumerate(agents[:3]):
+        work(each, 60, BEFORE, seed=10 + place)
+    asked = []
+
+    def forgotten(*given: Any, **more: Any) -> Any:
+        asked.append(more["compares"])
+        return None if more["compares"] else right(*given, **more)
+
+    right = links[0].to.news
+    links[0].to.news = forgotten
+    sync(agents, 4)
+    assert sum(asked) <= 2
+    assert not agents[0]._store.state.compares
+
+
 def malicious(one: Any) -> None:
     """Let an agent of the space make up rewards of another parameter, and never leave."""
     one._store.state.learner.monitors.kinds = ()
@@ -203,20 +285,12 @@ def test_whoever_lies_can_make_no_other_task_leave_where_one_may_lie(
     liar.sync()
     malicious(liar)
 
-    def go_on(steps: range) -> None:
-        for step in steps:
-            for place, each in enumerate(honest):
-                work(each, 25, BEFORE, seed=10 * step + place)
-            sync([*honest, liar])
-
-    go_on(range(6))
-    assert "apart" not in statuses(tmp_path).values()
-    assert all(each.health.ok for each in honest)
-    if not tolerate:  # they wait for it to leave, with their own data alone, and then do so
-        assert all(each.status()["observations"] == each.counted for each in honest)
-        go_on(range(6, 16))
-        assert "apart" in statuses(tmp_path).values()
-        assert not all(each.health.ok for each in honest)
+    for step in range(6):
+        for place, each in enumerate(honest):
+            work(each, 25, BEFORE, seed=10 * step + place)
+        sync([*honest, liar])
+    assert ("apart" in statuses(tmp_path).values()) == (not tolerate)
+    assert all(each.health.ok for each in honest) == bool(tolerate)
     for each in honest:
         comes_out_again(tmp_path, each)
 

@@ -30,6 +30,7 @@ WORTH = ("valued", "value", "baseline_value", "cost")
 SUMS = ("reward", "floor", "lead", "lead_squares", "margin", *GAINS, *WORTH)
 GAINS_AT = slice(-len(GAINS + WORTH), -len(WORTH))  # in a tally
 COST_AT = -1
+PATIENCE = 100  # observations, after twice as many as there were, until an odd task has left
 FORMER = {14: 5, 17: 5, 20: 8}  # lengths of older tallies, and how many sums they had
 
 
@@ -88,8 +89,8 @@ class AgentState:
     before: EarlierStreams = field(default_factory=EarlierStreams)
     apart: bool = False  # whether the task has left the pool, as far as it is known here
     compares: bool = False  # whether it asks which task is odd, before it uses an epoch
+    looked: int = 0  # the epoch that the task contradicts, as was found out between epochs
     compared: tuple[int, tuple[Sums, ...]] = (0, ())  # an epoch's sums without each other task
-    doubts: int = 0  # epochs in a row that were not used, as another task may be odd
     waiting: list[KeptEpoch] = field(default_factory=list)  # epochs that are not adopted yet
     paused: str | None = None
     leased_at: float | None = None
@@ -119,6 +120,11 @@ class AgentState:
         """
         space = self.space
         return space.rewards.order == "prompt" and not self.shared and space.window is None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the task leaves epochs unused, as another one may be odd, and has time for it."""
+        return 0 < self.stream.doubt and self.n < 2 * self.stream.doubt + PATIENCE
 
     @property
     def newest_epoch(self) -> int:

@@ -24,7 +24,6 @@ __all__ = ["MOST_WAITING", "ProtocolClient"]
 log = logging.getLogger("guardband.live")
 
 MOST_WAITING = 64  # epochs that wait for their round, at most
-PATIENCE = 8  # epochs in a row that are not used because another task may be odd
 
 
 class ProtocolClient:
@@ -117,8 +116,7 @@ class ProtocolClient:
             self._store.put_apart(news.apart)
             if self._follow_pool(state, news.begin, news.pool):
                 return True
-            if state.compares:
-                state.compared, state.compares = (news.epoch, news.without or ()), False
+            self._compare(state, news.epoch, news.without or ())
             if news.epoch > state.newest_epoch:
                 self._wait_for(state, news)
             if not self.adopt_before(state.last_round + 1):
@@ -136,10 +134,20 @@ class ProtocolClient:
 
     def renew(self, asked_at: float) -> None:
         """Note that the coordinator was reached and had nothing new."""
-        if self.state.space.lease_s is not None:
-            with self._store as state:
-                self._store.put_control(state.paused, asked_at, state.leased_for)
-                self._store.save_all()
+        if self.state.space.lease_s is None and not self.state.compares:
+            return
+        with self._store as state:
+            self._store.put_control(state.paused, asked_at, state.leased_for)
+            if state.compares:  # it does not know that epoch any more
+                self._compare(state, state.newest_epoch, ())
+                self.adopt_before(state.last_round + 1)
+            self._store.save_all()
+
+    def _compare(self, state: AgentState, epoch: int, without: tuple[Sums, ...]) -> None:
+        """Keep the sums without each other task, if they were asked for and can be used."""
+        if state.compares:
+            sound = all(is_sound(sums, state.space.penalty) for sums in without)
+            state.compares, state.compared = False, (epoch, without if sound else ())
 
     def adopt_before(self, round: int) -> bool:
         """Adopt the newest epoch in which nothing is of `round` or later, within a transaction.
@@ -165,14 +173,16 @@ class ProtocolClient:
                 return False
             if self._waits_for_another(state, step.stream, chosen):
                 chosen, evidence = chosen._replace(sums=None, own=None), None
-                step = before.adopt(chosen, next_round=next_round)
+                number, doubt = chosen.epoch, before.doubt or before.total.n
+                alone = replace(before, seen=number, epoch=number, pooled=None, since=None)
+                step = Transition(replace(alone, doubt=doubt), Effect.ADOPTED)
         state.waiting = [each for each in state.waiting if each.epoch > chosen.epoch]
         if step.effect is Effect.ADOPTED:
             own, now = step.stream.since or NOTHING, self._store.clock.now()
             adopt_epoch(journal, state.stream_id, chosen, own, now)
             # Who has begun again calls for an epoch until it has a part in one.
             began_again = step.stream.starts > 0 and state.n > 0 and not state.apart
-            state.due = began_again and step.stream.since is None
+            state.due = began_again and step.stream.since is None and not step.stream.doubt
             state.excluded = chosen.excluded
         if first < chosen.epoch or step.effect is not Effect.ADOPTED:
             drop_epochs(journal, state.stream_id, first, chosen.epoch)
@@ -185,11 +195,11 @@ class ProtocolClient:
         """Tell whether to go on with the task's own data alone, as another task should leave.
 
         That costs no confidence: the set by an agent's own data is valid at all times at once. Who
-        has waited for so many epochs in a row leaves: the other one may lie.
+        has waited for long enough leaves: the other one may lie.
         """
-        odd = another_may_be_odd(state, after, state.compared[1], epoch.excluded)
-        state.doubts = state.doubts + 1 if odd else 0
-        if not 0 < state.doubts <= PATIENCE:
+        if state.stream.doubt and not state.is_in_doubt:
+            return False
+        if not another_may_be_odd(state, after, state.compared[1], epoch.excluded):
             return False
         log.warning(
             "guardband: task %s contradicts the others in epoch %d, but not without one of them: "

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-BEGAN_AGAIN = ("starts", "told", "pool", "left")  # written where they say anything
+RARE = ("starts", "told", "pool", "left", "doubt")  # written where they say anything
 
 
 class KeptEpoch(NamedTuple):
@@ -194,7 +194,7 @@ def load_stream(journal: Journal, number: int, open: Sums) -> StreamState:
         conflicts=rest["conflicts"],
         former=tuple(rest.get("former", ())),
         replaces=tuple(rest.get("replaces", ())),
-        **{name: rest[name] for name in BEGAN_AGAIN if name in rest},
+        **{name: rest[name] for name in RARE if name in rest},
     )
 
 
@@ -221,7 +221,7 @@ def _rest(stream: StreamState) -> dict[str, Any]:
         "moved": None if stream.moved is None else [stream.moved[0], list(stream.moved[1])],
         "conflicts": stream.conflicts,
     }
-    for name in ("former", "replaces", *BEGAN_AGAIN):
+    for name in ("former", "replaces", *RARE):
         if value := getattr(stream, name):
             rest[name] = value
     return rest

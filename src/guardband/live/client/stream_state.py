@@ -86,17 +86,15 @@ class StreamState:
         That sum without each other task, where one of them may lie.
     moved
         The sealed stream whose rest this one took, with the checkpoint at which it ended.
-    former
-        The earlier streams of this start, oldest first.
-    conflicts
-        How often a stream had to be given up.
+    former, conflicts
+        The earlier streams of this start, oldest first; and how often one had to be given up.
     starts, replaces, told
         How often one had to begin again, after an alarm or for another pool; all streams of starts
         before, as nobody may have heard of these; and how many of its first data were handed in.
-    pool
-        The pool for which it counts.
-    left
-        Why its task left that: "anew" or "fit"; "": it did not.
+    pool, left
+        The pool for which it counts, and why its task left that: "anew" or "fit"; "": it did not.
+    doubt
+        What it had counted when it began to leave epochs unused, as another task may be odd, or 0.
     """
 
     stream: str
@@ -119,6 +117,7 @@ class StreamState:
     told: int = 0
     pool: int = 0
     left: Left = ""
+    doubt: int = 0
 
     @classmethod
     def start(cls, stream: str, dim: int) -> StreamState:
@@ -254,7 +253,7 @@ class StreamState:
         if not self._knows(answer.revision):
             return self
         base = answer.revision if answer.revision.n >= self.base.n else self.base
-        # A trigger that opened no epoch answered none: the next epoch gets a checkpoint of its own.
+        # A trigger that opened no epoch answered none: the next one gets a checkpoint of its own.
         heard = answer.open.epoch if answer.open is not None else 0
         answered = self.answered if self.answered == heard else min(self.answered, self.seen)
         return replace(self, base=base, answered=answered)
@@ -295,7 +294,7 @@ class StreamState:
             return Transition(self, Effect.OLD)
         if next_round is not None and news.round >= next_round:
             return Transition(self, Effect.WAIT)
-        after = replace(self, seen=news.epoch)
+        after = replace(self, seen=news.epoch, doubt=0)
         own = news.own if news.own is not None and news.own.n > 0 else None
         if own is not None and not self._knows(own):
             return Transition(self, Effect.CONFLICT)

@@ -169,10 +169,10 @@ class SyncWorker:
             news = self._link.news(
                 self._store.setup.space,
                 stream,
-                after=state.stream.seen if state.compares else state.newest_epoch,
+                after=state.newest_epoch - state.compares,
                 open_after=max(state.stream.answered, 0 if opened is None else opened.epoch),
                 config_version=state.version + self._other_rules if self._informed else 0,
-                wait_s=wait_s,
+                wait_s=0.0 if state.compares else wait_s,
                 compares=state.compares,
             )
         except Refused as problem:
@@ -237,7 +237,7 @@ class SyncWorker:
 
     def _due(self) -> bool:
         state = self._store.state
-        if system.monotonic() < self._patience:
+        if system.monotonic() < self._patience or state.is_in_doubt:
             return False
         interval = state.space.sync.interval_s
         if interval is None:

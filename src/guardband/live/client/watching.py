@@ -20,6 +20,7 @@ from guardband.live.client.monitors import Monitors
 from guardband.live.link import Link
 from guardband.live.protocol.messages import Alarmed, Begin, Left
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.space_rules import is_comparable
 from guardband.live.protocol.sums import Sums, difference, empty_sums, forget
 
 if TYPE_CHECKING:
@@ -132,9 +133,18 @@ def note_watched(store: AgentStore) -> None:
 
 
 def look_for_misfit(store: AgentStore) -> None:
-    """Leave the pool if the task's own data contradict the others' in the adopted epoch."""
-    stream = store.state.stream
-    leave_if(store, misfit(store.state, stream, stream.without, store.state.excluded))
+    """Leave the pool if the task's own data contradict the others' in the adopted epoch.
+
+    Where the next epoch would tell which task is odd, it is called for first.
+    """
+    state, stream = store.state, store.state.stream
+    evidence = misfit(state, stream, stream.without, state.excluded)
+    if evidence is None:
+        return
+    if is_comparable(state.space) and state.looked != stream.epoch:
+        state.looked, state.due = stream.epoch, True
+        return
+    leave_if(store, evidence)
 
 
 def leave_if(store: AgentStore, evidence: float | None) -> None:

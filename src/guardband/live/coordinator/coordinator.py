@@ -48,10 +48,10 @@ TOUCH_AFTER = 0.1  # of live_s: how exactly it is known when a stream was last h
 class Known(NamedTuple):
     """What an agent knows when it asks for news."""
 
-    epoch: int  # the newest closed epoch
+    epoch: int  # the newest closed epoch of which it asks nothing
     open: int  # the newest open one
     config_version: int
-    compares: bool = False  # whether it asks which task is odd
+    compares: bool = False  # whether it has the next one as well, and asks which task is odd there
 
 
 class NewsBoard(NamedTuple):
@@ -252,7 +252,10 @@ class Coordinator(UploadRequests):
     def _says_more(self, record: StreamRecord, known: Known, *, now: float) -> bool:
         """Tell whether a poll says something about its stream that is not yet stored."""
         row, heartbeat = record.space, record.heartbeat
-        ahead = known.epoch >= next_number(row) or known.config_version > row.config_version
+        ahead = (
+            known.epoch + known.compares >= next_number(row)
+            or known.config_version > row.config_version
+        )
         fresh = TOUCH_AFTER * self._settings(row).sync.live_s
         stale = not 0.0 <= now - heartbeat.last_seen < fresh
         newer = heartbeat.config_version < min(known.config_version, row.config_version)
@@ -262,13 +265,13 @@ class Coordinator(UploadRequests):
         self, t: Transaction, row: SpaceRow, heartbeat: HeartbeatRow, known: Known, *, now: float
     ) -> SpaceRow:
         """Write down that a stream asked for news, and what it knows."""
-        who = heartbeat.task
+        who, newest = heartbeat.task, known.epoch + known.compares
         space = self._settings(row)
-        row = self._claims.note_epoch(t, row, space, known.epoch, who=who, now=now)
+        row = self._claims.note_epoch(t, row, space, newest, who=who, now=now)
         # A number from before a restore says nothing about the rules of today; and to ask with 0
         # is to ask for the settings again, not to have forgotten them.
         rules = known.config_version if known.config_version <= row.config_version else 0
-        t.touch(heartbeat.stream, now, known.epoch, max(rules, heartbeat.config_version))
+        t.touch(heartbeat.stream, now, newest, max(rules, heartbeat.config_version))
         return self._claims.note_rules(t, row, known.config_version, who=who, now=now)
 
     def _news_for(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,7 +35,7 @@ GIVEN = "settings=gb.SpaceSettings(...)"  # in errors: how Python gives them; co
 LONGEST_DESCRIPTION = 100_000
 SHOWN = 200  # characters of what cannot be
 LEAST_DELTA = 1e-100  # each task and each epoch has a part of it, and all parts are numbers
-MOST_COMPARED = 100_000  # numbers, M d^2: so many are told to who asks which task is odd
+MOST_COMPARED = 1_000_000  # numbers, M^2 d^2, where all ask in an epoch which task is odd
 APART = 1e12  # a ridge so far from the square of features is lost in rounding, or outweighs all
 
 # Settings of algorithms that a space does not have, and what to say instead.
@@ -296,7 +297,7 @@ def is_comparable(space: SpaceSettings) -> bool:
     if space.timed or space.tolerate or space.sync.min_streams > 1 or space.on_alarm == "warn":
         return False
     watched = getattr(space.learner(), "delta_alarm", None) is not None
-    return watched and 2 < space.agents <= MOST_COMPARED / space.dim**2
+    return watched and 2 < space.agents <= math.sqrt(MOST_COMPARED) / space.dim
 
 
 def check_extremes(delta: float, ridge: float, feature_bound: float) -> None:
