@@ -124,7 +124,7 @@ class AgentState:
     @property
     def is_in_doubt(self) -> bool:
         """Whether the task leaves epochs unused, as another one may be odd, and has time for it."""
-        return 0 < self.stream.doubt and self.n < 2 * self.stream.doubt + PATIENCE
+        return self.stream.doubt > 0 and self.n < 2 * self.stream.doubt + PATIENCE
 
     @property
     def newest_epoch(self) -> int:
