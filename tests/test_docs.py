@@ -245,6 +245,23 @@ def test_settings_files_are_valid(name: str, tmp_path: Path) -> None:
         assert len(make_algorithms(config, assumptions)) == len(config.algorithms)
 
 
+def test_the_tutorials_study_is_the_same_from_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page: dict[str, object] = {}
+    for block in blocks("docs/tutorial.md", "python"):
+        exec(block.text, page)
+        if "study.save(" in block.text:
+            break
+    (settings,) = blocks("docs/tutorial.md", "toml")
+    Path("study.toml").write_text(settings.text)
+    (words,) = [each for each in commands("docs/tutorial.md") if each[:2] == ["guardband", "study"]]
+    assert CliRunner().invoke(app, words[1:]).exit_code == 0
+    told = tomllib.loads(Path("from-terminal/agent.toml").read_text())
+    assert told == tomllib.loads(Path("study/agent.toml").read_text())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_files_that_are_named_exist(name: str) -> None:
     for path in re.findall(r"`((?:src|tests|docs|bench)/[\w./-]+)`", prose(name)):
