@@ -35,6 +35,8 @@ def status(
         _show(_summary(target, each))
     if not names:
         typer.echo("no space yet: guardband space create home --features price,fresh --agents 2")
+    if target.url is None:
+        typer.echo(f"Read from {target.data}. Whether a server answers: --url http://...")
 
 
 def _spaces(coordinator: Coordinator) -> list[str]:

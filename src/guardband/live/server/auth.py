@@ -46,7 +46,8 @@ class Caller:
     def must_see(self, space: str) -> Caller:
         """Refuse (403) those whose token is for another space."""
         if not self.sees(space):
-            raise Refused("wrong_space", 403, "this token is for another space.")
+            named = f"space {self.token.space!r}, not {space!r}"
+            raise Refused("wrong_space", 403, f"this token is for {named}: say which (space=...).")
         return self
 
     def must_own(self, space: str, task: str) -> Caller:
