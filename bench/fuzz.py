@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 
+from bench.commits import commit_now, today
 from bench.fuzz_requests import KINDS, Honest, Request, Requests
 from bench.processes import free_port
 from guardband.live.operators.verify import verify_store
@@ -42,9 +43,11 @@ SPACE = SpaceSettings(
 PAGE = """\
 # Fuzzed requests, measured
 
-`python -m bench.fuzz {done.requests} {done.seed}`: {done.requests:,} requests over raw sockets,
-most of them wrong, to a real `guardband serve` on this machine, with the limits that users have.
 For people who let a coordinator be reached by more than their own agents.
+
+`python -m bench.fuzz {done.requests} {done.seed}`, on {day} at commit {commit}: {done.requests:,}
+requests over raw sockets, most of them wrong, to a real `guardband serve` on this machine, with the
+limits that users have.
 
 - answers 500: {wrong}; requests without an answer in {patience} s: {hung}
 - tracebacks in the server's log: {tracebacks}; it has {done.log_lines:,} lines
@@ -244,7 +247,7 @@ def fuzz(count: int, seed: int, folder: Path) -> Fuzzed:
     return done
 
 
-def page(done: Fuzzed) -> str:
+def page(done: Fuzzed, commit: str) -> str:
     """Return the page."""
     columns = sorted({each for answers in done.answers.values() for each in answers})
     rows = [
@@ -253,6 +256,8 @@ def page(done: Fuzzed) -> str:
     ]
     return PAGE.format(
         done=done,
+        day=today(),
+        commit=commit,
         wrong=f"**{done.often('500'):,}**",
         hung=f"**{done.often('no answer'):,}**",
         patience=f"{PATIENCE_S:.0f}",
@@ -272,9 +277,10 @@ def page(done: Fuzzed) -> str:
 
 def main() -> None:
     count, seed = [*map(int, sys.argv[1:3]), *(REQUESTS, 0)[len(sys.argv[1:3]) :]]
+    commit = commit_now()
     with tempfile.TemporaryDirectory(prefix="guardband-fuzz-") as folder:
         done = fuzz(count, seed, Path(folder))
-    text = page(done)
+    text = page(done, commit)
     print(text)
     for what, sent, answered in done.failures[:20]:
         print(what, json.dumps(sent.decode("latin-1")), answered.decode("latin-1"))

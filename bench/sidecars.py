@@ -24,7 +24,7 @@ from rich.console import Console
 
 from bench.commits import commit_now, today
 from bench.crowd import RULES, admin, coordinator
-from bench.live import CALLS, bare_transactions
+from bench.live import bare_transactions
 from bench.processes import echo, free_port, process
 from bench.workloads import features
 from guardband.kernels.types import Floats
@@ -90,8 +90,8 @@ def bare(folder: str, seconds: float) -> int:
     work, done = bare_transactions(Path(folder) / f"bare-{os.getpid()}.db", ACTIONS, DIM), 0
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        work()
-        done += CALLS
+        work(done)
+        done += 1
     return done
 
 

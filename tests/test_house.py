@@ -17,6 +17,7 @@ import guardband
 
 SOURCE = Path(guardband.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
+BENCH = Path(__file__).parents[1] / "bench"
 LONGEST = 400
 PACKAGES = ("algorithms", "envs", "problems", "theory")  # public as gb.theory and so on
 
@@ -42,6 +43,12 @@ def test_files_are_short() -> None:
 
 def lines(path: Path) -> int:
     return len(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BENCH.glob("[!_]*.py")))
+def test_every_measurement_still_finds_what_it_measures(name: str) -> None:
+    """Most run too long for tests, and by hand only: what they import may have changed since."""
+    import_module(f"bench.{name}")
 
 
 def packages() -> Iterator[tuple[str, ModuleType]]:
