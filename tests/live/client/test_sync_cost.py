@@ -6,6 +6,7 @@ functions written in Python, in guardband and in what it uses.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,11 +70,13 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Any:
             cost.calls += event == "call" and frame.f_code.co_filename != __file__
 
         now.append(cost)
+        gc.disable()  # what is called when garbage is collected, by other tests too, is no cost
         sys.setprofile(profile)
         try:
             yield cost
         finally:
             sys.setprofile(None)
+            gc.enable()
             now.clear()
 
     return count
