@@ -11,8 +11,9 @@ import pytest
 from live.protocol import mutants as of_the_protocol
 from live.simulation import server
 
+from guardband.live import salvage
 from guardband.live import sqlite as files
-from guardband.live.client import decisions, outcomes
+from guardband.live.client import decisions, journal, outcomes
 from guardband.live.client.agent import LiveAgent
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.journal import Journal, JournalError
@@ -110,6 +111,22 @@ def damaged_pages_are_used(patch: Patch) -> None:
     patch.setattr(files, "_use_checksums", lambda refusal: None)
     patch.setattr(files, "_reserve", lambda db: None)
     patch.setattr(zlib, "crc32", lambda raw: 0)
+
+
+@mutant
+def texts_that_are_none_are_no_damage(patch: Patch) -> None:
+    """S-3: a row of which a text is no UTF-8 any more fails, and nobody mends it."""
+    right = files.is_damage
+    for module in (journal, sqlite):
+        patch.setattr(
+            module, "is_damage", lambda e: not isinstance(e, UnicodeDecodeError) and right(e)
+        )
+
+
+@mutant
+def mending_stops_at_texts_that_are_none(patch: Patch) -> None:
+    """N-44: so does mending itself."""
+    patch.setattr(salvage, "FAILURES", (salvage.apsw.Error,))
 
 
 @mutant
