@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "as_array",
     "as_float",
     "as_index_set",
+    "as_path",
     "beyond_unit",
     "check_choice",
     "check_delta",
@@ -77,6 +79,8 @@ def check_delta(value: float) -> float:
 def check_whole(name: str, value: int, least: int = 1, most: int | None = LARGEST) -> int:
     """Return `value` as an int if it is a whole number from `least` to `most`; None: any."""
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise InvalidTypeError(f"{name} must be a whole number, not {value!r}.") from None
@@ -135,7 +139,7 @@ def as_alpha(value: Any, agents: int | None = None) -> tuple[float, ...]:
             )
     if agents is not None and len(numbers) not in (1, agents):
         raise InvalidValueError(
-            f"alpha has {len(numbers)} values for {agents} tasks; give 1 or {agents}."
+            f"alpha has {len(numbers)} values for {agents} tasks; give one number, or one per task."
         )
     return numbers if agents is None or len(numbers) == agents else numbers * agents
 
@@ -202,6 +206,14 @@ def as_float(name: str, value: Any) -> float:
         raise InvalidTypeError(f"{name} must be a number, not {value!r}.") from None
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return the path of a file or a folder."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise InvalidTypeError(f"{name} must be a path, a text, not {value!r}.") from None
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from guardband.agent import BanditAgent, Decision
+from guardband.errors import InvalidTypeError
 
 __all__ = ["instrument"]
 
@@ -31,6 +32,8 @@ def instrument(agent: BanditAgent, *, meter_provider: Any = None) -> None:
     ImportError
         Where OpenTelemetry's API is not installed: pip install 'guardband[otel]'.
     """
+    if not isinstance(agent, BanditAgent):
+        raise InvalidTypeError(f"instrument takes one agent, not {agent!r}.")
     try:
         from opentelemetry import metrics, trace  # noqa: PLC0415 (an extra)
     except ImportError as error:

@@ -86,3 +86,9 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ImportError, match=r"pip install 'guardband\[otel\]'"):
         instrument(gb.Agent(3))
+
+
+@pytest.mark.parametrize("other", [7, gb.Fleet({"a": None}, 3)])
+def test_what_is_no_agent_is_refused(other: Any) -> None:
+    with pytest.raises(gb.InvalidTypeError, match="instrument takes one agent, not"):
+        instrument(other)

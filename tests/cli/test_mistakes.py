@@ -36,6 +36,8 @@ pytestmark = pytest.mark.usefixtures("folder")
         (("run", "--history", "10,best"), "history's rule must be one of"),
         (("run", "missing.toml"), "there is no missing.toml; make one with --init missing.toml"),
         (("run", "--problem", "missing.npz"), "missing.npz"),
+        (("run", "--init", "/proc/x.toml"), "'/proc/x.toml': it cannot be written; choose another"),
+        (("study", "--init", "/proc/x.toml"), "'/proc/x.toml': it cannot be written; choose"),
         (("bounds", "forecast"), "guardband bounds --problem forecast"),
         (("serve", "--data", "/proc/none"), "'/proc/none': no data can be kept there; choose"),
         (("serve", "--data", "/dev/null/x"), "'/dev/null/x': no data can be kept there; choose"),

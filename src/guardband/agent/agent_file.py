@@ -18,7 +18,7 @@ import tomli_w
 from guardband.agent.looked_at import LookedAt
 from guardband.agent.settings import DEFAULT
 from guardband.algorithms import ALGORITHMS
-from guardband.checks import check_choice, check_text, nearest
+from guardband.checks import as_path, check_choice, check_text, nearest
 from guardband.errors import InputError, InvalidTypeError, InvalidValueError
 from guardband.features import Features
 from guardband.files import plain_errors, write_atomically
@@ -112,7 +112,7 @@ def write_agent_file(path: str | Path, file: AgentFile, comment: str = "") -> Pa
 
 def read_agent_file(path: str | Path) -> AgentFile:
     """Return what an agent.toml says, or say what is wrong with it."""
-    source = Path(path)
+    source = as_path("path", path)
     try:
         with plain_errors(source, "it cannot be read"):
             table = tomllib.loads(source.read_text(encoding="utf-8"))

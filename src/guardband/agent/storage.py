@@ -20,6 +20,7 @@ from guardband.agent.row_ids import RowIds
 from guardband.agent.saved_parts import read_parts
 from guardband.agent.soundness import check_group
 from guardband.algorithms import ALGORITHMS
+from guardband.checks import as_path
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features
 from guardband.files import in_words, plain_errors, write_atomically
@@ -41,7 +42,7 @@ FIRST_NAMES = {name.replace("UCB", "Ucb"): kind for name, kind in KINDS.items()}
 
 def save_group(group: AgentGroup, path: str | Path) -> Path:
     """Write the group to `path`, all or nothing."""
-    target = Path(path)
+    target = as_path("path", path)
     kind = type(group.algorithm).__name__
     if KINDS.get(kind) is not type(group.algorithm):
         raise InvalidTypeError(
@@ -106,7 +107,7 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
 
 def load_group(path: str | Path) -> AgentGroup:
     """Return the group that was written to `path`."""
-    source = Path(path)
+    source = as_path("path", path)
     if source.is_dir():
         raise InvalidValueError(f"{source} is a folder: give the file that save has written.")
     try:

@@ -1,4 +1,4 @@
-"""Checking, before the work begins, that a report can be written."""
+"""Checking, before the work begins, that a report can be written; files that must be new."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-__all__ = ["check_folder"]
+from guardband.files import plain_errors, write_atomically
+
+__all__ = ["check_folder", "write_new"]
 
 
 def check_folder(folder: Path) -> None:
@@ -25,3 +27,12 @@ def check_folder(folder: Path) -> None:
         for each in made:  # the run may still fail: leave nothing behind
             with contextlib.suppress(OSError):
                 each.rmdir()
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file where there is none."""
+    if path.exists():
+        raise FileExistsError(f"{path} is there already; choose another name, or remove it.")
+    told = "it cannot be written; choose another name"
+    with plain_errors(path, told), write_atomically(path) as file:
+        file.write(text.encode())

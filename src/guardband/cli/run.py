@@ -16,7 +16,7 @@ from rich.text import Text
 
 import guardband as gb
 from guardband.cli.counts import count_option
-from guardband.cli.report_folder import check_folder
+from guardband.cli.report_folder import check_folder, write_new
 from guardband.errors import InvalidValueError
 
 __all__ = ["run"]
@@ -238,17 +238,16 @@ def _compile_first(task: Any, entrants: list[Any], history: Any) -> None:
 def _write_template(path: Path) -> None:
     from guardband.cli.config import TEMPLATE, RunConfig
 
-    if path.exists():
-        raise FileExistsError(f"{path} is there already; choose another name, or remove it.")
     config = RunConfig()
     names = ", ".join(f'"{name}"' for name in config.algorithms)
-    path.write_text(
+    write_new(
+        path,
         TEMPLATE.format(
             algorithms=names,
             trials=config.trials,
             seed=config.seed,
             out=FOLDER,
-        )
+        ),
     )
 
 

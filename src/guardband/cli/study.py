@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from guardband.cli.counts import count_option
-from guardband.cli.report_folder import check_folder
+from guardband.cli.report_folder import check_folder, write_new
 from guardband.errors import InvalidTypeError
 
 if TYPE_CHECKING:
@@ -95,10 +95,8 @@ def _show(console: Console, found: Study) -> None:
 def _write_template(path: Path) -> None:
     from guardband.studies import TEMPLATE, StudyConfig
 
-    if path.exists():
-        raise FileExistsError(f"{path} is there already; choose another name, or remove it.")
     usual = StudyConfig()
     text = TEMPLATE.format(
         alpha=usual.alpha, rounds=usual.rounds, look=usual.look, seed=usual.seed, out=FOLDER
     )
-    path.write_text(text, encoding="utf-8")
+    write_new(path, text)

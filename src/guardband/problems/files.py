@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.checks import nearest
+from guardband.checks import as_path, nearest
 from guardband.errors import InvalidValueError
 from guardband.files import in_words
 from guardband.problems.noise import RewardNoise
@@ -62,7 +62,7 @@ def from_file(
     FileNotFoundError, ValueError
         If there is no such file, or it holds something else.
     """
-    file = Path(path)
+    file = as_path("path", path)
     readers = {".npz": _read_npz, ".csv": _read_csv}
     if file.suffix.lower() not in readers:
         raise InvalidValueError(

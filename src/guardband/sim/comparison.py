@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from guardband.algorithms import ALGORITHMS
-from guardband.checks import as_alpha, check_choice, check_not_negative, check_seed, check_whole
+from guardband.checks import (
+    as_alpha,
+    as_path,
+    check_choice,
+    check_not_negative,
+    check_seed,
+    check_whole,
+)
 from guardband.engines import ComputeEngine, ResultCache, open_engine
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.problems import AnyWorld, FormalWorld, Problem, World
@@ -119,6 +126,8 @@ def simulate(
             f"trace=True keeps every round of one trial and one algorithm, not of {trials} trials "
             f"and {len(made)} algorithms."
         )
+    if replay is not None and not isinstance(replay, Replay):
+        raise InvalidTypeError(f"replay must be a gb.Replay, not {replay!r}.")
     if replay is not None and trials > 1:
         raise InvalidValueError(f"a replay is one trial, not {trials}.")
     past = as_history(history)
@@ -236,7 +245,7 @@ def _run(
         check_whole("workers", workers)
     kept = None
     if cache is not False:
-        kept = ResultCache(cache_folder() if cache is True else cache)
+        kept = ResultCache(cache_folder() if cache is True else as_path("cache", cache))
     with (
         open_engine(engine, workers=workers) as runner,
         ProgressBar("simulating", progress) as bar,

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from guardband.algorithms import ALGORITHMS, Policy
+from guardband.checks import as_path
 from guardband.errors import InvalidValueError, UnknownSeriesError
 from guardband.files import plain_errors
 from guardband.kernels.environment import Metric
@@ -281,7 +282,7 @@ class Results:
 
     def save(self, folder: str | Path) -> Path:
         """Write summary.csv, agents.csv, curves.csv and settings.json to `folder`."""
-        target = Path(folder)
+        target = as_path("folder", folder)
         with plain_errors(target, "it cannot be a folder for results"):
             target.mkdir(parents=True, exist_ok=True)
         self.summary().to_csv(target / "summary.csv", index=False)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from guardband.agent import AgentFile, LookedAt, write_agent_file
+from guardband.checks import as_path
 from guardband.features import Features
 from guardband.files import plain_errors, write_atomically
 from guardband.html_tables import html_table
@@ -149,7 +150,7 @@ class Study:
         Path
             The page.
         """
-        target = Path(folder)
+        target = as_path("folder", folder)
         with plain_errors(target, "it cannot be a folder for the study"):
             target.mkdir(parents=True, exist_ok=True)
         for name, text in (("study.html", self.to_html()), ("study.json", self.to_json())):

@@ -140,6 +140,8 @@ class LoggedRows:
 
         `blocks` is called twice: everything is checked before anything is learned.
         """
+        if not callable(blocks):
+            raise InvalidTypeError(f"blocks must be a function that returns them, not {blocks!r}.")
         self._refuse_window()
         reader = self._store.state.learner.reader
         offered = [] if menus is None else [reader.read_menu(menu) for menu in menus]

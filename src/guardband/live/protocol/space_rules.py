@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,6 +59,15 @@ TRIGGERS: dict[str, dict[str, float | None]] = {
 
 # What is said of a value of a wrong kind, where pydantic's own words are about its types.
 WORDS = {
+    "dict_type": "must be a dict",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "model_type": "must be a dict of settings",
+    "string_too_short": "must have one character at least",
+    "string_type": "must be a text",
     "tuple_type": "must be a list",
     "too_short": "must have one entry at least",
     "string_pattern_mismatch": "must have letters, digits and ._- only",
@@ -243,6 +253,8 @@ def explain(error: ValidationError) -> str:
     """Return in one line which settings cannot be, and why."""
     found = []
     for each in error.errors():
+        if each["type"] == "too_short" and each["input"]:
+            continue  # its entries are wrong ones, of which the other sentences are
         where = ".".join(map(str, each["loc"]))
         if each["type"] in ("invalid_space", "unknown_setting"):
             found.append(each["msg"])
@@ -254,7 +266,8 @@ def explain(error: ValidationError) -> str:
         elif each.get("ctx", {}).get("gt") == TINY:
             found.append(f"{where} must be a positive number, not {_short(each)}.")
         else:
-            told = WORDS.get(each["type"], each["msg"].replace("Input should be", "must be"))
+            said = re.sub("^(Input|String) should ", "must ", each["msg"])
+            told = WORDS.get(each["type"], said)
             found.append(f"{where} {told}, not {_short(each)}.")
     return " ".join(found)
 
