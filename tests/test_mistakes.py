@@ -246,8 +246,12 @@ MISTAKES: list[tuple[str, Call, str]] = [
     ("SpaceSettings", lambda _: space(agents=0), "agents must be greater than or equal to 1"),
     ("connect", lambda _: gb.connect("ftp://x", task="a"), "'local:FOLDER' nor 'http(s)"),
     ("connect", lambda _: gb.connect(7, task="a"), "such as 'local:./gb', not 7"),
-    ("connect", lambda _: gb.connect("http://", task="a"), "'http://' is neither 'local:FOLDER'"),
-    ("connect", lambda _: gb.connect("http://x:99999", task="a"), "nor 'http(s)://HOST:PORT'"),
+    ("connect", lambda _: gb.connect("http://", task="a"), "'http://' is no address of a"),
+    (
+        "connect",
+        lambda _: gb.connect("http://x:99999", task="a"),
+        "99999' is no address of a coord",
+    ),
     ("connect", lambda _: gb.connect("http://x", task="a", token=5), "token must be a text, not"),  # type: ignore[arg-type]
     ("connect", lambda _: gb.connect("local:./new"), "name the task of this agent, such as task="),
     ("connect", lambda _: gb.connect("local:./new", task=None), "not None"),  # type: ignore[arg-type]

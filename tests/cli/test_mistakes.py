@@ -38,6 +38,7 @@ pytestmark = pytest.mark.usefixtures("folder")
         (("run", "--problem", "missing.npz"), "missing.npz"),
         (("run", "--init", "/proc/x.toml"), "'/proc/x.toml': it cannot be written; choose another"),
         (("study", "--init", "/proc/x.toml"), "'/proc/x.toml': it cannot be written; choose"),
+        (("status", "--url", "x:1", "--token", "t"), "'x:1' is no address of a coordinator, such"),
         (("bounds", "forecast"), "guardband bounds --problem forecast"),
         (("serve", "--data", "/proc/none"), "'/proc/none': no data can be kept there; choose"),
         (("serve", "--data", "/dev/null/x"), "'/dev/null/x': no data can be kept there; choose"),

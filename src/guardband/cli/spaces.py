@@ -117,9 +117,8 @@ def create(
     _create(target, space)
     promise = "no constraint" if space.alpha is None else f"alpha {space.alpha:g}"
     tasks = f"{space.agents} task{'s' * (space.agents > 1)}"
-    typer.echo(
-        f"space {name}: {space.dim} features, {tasks}, contexts {space.contexts}, {promise}."
-    )
+    features = f"{space.dim} feature{'s' * (space.dim > 1)}"
+    typer.echo(f"space {name}: {features}, {tasks}, contexts {space.contexts}, {promise}.")
     if assumed:
         typer.echo(
             "every request is taken to have a hidden context of its own: nothing is promised where "

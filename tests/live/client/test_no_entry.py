@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from guardband.live.link import Unreachable
 from guardband.live.link.http import HttpLink
 from guardband.live.protocol.messages import Refused
 
@@ -30,3 +31,18 @@ def test_a_wrong_token_is_named_without_its_secret(token: str) -> None:
     assert "is not known to http://gb.example:8710: it was deleted, or belongs to another" in told
     assert token not in told
     assert ("gb_1f0c..." in told) == token.startswith("gb_")
+
+
+def test_an_address_with_a_path_is_named() -> None:
+    body = {"status": 404, "code": "not_found", "detail": "It does not exist."}
+    transport = httpx.MockTransport(lambda _: httpx.Response(404, json=body))
+    with pytest.raises(Refused, match=r"8710/v1 has no such page: give the coordinator's address"):
+        HttpLink("http://gb.example:8710/v1", transport=transport).space("home")
+
+
+def test_who_asks_for_tls_where_there_is_none_is_told() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)")
+
+    with pytest.raises(Unreachable, match="does not speak TLS; its address may begin with http:"):
+        HttpLink("https://gb.example", transport=httpx.MockTransport(answer)).space("home")

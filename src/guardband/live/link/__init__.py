@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.lazy import lazy_imports
@@ -39,7 +38,7 @@ def link_to(coordinator: str, token: str | None = None) -> Link:
         return LocalLink(address)
     if token is not None and not isinstance(token, str):
         raise InvalidTypeError(f"token must be a text, not one of type {type(token).__name__}.")
-    if kind in ("http", "https") and _has_host(coordinator):
+    if kind in ("http", "https") and address.startswith("//"):
         from guardband.live.link.http import HttpLink  # noqa: PLC0415 - needs the extra
 
         said = token or os.environ.get("GUARDBAND_AGENT_TOKEN") or ""
@@ -47,11 +46,3 @@ def link_to(coordinator: str, token: str | None = None) -> Link:
     raise InvalidValueError(
         f"coordinator {coordinator!r} is neither 'local:FOLDER' nor 'http(s)://HOST:PORT'."
     )
-
-
-def _has_host(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none
-        return False

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from guardband.errors import InvalidValueError
 from guardband.files import in_words
 from guardband.live.link.base import Unreachable
 from guardband.live.protocol.digests import HEADER, digest_of, matches
@@ -40,6 +42,7 @@ LONGEST_ID = 20  # of a token, in messages; the secret is never shown
 JSON = {"Content-Type": "application/json"}
 Answer = TypeVar("Answer", bound=BaseModel)
 NOT_NOW = (408, 425, 429)  # and everything from 500 on
+NO_TLS = "it does not speak TLS; its address may begin with http://."
 DAMAGED = "damaged_body"  # on its way: the same again will do
 
 
@@ -59,6 +62,10 @@ class HttpLink:
     def __init__(
         self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None
     ) -> None:
+        if not _is_address(url):
+            raise InvalidValueError(
+                f"{url!r} is no address of a coordinator, such as 'http://127.0.0.1:8710'."
+            )
         self.url, self._token, self._transport = url.rstrip("/"), token, transport
         self._largest = 0  # bytes of a message, of either side: sums of one space are of one size
         self.after_fork()
@@ -98,7 +105,8 @@ class HttpLink:
             answer = self._http.request(method, path, timeout=timeout, **given)
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
             # RuntimeError: the client was closed while another thread was about to use it.
-            raise Unreachable(f"{self.url} does not answer: {in_words(error)}.") from error
+            told = NO_TLS if "WRONG_VERSION_NUMBER" in str(error) else f"{in_words(error)}."
+            raise Unreachable(f"{self.url} does not answer: {told}") from error
         self._largest = max(self._largest, len(answer.content))
         if not matches(answer.headers.get(HEADER), answer.content):
             raise Unreachable(f"an answer of {self.url} was damaged on its way: asking again.")
@@ -129,6 +137,8 @@ class HttpLink:
         more = {k: v for k, v in known.items() if k not in ("type", "title", "status", "detail")}
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             detail = self._token_advice()
+        elif code == "not_found":
+            detail = f"{self.url} has no such page: give the coordinator's address without a path."
         return Refused(code, answer.status_code, detail, **more)
 
     def _read(self, kind: type[Answer], content: bytes | None) -> Answer:
@@ -220,3 +230,11 @@ class HttpLink:
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is none
+        return False
