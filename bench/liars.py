@@ -20,6 +20,7 @@ import guardband as gb
 from guardband.kernels.environment import Fabricated
 from guardband.kernels.lies import make_up as make_up_rows
 from guardband.kernels.types import Floats, Terms
+from guardband.problems import BernoulliRewards
 from guardband.sim import Series
 
 QUICK = "quick" in sys.argv
@@ -65,22 +66,23 @@ def cost_lines() -> list[str]:
     """Return what tolerance costs where nobody lies, for several numbers of tasks."""
     lines = []
     for tasks in (2, 3, TASKS, 10):
-        problem = gb.problem("liar", agents=tasks, since=ROUNDS + 1)
-        results = gb.simulate(
-            problem, [guard(0), guard(1)], rounds=ROUNDS, trials=TRIALS, alpha=ALPHA
-        )
-        for upto in sorted({200, 1_000, ROUNDS}):
-            at = int(np.searchsorted(results.rounds, upto))
-            gains = []
-            for series in results.series:
-                gain = series.curves["reward"][:, at] - series.curves["baseline_reward"][:, at]
-                gains.append(float(gain.mean()))
-            lost = 1.0 - gains[1] / gains[0]
-            counts = [int(s.violations_expected.sum()) for s in results.series]
-            lines.append(
-                f"| {tasks} | {upto:,} | {gains[0] / upto:+.4f} | {gains[1] / upto:+.4f} "
-                f"| {lost:.1%} | {counts[1]} |"
-            )
+        for stated in (True, False):
+            noise = NOISE if stated else BernoulliRewards()
+            problem = gb.problem("liar", agents=tasks, since=ROUNDS + 1, reward_std=noise)
+            policies = [guard(tolerate, stated=stated) for tolerate in (0, 1)]
+            results = gb.simulate(problem, policies, rounds=ROUNDS, trials=TRIALS, alpha=ALPHA)
+            below = int(results.series[1].violations_expected.sum())
+            for upto in sorted({200, 1_000, ROUNDS}):
+                at = int(np.searchsorted(results.rounds, upto))
+                gains = []
+                for series in results.series:
+                    gain = series.curves["reward"][:, at] - series.curves["baseline_reward"][:, at]
+                    gains.append(float(gain.mean()))
+                lost = 1.0 - gains[1] / gains[0]
+                lines.append(
+                    f"| {tasks} | {NOISE if stated else '0 or 1'} | {upto:,} "
+                    f"| {gains[0] / upto:+.4f} | {gains[1] / upto:+.4f} | {lost:.1%} | {below} |"
+                )
     return lines
 
 
@@ -227,10 +229,12 @@ def main() -> None:
         "",
         "## What it costs where nobody lies",
         "",
-        f"The gain over the baseline in a round, up to a round; {TRIALS} trials.",
+        f"The gain over the baseline in a round, up to a round; {TRIALS} trials. Plays "
+        "below the floor are those of all rounds, with `tolerate=1`. Where rewards are 0 or 1, no "
+        "noise is stated.",
         "",
-        "| tasks | up to round | tolerate=0 | tolerate=1 | lost | below the floor, tolerate=1 |",
-        "|---:|---:|---:|---:|---:|---:|",
+        "| tasks | noise | up to round | tolerate=0 | tolerate=1 | lost | below the floor |",
+        "|---:|---|---:|---:|---:|---:|---:|",
         *cost_lines(),
         "",
     ]

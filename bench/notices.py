@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 
 import guardband as gb
+from guardband.problems import BernoulliRewards
 from guardband.sim import Series
 
 ROUNDS, TRIALS, HALF, EARLY = 4_000, 20, 2_000, 100
@@ -132,6 +133,35 @@ def alone() -> list[str]:
     return lines
 
 
+def less_stated() -> list[str]:
+    """Return a table of what is noticed where agents are told less: weights are then smaller."""
+    lines = [
+        "| problem | rewards | what is stated | noticed in | first alarm, median round "
+        "| plays below the floor per task, with monitors | without |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    cases: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
+        ("noise 0.1", 0.1, "both", {}),
+        ("noise 0.1", 0.1, "the noise alone", {"context_noise": None}),
+        ("0 or 1", BernoulliRewards(), "nothing", {"noise": None, "context_noise": None}),
+    )
+    for name, settings in (("drift-abrupt", {}), ("odd-task", {}), ("misfit", {"error": 0.1})):
+        for rewards, noise, stated, less in cases:
+            told = {**STATED, **less}
+            with_, without = (
+                run(name, {**told, "delta_alarm": level}, reward_std=noise, **settings)
+                for level in (1e-3, None)
+            )
+            first = first_alarms(with_)
+            median = np.median(first)
+            lines.append(
+                f"| `{name}` | {rewards} | {stated} | {np.isfinite(first).sum()} of {TRIALS} "
+                f"| {f'{median:,.0f}' if np.isfinite(median) else '–'} "
+                f"| {below(with_).mean():.2g} | {below(without).mean():.2g} |"
+            )
+    return lines
+
+
 def _outage(seed: int) -> set[str]:
     """Return which monitors notice that learned plays earn nothing for some rounds."""
     rng, theta = np.random.default_rng(seed), np.array([0.5, 0.3, 0.4])
@@ -247,7 +277,8 @@ def main() -> None:
         "For those who rely on [monitors](notices.md): how soon they notice a change, and what "
         "they cost where nothing changes.",
         "",
-        'Guard-UCB in strict mode, alpha 0.2, with `delta_alarm=0.001` and `on_alarm="restart"`, '
+        "Guard-UCB in strict mode, alpha 0.2, told that the noise is 0.1 and that no context is "
+        'hidden, with `delta_alarm=0.001` and `on_alarm="restart"`, '
         f"against the same without monitors; {TRIALS} trials of {ROUNDS:,} rounds on [problems "
         "that are not as assumed](problems.md#worlds-that-are-not-as-assumed), seed 0. [What it "
         "all means](notices.md). Written by `python -m bench.notices`.",
@@ -261,6 +292,13 @@ def main() -> None:
         "Trials in which each raised an alarm, where nothing is done about alarms.",
         "",
         *alone(),
+        "",
+        "## Where less is stated",
+        "",
+        "Without the noise, or without knowing that no context is hidden, a reward weighs little "
+        "more than one that is 0 or 1.",
+        "",
+        *less_stated(),
         "",
         "## False alarms",
         "",
