@@ -79,10 +79,12 @@ def summary(
 ) -> list[str]:
     """Return the table of a run, in Markdown."""
     faults, events = total.faults.total(), total.events
+    kinds = ", ".join(f"{name} {n:,}" for name, n in Counter(total.faults).most_common())
     rows = {
         "seeds, commit": f"{total.seed:,} to {total.seed + worlds - 1:,}, {commit}",
         "events": f"{events:,}",
         "faults": f"{faults:,}, one in {events / max(faults, 1):,.0f}",
+        "faults by kind": kinds,
         "simulated time": f"{total.seconds / 3600:,.1f} h",
         "real time": f"{seconds / 60:,.1f} min, {rate:,.0f} events per second of a processor",
         "decisions, rewards": f"{total.kinds['decision']:,}, {total.kinds['reward']:,}",
@@ -92,9 +94,7 @@ def summary(
         "worlds with a broken promise": f"{len(failed)} of {worlds:,} {failed or ''}".strip(),
     }
     lines = ["| what | how much |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in rows.items()]
-    kinds = ", ".join(f"{name} {n:,}" for name, n in Counter(total.faults).most_common())
-    return [*lines, "", f"Faults: {kinds}."]
+    return [*lines, *(f"| {name} | {value} |" for name, value in rows.items())]
 
 
 if __name__ == "__main__":
