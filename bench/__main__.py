@@ -171,6 +171,14 @@ def tables(notes: Console, numpy_us: float) -> dict[str, Callable[[], Section]]:
             agents.measure(notes),
             names=agents.HEADINGS.index("us p50"),
         ),
+        "calls": lambda: Section(
+            "Calls of the default agent, alone",
+            "Calls of the default agent with a certified target, one kind at a time; of a batch, "
+            "for each decision in it:",
+            agents.CALLS,
+            agents.measure_calls(notes),
+            names=agents.CALLS.index("us p50"),
+        ),
         "threads": lambda: Section(
             "Agents in threads",
             "decide + observe of default agents with a certified target, one in each thread, on "
