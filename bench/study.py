@@ -207,12 +207,12 @@ def page(shown: Measured) -> list[str]:
         "For those who are about to trust a [study](study.md): how often what it foretells "
         "comes true.",
         "",
-        "A [study](study.md) sees the log of an old rule, and nothing else; it looks at the first "
+        "A [study](study.md) sees the log of an old rule, and nothing else. It looks at the first "
         "half of the rows and leaves the other half for the agent to learn. Beside it are "
         f"{SEEDS} agents that played the world that the log is from, with the same settings, all "
         "of them stated. A study is right if it says that the agent can leave the baseline where "
-        "most of them did within the horizon, that it cannot where most did not, and if its first "
-        f"learned play is within a factor of {FACTOR:g} of their median; never is beyond the "
+        "most of them did within the horizon, and that it cannot where most did not. Its first "
+        f"learned play must be within a factor of {FACTOR:g} of their median; never is beyond the "
         'horizon. A budget for trials is what the study itself proposes. An answer "can\'t tell" '
         "counts as wrong. Written by `python -m bench.study`; the worlds are described in "
         "`bench/study_worlds.py`. Other worlds were looked at while studies were built; this one "
