@@ -25,6 +25,7 @@ __all__ = [
     "check_delta",
     "check_fraction",
     "check_not_negative",
+    "check_ordered",
     "check_positive",
     "check_seed",
     "check_text",
@@ -104,6 +105,15 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
             f"{name} must be one of {offered}, not {value!r}.{nearest(value, choices)}"
         )
     return value
+
+
+def check_ordered(name: str, value: Any) -> None:
+    """Refuse a set where order counts: it has another one in every process."""
+    if isinstance(value, set | frozenset):
+        raise InvalidTypeError(
+            f"{name} must be a list or a tuple, not {value!r}: a set has another order in every "
+            "process."
+        )
 
 
 def check_text(name: str, value: str) -> str:

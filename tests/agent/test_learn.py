@@ -231,7 +231,7 @@ def test_what_was_learned_goes_by_the_names_of_features() -> None:
 GOOD_ROWS, GOOD_REWARDS = logs(4)
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "width": ({"features": np.ones((4, 2))}, r"shape \(n, 3\)"),
-    "one row": ({"features": [0.1, 0.2, 0.3]}, "one row per row|for one row"),
+    "one row": ({"features": [0.1, 0.2, 0.3]}, "one row per reward; for one reward"),
     "no rows": ({"features": np.zeros((0, 3)), "rewards": []}, "n > 0"),
     "text": ({"features": [["a", "b", "c"]] * 4}, "table of numbers"),
     "NaN": ({"features": np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 0.1)}, "row 2.*finite"),
@@ -246,6 +246,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "different indices",
     ),
     "text of ids": ({"ids": "abcd"}, "a sequence, one per row, not 'abcd'"),
+    "set of ids": ({"ids": {"a", "b", "c", "d"}}, "ids must be a list or a tuple, not {"),
     "number of ids": ({"ids": 5}, "a sequence, one per row, not 5"),
     "menus": ({"menus": np.eye(3)}, "a list of tables"),
     "reward shape": ({"rewards": np.zeros((4, 1))}, "one number per row"),

@@ -100,6 +100,8 @@ def test_names_and_places() -> None:
     crossed = gb.Features(categories={"a": [1, 2], "b": ["x", "y"]}, crosses=[("a", "b")])
     assert crossed.names[5:] == ("a=1:b=x", "a=1:b=y", "a=2:b=x", "a=2:b=y")
     assert crossed.indices(["a:b"]) == [5, 6, 7, 8]
+    many = gb.Features(dict.fromkeys("abcdefgh", (0, 1)))
+    assert many.indices(set("abcdefgh")) == [*range(1, 9)]  # in every process
     with pytest.raises(gb.InvalidValueError, match=r"no feature 'fromat'.*Did you mean 'format'"):
         features.indices(["fromat"])
 

@@ -106,6 +106,8 @@ def test_tables_can_tell_the_expected_reward() -> None:
     with pytest.raises(ValueError, match="told must be one of 'expected', 'realised', not 'both'"):
         gb.Tabular(phi, psi, [0.6, 0.4], told="both")
     assert gb.Tabular(phi, psi, [0.6, 0.4]).build(0).told == "realised"
+    with pytest.raises(TypeError, match=r"tasks must be a list or a tuple, not {\(0,\)}"):
+        gb.Tabular(phi, psi, [0.6, 0.4], tasks={(0,)})
 
 
 def test_environments_have_one_table_for_all() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.decision import Decision
-from guardband.checks import beyond_unit
+from guardband.checks import beyond_unit, check_ordered
 from guardband.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "as_plain_array",
     "as_reward",
     "as_row",
+    "no_numbers",
     "reward_range",
 ]
 
@@ -34,6 +35,7 @@ def as_id(decision: str | Decision) -> str:
 
 def as_list(name: str, given: Any) -> list[Any]:
     """Return what was given for a batch, one for each of its decisions."""
+    check_ordered(name, given)
     try:
         return list(given)
     except TypeError:
@@ -76,6 +78,16 @@ def as_plain_array(features: Any) -> NDArray[Any]:
         raise InvalidValueError(
             "features must be a table of numbers, one row per action."
         ) from None
+
+
+def no_numbers(table: NDArray[Any], each: str) -> InvalidValueError:
+    """Return the error for a table of features with something in it that is no number."""
+    wrong = [value for value in table.ravel().tolist() if type(value) not in (int, float)]
+    if not wrong:  # as objects of Python, such as what a frame of several kinds becomes
+        rest = ", not of Python's objects: pass features.astype(float)."
+    else:
+        rest = f": {wrong[0]!r} is no number." if table.ndim else f", not {wrong[0]!r}."
+    return InvalidValueError(f"features must be a table of numbers, one row per {each}{rest}")
 
 
 def as_number(name: str, value: Any) -> float:

@@ -13,6 +13,7 @@ from guardband.agent.inputs import as_reward
 from guardband.agent.learned import Learned, MenuWidths
 from guardband.agent.looked_at import LookedAt, Recognised
 from guardband.agent.requests import RequestReader
+from guardband.checks import check_ordered
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.kernels.state import ALPHA
 from guardband.kernels.types import Floats
@@ -94,6 +95,7 @@ def read_logs(
     if ids is not None:
         if isinstance(ids, str) or not hasattr(ids, "__len__"):
             raise InvalidTypeError(f"ids must be a sequence, one per row, not {ids!r}.")
+        check_ordered("ids", ids)
         ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
         _check_length("ids", len(ids), len(rows))
     offered = [] if menus is None else _read_menus(reader, menus)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.inputs import as_plain_array, as_row
-from guardband.checks import nearest
+from guardband.checks import check_ordered, nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features, is_frame, is_named, is_sparse
 
@@ -57,6 +57,7 @@ def as_labels(labels: Any) -> list[Any]:
     """Return labels as a list."""
     if isinstance(labels, str | bytes) or not hasattr(labels, "__iter__"):
         raise InvalidTypeError(f"labels must be a list, one for each action, not {labels!r}.")
+    check_ordered("labels", labels)
     found: list[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.agent.group import AgentGroup
-from guardband.agent.inputs import SLACK, as_list, as_number, as_row
+from guardband.agent.inputs import SLACK, as_list, as_number, as_row, no_numbers
 from guardband.agent.named_rows import as_labels, as_table, find_row, named_map
 from guardband.agent.records import (
     NO_CONTEXTS,
@@ -237,7 +237,7 @@ class RequestReader:
 
         And the same with all features, if all were given.
         """
-        table = self._table(features, "row")
+        table = self._table(features, "reward")
         rows = np.ascontiguousarray(self._menu(table, "row").T)
         return rows, table if table.shape[1] == self._dim else None
 
@@ -273,9 +273,7 @@ class RequestReader:
             _check_count(table)  # before anything is copied
         if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
-                raise InvalidValueError(
-                    f"features must be a table of numbers, one row per {each}, not {table.dtype}."
-                )
+                raise no_numbers(table, each)
             table = np.ascontiguousarray(table, dtype=np.float64)
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
             n = "K" if each == "action" else "n"

@@ -41,7 +41,12 @@ class Number:
 
     def __post_init__(self) -> None:
         low, high = self.low, self.high
-        if not -LARGEST < low < high < LARGEST:
+        if not (abs(low) < LARGEST and abs(high) < LARGEST):
+            raise InvalidValueError(
+                f"its limits must be finite, below 1e100, not {low}, {high}: state the least and "
+                "the greatest value that is usual; `beyond` says what becomes of others."
+            )
+        if not low < high:
             raise InvalidValueError(f"its limits must be two rising numbers, not {low}, {high}.")
         if not isinstance(self.log, bool):
             raise InvalidTypeError(f"log must be True or False, not {self.log!r}.")

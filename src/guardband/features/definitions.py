@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from guardband.checks import as_float
+from guardband.checks import as_float, check_ordered
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features.columns import Category, Column, Hashed, Number, Vector
 
@@ -69,6 +69,7 @@ def as_category_column(given: Any) -> Category | Hashed:
         return given
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidTypeError(f"give a list of values, or gb.Hashed(size), not {given!r}.")
+    check_ordered("values", given)
     return Category(tuple(map(as_plain_value, given)))
 
 

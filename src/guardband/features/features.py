@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.checks import check_choice, nearest
+from guardband.checks import check_choice, check_ordered, nearest
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features.columns import Category, Column, Hashed, Number, Vector
 from guardband.features.definitions import (
@@ -109,6 +109,7 @@ class Features:
             if twice := [name for name in part if name in self._columns]:
                 raise InvalidValueError(f"column {twice[0]!r} is given as two kinds: choose one.")
             self._columns |= part
+        check_ordered("crosses", crosses)
         self._crosses = tuple(self._as_cross(cross) for cross in crosses)
         if len(set(self._crosses)) < len(self._crosses):
             raise InvalidValueError(f"a cross is given twice: {list(self._crosses)}.")
@@ -168,6 +169,7 @@ class Features:
         self._length = math.sqrt(squares)
 
     def _as_cross(self, cross: Any) -> tuple[str, ...]:
+        check_ordered("a cross", cross)
         if isinstance(cross, str) or len(cross) < 2 or len(set(cross)) < len(cross):
             raise InvalidValueError(
                 f"a cross must have two or more different columns, such as ('format', 'segment'), "
@@ -281,7 +283,7 @@ class Features:
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise InvalidTypeError(f"give a list of features, not {names!r}.")
         found: list[int] = []
-        for name in names:
+        for name in sorted(names, key=repr) if isinstance(names, set | frozenset) else names:
             if not isinstance(name, str):
                 found.append(name)
             elif name in self._spans:

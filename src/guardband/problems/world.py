@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from guardband.checks import as_array, as_index_set, check_not_negative, check_whole
+from guardband.checks import as_array, as_index_set, check_not_negative, check_ordered, check_whole
 from guardband.contexts import half_range
 from guardband.errors import InvalidValueError
 from guardband.facts import Facts
@@ -329,6 +329,7 @@ def check_costs(costs: Floats) -> Floats:
 
 def as_tasks(tasks: Sequence[Sequence[int]] | None, dim: int) -> tuple[tuple[int, ...], ...]:
     """Return one set of feature indices per agent; None: one agent that uses all features."""
+    check_ordered("tasks", tasks)
     sets = [range(dim)] if tasks is None else list(tasks)
     if not sets:
         raise InvalidValueError("tasks is empty: give one list of feature indices per agent.")

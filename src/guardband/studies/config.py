@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from guardband.agent import check_setting_names
-from guardband.checks import as_alpha, check_fraction, check_seed, check_whole, nearest
+from guardband.checks import (
+    as_alpha,
+    check_fraction,
+    check_ordered,
+    check_seed,
+    check_whole,
+    nearest,
+)
 from guardband.errors import InvalidTypeError, InvalidValueError
 from guardband.features import Features, Hashed
 
@@ -122,6 +129,8 @@ class StudyConfig:
         if len(set(named)) < len(named):
             twice = next(name for name in named if named.count(name) > 1)
             raise InvalidValueError(f"column {twice!r} is given as two things: {self.roles}.")
+        for part in ("features", "columns", "action_columns"):
+            check_ordered(part, getattr(self, part))
         for part in ("columns", "action_columns"):
             names = getattr(self, part)
             if names is not None and (

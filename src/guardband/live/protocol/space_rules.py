@@ -82,6 +82,8 @@ class SettingsModel(Message):
     def _known(cls, given: Any) -> Any:
         known = list(cls.model_fields)
         for name in given if isinstance(given, Mapping) else ():
+            if isinstance(given[name], set | frozenset):
+                raise invalid(f"{name} must be a list, not {given[name]!r}: a set has no order.")
             if name in known:
                 continue
             if name in NOT_LIVE:
