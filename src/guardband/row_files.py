@@ -10,7 +10,7 @@ import pandas as pd
 
 from guardband.errors import InvalidValueError
 
-__all__ = ["BLOCK", "LogFileError", "is_parquet", "row_blocks"]
+__all__ = ["BLOCK", "LogFileError", "check_file", "is_parquet", "row_blocks"]
 
 BLOCK = 65_536  # rows in memory at once
 # Numbers are read to the last bit, or the ids that rows get from their content would differ.
@@ -37,6 +37,14 @@ def is_parquet(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq")
 
 
+def check_file(path: Path) -> None:
+    """Say that a file is missing, or is a folder."""
+    if not path.is_file():
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: give one file.")
+        raise FileNotFoundError(f"there is no file {path}.")
+
+
 def row_blocks(path: Path, find: Find, size: int = BLOCK) -> Blocks:
     """Yield the rows of a file, and which share of it each block is.
 
@@ -50,10 +58,7 @@ def row_blocks(path: Path, find: Find, size: int = BLOCK) -> Blocks:
     size
         Rows of a block.
     """
-    if not path.is_file():
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder: give one file.")
-        raise FileNotFoundError(f"there is no file {path}.")
+    check_file(path)
     yield from (_parquet if is_parquet(path) else _csv)(path, find, size)
 
 

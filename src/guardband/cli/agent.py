@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from guardband.cli.numbers import port_option
 from guardband.cli.operator import file_json, readable_errors
 from guardband.errors import InvalidValueError
 
@@ -47,7 +48,7 @@ def agent(
         str | None, typer.Option(help="Features that the task uses, with commas; else all.")
     ] = None,
     host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = PORT,
+    port: Annotated[int, port_option("Port; 0 takes a free one.")] = PORT,
     socket: Annotated[
         Path | None,
         typer.Option(help="Listen on this file, which only you may use, instead of a port."),

@@ -12,7 +12,7 @@ from rich.table import Table
 
 import guardband as gb
 from guardband import lab
-from guardband.cli.counts import count_option
+from guardband.cli.numbers import count_option, number_option
 from guardband.errors import InvalidValueError
 
 __all__ = ["bounds"]
@@ -25,7 +25,7 @@ def bounds(
     named: Annotated[str | None, typer.Argument(hidden=True)] = None,
     problem: Annotated[str, typer.Option(help="Its name; see: guardband problems")] = "movielens",
     alpha: Annotated[
-        float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
+        float | None, number_option("Share of the baseline's reward that may be lost.")
     ] = None,
     rounds: Annotated[int | None, count_option("The horizon T; the problem's own.")] = None,
     agents: Annotated[int | None, count_option("How many tasks learn together.")] = None,

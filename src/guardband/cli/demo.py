@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from guardband.cli.numbers import number_option, port_option
 from guardband.cli.operator import readable_errors
 from guardband.cli.serve import PORT
 
@@ -14,21 +15,19 @@ __all__ = ["demo"]
 
 
 def demo(
-    port: Annotated[
-        int, typer.Option(help="Port; another one if it is taken.", min=0, max=65535)
-    ] = PORT,
+    port: Annotated[int, port_option("Port; another one if it is taken.")] = PORT,
     minutes: Annotated[
-        float | None, typer.Option(help="How long; until Ctrl-C if left out.", min=0.0)
+        float | None, number_option("How long; until Ctrl-C if left out.", least=0.0)
     ] = None,
     rate: Annotated[
-        float, typer.Option(help="Users per second of each client.", min=0.1, max=500.0)
+        float, number_option("Users per second of each client, 0.1 to 500.", least=0.1, most=500.0)
     ] = 30.0,
     change_after: Annotated[
         float,
-        typer.Option(
-            help="Seconds after which the tastes of one part's users change, which its agent "
+        number_option(
+            "Seconds after which the tastes of one part's users change, which its agent "
             "notices; 0: never.",
-            min=0.0,
+            least=0.0,
         ),
     ] = 120.0,
     no_browser: Annotated[

@@ -82,7 +82,9 @@ def learn(
     with readable_errors("`guardband agent --space-file FILE`"):
         from guardband.cli.log_file import LogColumns, LogFile
         from guardband.live import connect
+        from guardband.row_files import check_file
 
+        check_file(logs)  # before a coordinator is asked, and before a folder is made
         try:
             agent = connect(
                 coordinator,

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import guardband as gb
 from guardband import engines, lab
-from guardband.cli.counts import count_option
+from guardband.cli.numbers import count_option
 from guardband.cli.report_folder import check_folder
 from guardband.cli.verdicts import (
     cost_table,

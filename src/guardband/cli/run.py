@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import guardband as gb
-from guardband.cli.counts import count_option
+from guardband.cli.numbers import count_option, number_option
 from guardband.cli.report_folder import check_folder, write_new
 from guardband.errors import InvalidValueError
 
@@ -40,30 +40,29 @@ def run(
         ),
     ] = None,
     noise: Annotated[
-        float | None, typer.Option(help="The bound on the reward noise that algorithms are told.")
+        float | None, number_option("The bound on the reward noise that algorithms are told.")
     ] = None,
     context_noise: Annotated[
-        float | None, typer.Option(help="The same for what the hidden context adds to a reward.")
+        float | None, number_option("The same for what the hidden context adds to a reward.")
     ] = None,
     trial_budget: Annotated[
         float | None,
-        typer.Option(help="What guard-ucb's trials may fall short of the floor by, in all."),
+        number_option("What guard-ucb's trials may fall short of the floor by, in all."),
     ] = None,
     max_loss: Annotated[
         float | None,
-        typer.Option(help="What guard-ucb-policy's exploration may cost against the baseline."),
+        number_option("What guard-ucb-policy's exploration may cost against the baseline."),
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(
-            help="What an agent's plays may cost in all, on a problem with costs; guard-ucb keeps "
-            "to it."
+        number_option(
+            "What an agent's plays may cost in all, on a problem with costs; guard-ucb keeps to it."
         ),
     ] = None,
     holdback: Annotated[
         float | None,
-        typer.Option(
-            help="Guard-UCB plays the baseline with this probability, by a coin of its own, to "
+        number_option(
+            "Guard-UCB plays the baseline with this probability, by a coin of its own, to "
             "measure what its choices earn: 0.05, say."
         ),
     ] = None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardband.cli.numbers import port_option
 from guardband.cli.operator import file_json, open_store, readable_errors
 from guardband.errors import InvalidValueError
 
@@ -28,7 +29,7 @@ def serve(
         "gb"
     ),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = PORT,
+    port: Annotated[int, port_option("Port; 0 takes a free one.")] = PORT,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
     insecure: Annotated[

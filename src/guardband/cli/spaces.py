@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.counts import count_option
+from guardband.cli.numbers import count_option, number_argument, number_option
 from guardband.cli.operator import WHO, Target, file_json, file_text, print_table, targeted
 from guardband.errors import InvalidValueError
 
@@ -46,20 +46,20 @@ def create(
     named_features: NamedFile = None,
     agents: Annotated[int | None, count_option("How many tasks may join.")] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
+        float | None, number_option("Share of the baseline's reward that may be lost.")
     ] = None,
     contexts: Annotated[
         str | None,
         typer.Option(help="per-request: every request has its own; or shared, by rounds."),
     ] = None,
-    noise: Annotated[float | None, typer.Option(help="Bound on the reward noise.")] = None,
+    noise: Annotated[float | None, number_option("Bound on the reward noise.")] = None,
     context_noise: Annotated[
-        float | None, typer.Option(help="Bound on what the hidden context adds to a reward.")
+        float | None, number_option("Bound on what the hidden context adds to a reward.")
     ] = None,
-    theta_bound: Annotated[float | None, typer.Option(help="Bound on theta's length.")] = None,
+    theta_bound: Annotated[float | None, number_option("Bound on theta's length.")] = None,
     mode: Annotated[str | None, typer.Option(help="strict or policy.")] = None,
-    window_s: Annotated[float | None, typer.Option(help="How long to wait for rewards.")] = None,
-    default: Annotated[float | None, typer.Option(help="The reward where none comes.")] = None,
+    window_s: Annotated[float | None, number_option("How long to wait for rewards.")] = None,
+    default: Annotated[float | None, number_option("The reward where none comes.")] = None,
     order: Annotated[str | None, typer.Option(help="window or prompt.")] = None,
     profile: Annotated[str | None, typer.Option(help="platform or hospital.")] = None,
     file: Annotated[Path | None, typer.Option(help="JSON with any of the settings.")] = None,
@@ -159,7 +159,7 @@ def show(target: Target, name: Name) -> None:
 def set_alpha(
     target: Target,
     name: Name,
-    alpha: Annotated[float, typer.Argument(help="Share of the baseline's reward to be lost.")],
+    alpha: Annotated[float, number_argument("Share of the baseline's reward to be lost.")],
     task: Annotated[str | None, typer.Option(help="For one task only.")] = None,
 ) -> None:
     """Change alpha while agents run; each uses it as soon as it hears of it."""

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from guardband.cli.counts import count_option
+from guardband.cli.numbers import count_option, number_option
 from guardband.cli.report_folder import check_folder, write_new
 from guardband.errors import InvalidTypeError
 
@@ -30,7 +30,7 @@ def study(
         Path | None, typer.Option(help="A TOML file that says which columns are what; see --init.")
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Share of the baseline's reward that may be lost.")
+        float | None, number_option("Share of the baseline's reward that may be lost.")
     ] = None,
     rounds: Annotated[int | None, count_option("How far to look ahead.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the page and agent.toml go.")] = None,
