@@ -34,3 +34,13 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
     assert list(path.parent.iterdir()) == [path]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_made_once_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with write_atomically(path, private=True, once=True) as file:
+        file.write(b"first")
+    with pytest.raises(FileExistsError), write_atomically(path, once=True) as file:
+        file.write(b"second")
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]

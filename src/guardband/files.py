@@ -35,7 +35,9 @@ def plain_errors(place: str | os.PathLike[str], told: str) -> Iterator[None]:
 
 
 @contextmanager
-def write_atomically(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
+def write_atomically(
+    path: str | os.PathLike[str], *, private: bool = False, once: bool = False
+) -> Iterator[BinaryIO]:
     """Write a file that appears under its name only when it is complete and on the disk.
 
     Parameters
@@ -44,6 +46,8 @@ def write_atomically(path: str | os.PathLike[str], *, private: bool = False) -> 
         The file to make or replace; its folder is made if needed.
     private
         Whether only its owner may read it; otherwise the user's umask decides.
+    once
+        Whether a file that is there by then stays, and `FileExistsError` is raised.
 
     Yields
     ------
@@ -61,7 +65,10 @@ def write_atomically(path: str | os.PathLike[str], *, private: bool = False) -> 
             yield file
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
+        if once:
+            os.link(draft, target)
+        else:
+            draft.replace(target)
         _sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)

@@ -29,12 +29,14 @@ def check_signature(path: Path) -> None:
 
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}.")
-        wrong = (check_audit if path.suffix == ".json" else check_file)(path)
-    typer.echo(f"{path}: {'NOT what was signed' if wrong else 'as it was signed'}")
-    for words in wrong:
-        typer.echo(f"- {words}.")
-    if wrong:
+        found = (check_audit if path.suffix == ".json" else check_file)(path)
+    if found.wrong:
+        typer.echo(f"{path}: NOT what was signed")
+        for words in found.wrong:
+            typer.echo(f"- {words}.")
         sys.exit(1)
+    keys = " and ".join(f"the key of space {name!r}" for name in dict.fromkeys(found.spaces))
+    typer.echo(f"{path}: as it was signed, with {keys}")
 
 
 def verify(journals: list[Path], data: Path | None, *, repair: bool, as_json: bool) -> None:

@@ -14,6 +14,8 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,30 @@ from guardband.errors import InvalidValueError
 from guardband.files import write_atomically
 from guardband.live.client.journal import Journal
 from guardband.live.protocol.space import SpaceSettings
+from guardband.live.protocol.types import NAME
 
-__all__ = ["check_audit", "check_file", "is_signed_by_default", "sign_audit", "sign_file"]
+__all__ = ["Signed", "check_audit", "check_file", "is_signed_by_default", "sign_audit", "sign_file"]
 
 FOLDER = "GUARDBAND_KEYS"  # the variable that names another folder for keys
 KEY = re.compile(r"[0-9a-f]{64}")
 FORMAT = 1
+SHOWN = 80  # characters of what cannot be
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What was found of signatures.
+
+    Attributes
+    ----------
+    spaces
+        Whose keys have signed; a file may have the signatures of several.
+    wrong
+        What is wrong, in sentences; nothing: it is as it was signed.
+    """
+
+    spaces: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
 
 
 def is_signed_by_default(journals: Iterable[Path]) -> set[str]:
@@ -47,19 +67,21 @@ def sign_file(path: Path, journals: Iterable[Path]) -> Path:
     return target
 
 
-def check_file(path: Path) -> list[str]:
-    """Return what is wrong with a file that was signed, in sentences; nothing: it is as it was."""
+def check_file(path: Path) -> Signed:
+    """Return whose keys have signed a file, and what is wrong with it."""
     beside = path.with_name(f"{path.name}.sig")
     if not beside.is_file():
         raise FileNotFoundError(f"{path} has no signature: there is no {beside}.")
     lines = _read(beside)
-    if not isinstance(lines, list) or not lines:
+    if not isinstance(lines, list) or not lines or not all(isinstance(x, dict) for x in lines):
         raise InvalidValueError(f"{beside} holds no signatures.")
+    found = Signed()
+    for line in lines:
+        _check(line, beside, found)
     digest = _sha256(path)
-    wrong = [each for line in lines for each in _wrong(line, beside)]
     if any(line.get("sha256") != digest for line in lines):
-        wrong.append(f"{path} is not the file that was signed")
-    return wrong
+        found.wrong.append(f"{path} is not the file that was signed")
+    return found
 
 
 def sign_audit(finding: Mapping[str, Any], space: str) -> dict[str, Any]:
@@ -67,16 +89,17 @@ def sign_audit(finding: Mapping[str, Any], space: str) -> dict[str, Any]:
     return {**finding, "signature": _signed({"sha256": _digest(finding)}, space)}
 
 
-def check_audit(path: Path) -> list[str]:
-    """Return what is wrong with an audit that was signed, in sentences."""
-    found = _read(path)
-    if not isinstance(found, dict) or not isinstance(found.get("signature"), dict):
+def check_audit(path: Path) -> Signed:
+    """Return whose key has signed an audit, and what is wrong with it."""
+    finding = _read(path)
+    if not isinstance(finding, dict) or not isinstance(finding.get("signature"), dict):
         raise InvalidValueError(f"{path} is no audit with a signature.")
-    line = found.pop("signature")
-    wrong = _wrong(line, path)
-    if line.get("sha256") != _digest(found):
-        wrong.append(f"{path} is not the audit that was signed")
-    return wrong
+    line = finding.pop("signature")
+    found = Signed()
+    _check(line, path, found)
+    if line.get("sha256") != _digest(finding):
+        found.wrong.append(f"{path} is not the audit that was signed")
+    return found
 
 
 def _signed(about: Mapping[str, Any], space: str) -> dict[str, Any]:
@@ -92,17 +115,23 @@ def _signed(about: Mapping[str, Any], space: str) -> dict[str, Any]:
     return {**line, "hmac_sha256": _mac(line, key)}
 
 
-def _wrong(line: Mapping[str, Any], path: Path) -> list[str]:
-    """Return what is wrong with one signature."""
+def _check(line: Mapping[str, Any], path: Path, found: Signed) -> None:
+    """Add to what was found whose key has made a signature, or what is wrong with it."""
     told = {name: value for name, value in line.items() if name != "hmac_sha256"}
     space, mac = told.get("space"), line.get("hmac_sha256")
     if not isinstance(space, str) or not isinstance(mac, str):
-        return [f"{path} holds a signature that names no space"]
-    key = _key(space, make=False)
-    if told.get("key") != _name_of(key):
-        return [f"{path} was signed with another key than the one of space {space!r} here"]
-    sound = hmac.compare_digest(mac.encode(), _mac(told, key).encode())
-    return [] if sound else [f"the signature in {path} is not right: it was changed"]
+        found.wrong.append(f"{path} holds a signature that names no space")
+    elif not re.fullmatch(NAME, space):  # a path would lead to a key of who made the file
+        shown = repr(space[:SHOWN])
+        found.wrong.append(f"{path} is not signed: no space can have the name {shown}")
+    elif told.get("key") != _name_of(key := _key(space, make=False)):
+        found.wrong.append(
+            f"{path} was signed with another key than the one of space {space!r} here"
+        )
+    elif KEY.fullmatch(mac) and hmac.compare_digest(mac, _mac(told, key)):
+        found.spaces.append(space)
+    else:
+        found.wrong.append(f"the signature in {path} is not right: it was changed")
 
 
 def _key(space: str, *, make: bool) -> bytes:
@@ -111,7 +140,8 @@ def _key(space: str, *, make: bool) -> bytes:
     path = folder / f"{space}.key"
     if make and not path.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with write_atomically(path, private=True) as file:
+        # Who is first makes it; another process that signs at the same time reads that one.
+        with suppress(FileExistsError), write_atomically(path, private=True, once=True) as file:
             file.write(secrets.token_hex(32).encode())
     if not path.is_file():
         raise FileNotFoundError(
@@ -163,7 +193,20 @@ def _sha256(path: Path) -> str:
 
 
 def _read(path: Path) -> Any:
+    """Return what a file of JSON holds, if it can be written again to see what was signed."""
     try:
-        return json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes(), object_pairs_hook=_once)
+        _canonical(found)
+    except RecursionError:
+        raise InvalidValueError(f"{path} is nested too deeply to have been signed.") from None
     except ValueError:
         raise InvalidValueError(f"{path} is not JSON.") from None
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; of a name that is there twice, readers would see either."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
