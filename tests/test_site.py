@@ -129,3 +129,26 @@ def test_search_works_from_a_folder(pages: list[Path]) -> None:
         watched.page.wait_for_url(lambda url: "?h=holdback" in url)  # whichever page is first
         assert watched.page.url.startswith(SITE.as_uri())
         assert watched.page.locator("mark").first.inner_text().lower() == "holdback"
+
+
+BRIGHTNESS = """(element, property) => {
+    const canvas = document.createElement("canvas").getContext("2d");
+    canvas.fillStyle = getComputedStyle(element)[property];  // whichever way it is written
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = canvas.getImageData(0, 0, 1, 1).data;
+    return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_dark_for_whoever_wants_it(pages: list[Path], scheme: str) -> None:
+    where = (SITE / "docs" / "guard-ucb-math.html").as_uri()  # with formulas, tables and code
+    with started() as browser, opened(browser, where, scheme=scheme) as watched:
+        body = watched.page.locator("body")
+        behind = body.evaluate(f"e => ({BRIGHTNESS})(e, 'backgroundColor')")
+        assert (behind < 0.2) if scheme == "dark" else (behind > 0.8)
+        for part in ("article p", "article h1", "article math", "article code"):
+            letters = watched.page.locator(part).first
+            shown = letters.evaluate(f"e => ({BRIGHTNESS})(e, 'color')")
+            assert abs(shown - behind) > 0.4, f"{part} is {shown:.2f} on {behind:.2f}"
