@@ -130,6 +130,8 @@ def test_library_agents_replay_the_simulator(name: str, together: bool) -> None:
     [
         ("odd-task", {}),
         ("drift-abrupt", {}),
+        ("odd-task", {"tolerate": 1}),
+        ("drift-abrupt", {"tolerate": 1}),
         ("drift-slow", {"window": 150}),
         ("drift-slow", {"window": 150, "drift": 1e-4}),
     ],
@@ -145,7 +147,7 @@ def test_restarts_leaving_the_pool_and_windows_replay_the_simulator(
     runner = CommonRunner(world, plan, np.full(3, 0.2), checkpoint_rounds(rounds), rounds)
     (chunk,) = TrialDraws(world, rounds, 11).chunks()
     runner.play(chunk)
-    assert runner.metrics.totals[:, Metric.NOTICED].any() == (not told)
+    assert runner.metrics.totals[:, Metric.NOTICED].any() == ("window" not in told)
     fleet = gb.Fleet(dict.fromkeys(tasks), 5, algorithm=algorithm)
     group, tables = fleet._group, chunk.tables
     for t in range(rounds):
@@ -162,6 +164,9 @@ def test_restarts_leaving_the_pool_and_windows_replay_the_simulator(
     for one, other in zip(simulator.own, library.own, strict=True):
         assert_array_equal(one, other)
     assert_array_equal(simulator.watch, library.watch)
+    # What is known without each other task; nothing where all are believed.
+    assert bool(runner.without.size) == bool(told.get("tolerate"))
+    assert_array_equal(runner.without, group.engine.without)
     assert fleet.poolings == runner.clock.ints[2]
     for m, task in enumerate(tasks):
         alarms = fleet[task].health.alarms
