@@ -31,7 +31,7 @@ def serving(folder: Path, end: signal.Signals) -> Iterator[httpx.Client]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    here = {"COORDINATOR": f"local:{folder}", "STATE": str(folder / "top"), "CLICK_WINDOW": "6"}
+    here = {"COORDINATOR": f"local:{folder}", "STATE": str(folder / "top"), "CLICK_WINDOW": "15"}
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLE), "service:app"]
     process = subprocess.Popen(
         [*command, "--port", str(port), "--log-level", "warning"], env=os.environ | here
