@@ -3,7 +3,8 @@
     python -m bench.first_screen
 
 Problem, alpha, trials and seed are those of `guardband run` without options: nothing is chosen here
-but how many rounds are shown.
+but how many rounds are shown. Both learners are one, told the same; the floor is all that sets them
+apart.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from guardband.sim import COLOURS, FAINT, GREY, INK, Trial, TrialDraws, make_tri
 
 ROUNDS = 500  # later ones look like the last of these
 MOST = 250  # per cent of the baseline's worth, at the top; a few plays lie above
-PANELS = {"dis-lin-ucb": "Learning without a floor", "guard-ucb": "With guardband"}
+PANELS = {"guard-ucb-free": "The same learner without a floor", "guard-ucb": "With guardband"}
+TICKS = (1, 10, 100, ROUNDS)
 BLUE, RED = COLOURS[0], "#B3261E"
 TINY = 1e-9  # of rounding
 FILE = Path(__file__).parents[1] / "docs" / "first-run.png"
@@ -86,10 +88,13 @@ def _panel(axes: Axes, share: Floats, floor: float) -> None:
     axes.axhline(100 * floor, color=INK, linewidth=1.2)
     dots: dict[str, Any] = {"linestyle": "", "marker": ".", "markeredgewidth": 0}
     axes.plot(rounds[~low], 100 * share[~low], color=BLUE, alpha=0.25, markersize=2.4, **dots)
-    axes.plot(rounds[low], 100 * share[low], color=RED, markersize=5, **dots)
+    axes.plot(rounds[low], 100 * share[low], color=RED, markersize=9, **dots)
     told = f"below {100 * floor:.3g} % of the baseline"
     axes.text(len(share), 4, f"{told} ", ha="right", color=INK, fontsize=10)
-    axes.set(xlim=(0, len(share)), ylim=(0, MOST), xlabel="round")
+    # Who falls does so in the first rounds: this scale has room for them, and all the others.
+    axes.set(xscale="log", xlim=(0.9, len(share)), ylim=(0, MOST), xlabel="round")
+    axes.set_xticks(TICKS, labels=[f"{tick}" for tick in TICKS])
+    axes.set_xticks((), minor=True)
     axes.yaxis.set_major_formatter("{x:.0f} %")
     axes.tick_params(color=GREY, labelcolor=INK, labelsize=10, length=3)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)

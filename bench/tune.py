@@ -20,6 +20,7 @@ from guardband.algorithms import ALGORITHMS
 from guardband.engines import LocalEngine
 from guardband.lab import Run, run_all
 from guardband.lab.candidates import fitting
+from guardband.lab.experiments import as_printed
 from guardband.lab.panels.better import BENCHMARKS
 
 SEED, TRIALS, SHARE = 20_261_117, 3, 0.25  # the panel has seed 0
@@ -58,7 +59,7 @@ def runs(names: list[str]) -> dict[str, tuple[str, dict[str, Any], Any, Run]]:
         facts = case.problem.build(0).facts(case.rounds)
         for name in names:
             for preset in GRID[name]:
-                algorithm = fitting(ALGORITHMS[name].informed(case.told(), **preset), facts)
+                algorithm = fitting(as_printed(name, case.told(), **preset), facts)
                 if algorithm is not None:
                     label = f"{case.name}: {name} {preset}"
                     horizon = int(case.rounds * SHARE)

@@ -48,3 +48,29 @@ def test_confidence_and_ridge_are_those_of_the_plan(name: str) -> None:
         assert plan.terms.confidence == made.confidence(0.01)
     assert made.beta(1.0, 0.01) > made.beta(0.5, 0.01) > made.beta(0.5, 0.1)
     assert math.isfinite(made.max_weight)
+
+
+NOISE = {"noise": 0.2, "context_noise": 0.1}
+HIDDEN = {"disc-ucb", "disc-ucb-unknown", "dis-lsb", "fed-pe-cd"}  # their papers print 1
+
+
+@pytest.mark.parametrize("name", [n for n, e in ALGORITHMS.items() if not e.preset])
+def test_rivals_are_told_the_context_noise_unless_their_papers_print_one(name: str) -> None:
+    entry = ALGORITHMS[name]
+    told = entry.informed(NOISE)
+    if "context_noise" in entry.kind.settings():
+        assert told.context_noise == (1.0 if name in HIDDEN else 0.1)
+        assert entry.informed(NOISE, context_noise=0.3).context_noise == 0.3
+
+
+def test_where_no_context_noise_is_stated_rivals_get_the_true_one() -> None:
+    def constants(name: str, **given: object) -> tuple[str, float]:
+        made = ALGORITHMS[name].informed({**NOISE, "context_noise": None}, **given)
+        return made.constant, made.context_noise
+
+    assert constants("dis-lin-ucb") == ("tight", 1.0)
+    assert constants("dis-lin-ucb", context_noise=0.3) == ("paper", 0.3)
+    assert constants("dis-lin-ucb", constant="paper") == ("paper", 1.0)
+    assert constants("sclts") == ("source", 1.0)
+    assert constants("disc-ucb") == ("paper", 1.0)
+    assert ALGORITHMS["guard-ucb"].informed({"context_noise": None}).context_noise is None

@@ -9,7 +9,8 @@ import pytest
 from lab.handmade import result, smoke
 from matplotlib.collections import LineCollection
 
-from guardband.lab.experiments import shown_name
+from guardband.algorithms import ALGORITHMS
+from guardband.lab.experiments import as_printed, shown_name
 from guardband.lab.panels import better
 
 NAMES = {
@@ -113,3 +114,12 @@ def test_the_table_has_twins_as_rows_of_their_own():
     rows = better.PANEL.table(results)
     here = rows[rows["problem"] == "forecast"]
     assert {"dis-lin-ucb", "dis-lin-ucb-told", "disc-ucb-told"} <= set(here["algorithm"])
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, e in ALGORITHMS.items() if "constant" in e.kind.settings()]
+)
+def test_panels_run_rivals_as_the_paper_does(name):
+    """Named by name elsewhere they are told the problem's context noise; here it is the paper's."""
+    assert as_printed(name, {"context_noise": 0.1}).context_noise == 1.0
+    assert as_printed(name, {}, context_noise=0.2).context_noise == 0.2

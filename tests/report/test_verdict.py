@@ -101,14 +101,15 @@ def test_policy_mode_is_judged_by_its_coin():
     policy = series("guard-ucb-policy", [4, 5], settings=POLICY, expected=[1, 0], policy=0)
     assert told(policy).startswith(
         "guard-ucb-policy kept its promise: 2 single plays below the floor (70 % of the baseline's "
-        "reward) in 4 agent runs; its promise is about the average over its coin, which was "
-        "never below it."
+        "reward) in 4 agent runs; its promise is about the expected reward of its randomised "
+        "choice, which was never below the floor."
     )
     clean = series("guard-ucb-policy", [4, 5], settings=POLICY)
     assert told(clean).startswith("guard-ucb-policy kept its promise: it was never below the floor")
     broken = series("guard-ucb-policy", [4, 5], settings=POLICY, expected=[1, 0], policy=[1, 0])
     assert told(broken).startswith(
-        "guard-ucb-policy broke its promise: the average over its coin was below the floor"
+        "guard-ucb-policy broke its promise: the expected reward of its randomised choice was "
+        "below the floor"
     )
 
 
@@ -119,7 +120,7 @@ def test_no_credit_where_no_promise_applies():
     assert told(strict, policy, uncovered=why).startswith(
         "No promise of Guard-UCB applies here (rewards reach −0.2): guard-ucb was never below the "
         "floor (70 % of the baseline's reward) and guard-ucb-policy had 2 single plays below the "
-        "floor in 4 agent runs, though the average over its coin never was.\n"
+        "floor in 4 agent runs, though the expected reward of its randomised choice never was.\n"
     )
     fell = series("guard-ucb", [4, 5], settings=STRICT, expected=2)
     found = told(fell, uncovered={"guard-ucb": "rewards reach −0.2"})

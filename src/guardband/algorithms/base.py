@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -53,7 +54,8 @@ class Assumptions(Policy):
     noise
         R: the reward noise is R-sub-Gaussian.
     context_noise
-        The same for what the hidden context adds to the reward, (phi - psi)'theta. None, for
+        The same for what the hidden context adds to the reward, (phi - psi)'theta; by name,
+        algorithms made for known contexts are told the problem's. None, for
         constant="guard" only: from each round's possible contexts, as Guard-UCB has it.
     delta
         The probability with which the promise may fail.
@@ -97,8 +99,25 @@ class Assumptions(Policy):
 
     @property
     def keeps(self) -> frozenset[str]:
-        """A context noise of 1, as the papers have it, or what Guard-UCB keeps."""
-        return GuardUCB.keeps if self.constant == "guard" else frozenset({"context_noise"})
+        """What Guard-UCB keeps, or a context noise of 1 where papers on hidden contexts have it.
+
+        Papers on known contexts have R for all of the noise, and a hidden context is a part of it.
+        """
+        if self.constant == "guard":
+            return GuardUCB.keeps
+        return frozenset({"context_noise"} if self.made_for_hidden else ())
+
+    def hears(self, assumed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what it takes over, and where no context noise is stated, the true one.
+
+        Guard-UCB reads it off each round's possible contexts there; no other algorithm can.
+        """
+        told = super().hears(assumed)
+        if self.constant != "guard" and told.get("context_noise", 0.0) is None:
+            del told["context_noise"]
+            if self.constant == "paper":
+                told["constant"] = "tight"
+        return told
 
     def _sigma(self, facts: Facts) -> tuple[float, float]:
         """Return sigma, and the level at which the confidence set holds."""

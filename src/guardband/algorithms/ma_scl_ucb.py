@@ -48,7 +48,6 @@ class MASCLUCB(GapGated):
     """
 
     gates: ClassVar[tuple[str, ...]] = ("printed", "none")
-    made_for_hidden: ClassVar[bool] = True
     watched: ClassVar[bool] = True
     rate: ClassVar[Rate] = Rate(0.15, 0.02, 0.0004)
 

@@ -92,6 +92,10 @@ class Policy:
         """Settings that keep their own value, whatever a problem declares, unless given."""
         return frozenset()
 
+    def hears(self, assumed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what it takes over of what is assumed of a problem: all but what it keeps."""
+        return {name: value for name, value in assumed.items() if name not in self.keeps}
+
     @property
     def unused(self) -> frozenset[str]:
         """Settings that it must not have as it is: those of another mode."""

@@ -59,8 +59,8 @@ class AlgorithmEntry:
         """
         made = self.make()
         own = {*self.kind.settings()} - made.unused
-        kept = {*made.keeps, *self.preset}
-        told = {name: value for name, value in assumed.items() if name not in kept}
+        told = made.hears({k: v for k, v in assumed.items() if k not in given})
+        told = {name: value for name, value in told.items() if name not in self.preset}
         return replace(made, **{k: v for k, v in {**told, **given}.items() if k in own})
 
 

@@ -37,6 +37,7 @@ KINDS: dict[str, tuple[type, str]] = {
 DEFAULT_ALGORITHMS = (
     "guard-ucb",
     "guard-ucb-policy",
+    "guard-ucb-free",
     "disc-ucb",
     "disc-ucb-gap-oracle",
     "dis-lin-ucb",

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from guardband.algorithms import ALGORITHMS, Algorithm
+from guardband.algorithms import Algorithm
 from guardband.facts import Facts
-from guardband.lab.experiments import shown_name
+from guardband.lab.experiments import as_printed, shown_name
 
 __all__ = ["fitting", "with_extra"]
 
@@ -17,7 +17,7 @@ def with_extra(
     own: Mapping[str, Algorithm], names: Iterable[str], told: Mapping[str, Any], facts: Facts
 ) -> dict[str, Algorithm]:
     """Return a panel's own algorithms by label, and those of the names that the problem allows."""
-    made = [fitting(ALGORITHMS[name].informed(told), facts) for name in names]
+    made = [fitting(as_printed(name, told), facts) for name in names]
     asked = {shown_name(each.name): each for each in made if each is not None}
     return {**own, **{label: each for label, each in asked.items() if label not in own}}
 

@@ -26,6 +26,7 @@ __all__ = [
     "WHOLE",
     "Experiment",
     "ExperimentConfig",
+    "as_printed",
     "remarks_of",
     "shown_name",
 ]
@@ -232,8 +233,7 @@ class Experiment:
         }
         if self.rules is not None and self.rules.delta is not None:
             told["delta"] = self.rules.delta
-        made: Algorithm = ALGORITHMS[name].informed(told, **more)
-        return made
+        return as_printed(name, told, **more)
 
     def make_gated(self, name: str) -> Algorithm:
         """Return an algorithm of the paper, with the gate of this column if it can have that."""
@@ -254,6 +254,14 @@ class Experiment:
             alpha=self.alpha,
             horizon=self.horizon,
         )
+
+
+def as_printed(name: str, told: Mapping[str, Any], **more: Any) -> Algorithm:
+    """Return the algorithm, told this; but in the paper the context noise of all rivals is 1."""
+    entry = ALGORITHMS[name]
+    paper = {"context_noise": 1.0} if "constant" in entry.kind.settings() else {}
+    made: Algorithm = entry.informed({**told, **paper}, **more)
+    return made
 
 
 def shown_name(name: str) -> str:

@@ -27,6 +27,7 @@ __all__ = ["verdict"]
 
 FEW = 5  # with fewer trials an interval is wider than most differences
 FLOOR = "the floor"
+CHOICE = "the expected reward of its randomised choice"  # what policy mode promises
 STUCK = 0.5  # a larger share of rounds is no passing phase
 
 
@@ -82,8 +83,8 @@ def _guard(results: Results) -> Iterator[str]:
         elif is_policy(series) and below_floor(results, series).any():
             yield (
                 f"{series.label} kept its promise: {_plays(results, series)} {FLOOR}"
-                f"{_in_runs(results)}; its promise is about the average over its coin, which "
-                "was never below it"
+                f"{_in_runs(results)}; its promise is about {CHOICE}, which was "
+                "never below the floor"
             )
         elif below_floor(results, series).any():
             yield (
@@ -105,7 +106,7 @@ def _broke(results: Results, series: Series) -> str:
     counts, trials = promised_counts(results, series), results.settings["trials"]
     hit = int((counts > 0).any(axis=1).sum())
     where = f", in {hit:,} of {trials:,} trials" if trials > 1 else ""
-    what = "the average over its coin was" if is_policy(series) else "it was"
+    what = f"{CHOICE} was" if is_policy(series) else "it was"
     whose = "the promise that the paper makes for it" if series.policy.of_paper else "its promise"
     return (
         f"{series.label} broke {whose}: {what} below {FLOOR} in "
@@ -194,8 +195,8 @@ def _told(results: Results, series: Series) -> str:
         return f"{series.label} was never below {FLOOR}{drawn}"
     if is_policy(series) and not (drawn or series.totals["violations_policy"].any()):
         return (
-            f"{series.label} had {_plays(results, series)} {FLOOR}{_in_runs(results)}, though the "
-            "average over its coin never was"
+            f"{series.label} had {_plays(results, series)} {FLOOR}{_in_runs(results)}, though "
+            f"{CHOICE} never was"
         )
     return f"{series.label} was below {FLOOR}{drawn} in {_rounds(counts)}{_in_runs(results)}"
 

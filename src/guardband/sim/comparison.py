@@ -109,7 +109,7 @@ def simulate(
     >>> print(results.summary()[["label", "violations_expected"]])  # rounds below the floor
              label  violations_expected
     0    guard-ucb                  0.0
-    1  dis-lin-ucb                  9.0
+    1  dis-lin-ucb                  2.4
     """
     started = time.perf_counter()
     if isinstance(problem, str):

@@ -13,7 +13,7 @@ import pandas as pd
 from guardband.algorithms import ALGORITHMS, Algorithm
 from guardband.lab import judge, plots
 from guardband.lab.candidates import fitting
-from guardband.lab.experiments import shown_name
+from guardband.lab.experiments import as_printed, shown_name
 from guardband.lab.heatmap import draw_dots, draw_table
 from guardband.lab.leaders import Tally, rival_of, strongest
 from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
@@ -273,7 +273,7 @@ def _algorithms(case: Benchmark) -> dict[str, Algorithm]:
     twins = {twin: name for name, twin in TOLD.items()}
     made: dict[str, Algorithm | None] = {}
     for name, entry in ALGORITHMS.items():
-        plain = entry.informed(case.told())
+        plain = as_printed(name, case.told())
         told = plain
         if getattr(plain, "constant", "") == "paper":
             told = entry.informed(case.told(), **case.told_context_noise())

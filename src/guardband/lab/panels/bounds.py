@@ -16,6 +16,7 @@ from guardband.lab import judge, plots
 from guardband.lab.bound_inputs import bound_setting
 from guardband.lab.candidates import with_extra
 from guardband.lab.counts import share_interval
+from guardband.lab.experiments import as_printed
 from guardband.lab.loglog import Line, draw_lines, looks_of
 from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
 from guardband.lab.panels.lemmas import QUICK
@@ -54,7 +55,7 @@ class PanelBounds:
         own = {
             DECLARED: ALGORITHMS["disc-ucb"].informed(told),
             TOLD: ALGORITHMS["disc-ucb"].informed({}, **_told(tight=True)),
-            FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
+            FREE: as_printed("dis-lin-ucb", told),
             GUARD: ALGORITHMS["guard-ucb"].informed(told),
         }
         return [

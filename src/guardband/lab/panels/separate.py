@@ -13,6 +13,7 @@ from guardband.kernels.types import Floats
 from guardband.lab import judge, plots
 from guardband.lab.candidates import with_extra
 from guardband.lab.counts import growth
+from guardband.lab.experiments import as_printed
 from guardband.lab.loglog import Line, draw_lines, log_interval, looks_of
 from guardband.lab.panel import Claim, Run, RunOptions, RunResults
 from guardband.problems import problem
@@ -119,7 +120,7 @@ def _algorithms(options: RunOptions) -> dict[str, Algorithm]:
     own = {
         PRINTED: ALGORITHMS["disc-ucb"].informed(told),
         OPEN: ALGORITHMS["disc-ucb"].informed(told | {"constant": "tight", "ridge": RIDGE}),
-        FREE: ALGORITHMS["dis-lin-ucb"].informed(told),
+        FREE: as_printed("dis-lin-ucb", told),
         GUARD: ALGORITHMS["guard-ucb"].informed(told),
     }
     both = [name for name in options.extra if "share" in ALGORITHMS[name].kind.settings()]
