@@ -16,7 +16,8 @@ settings.load_profile("guardband")
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Test machine code from the first call on; what comes before is in `test_start.py`."""
-    monkeypatch.setattr(Kernel, "at_once", Kernel.__call__)
+    for name in ("at_once", "when_ready"):
+        monkeypatch.setattr(Kernel, name, Kernel.__call__)
 
 
 @pytest.fixture

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
+from kernels.children import child
 
 import guardband as gb
 from guardband.agent import Weighed
@@ -164,7 +166,7 @@ def test_warming_up_compiles_all_that_agents_call(
 
 def test_large_agents_wait_and_small_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     waited = []
-    monkeypatch.setattr(Kernel, "__call__", lambda kernel, *args: waited.append(kernel.__name__))
+    monkeypatch.setattr(Kernel, "when_ready", lambda kernel, *args: waited.append(kernel.__name__))
     monkeypatch.setattr(Kernel, "at_once", lambda kernel, *args: plain.run(kernel, args))
     agent = gb.Agent(10)
     agent.observe(agent.decide(np.full((50, 10), 0.1), 0), 0.5)
@@ -172,3 +174,37 @@ def test_large_agents_wait_and_small_ones_do_not(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(TypeError):  # what stands for the kernel returned nothing
         agent.decide(np.full((51, 10), 0.1), 0)
     assert waited == ["load_menu"]
+
+
+WAITING = """
+import asyncio, zlib
+import numba.core.event as event
+import numpy as np
+import guardband as gb
+
+async def work(agent):
+    ticks, menu = 0, np.random.default_rng(1).uniform(0.0, 0.2, (500, 20))
+    for _ in range(3):
+        waiting = asyncio.create_task(agent.adecide(menu, 0))
+        while not waiting.done():
+            await asyncio.sleep(0.005)
+            ticks += 1
+        await agent.aobserve(await waiting, 0.5)
+    return ticks >= 10
+
+with event.install_recorder("numba:compile") as compiled:
+    agent = gb.Agent(20, algorithm="dis-lin-ucb", horizon=100, seed=0)
+    print(asyncio.run(work(agent)), len(compiled.buffer) > 0)
+print(zlib.crc32(agent._group.engine.numbers.tobytes()))
+"""
+
+
+@pytest.mark.slow
+def test_a_large_agent_that_waits_compiles_nothing_and_learns_alike(tmp_path: Path) -> None:
+    """It waits in a thread of an event loop, which goes on."""
+    agent = gb.Agent(20, algorithm="dis-lin-ucb", horizon=100, seed=0)
+    menu = np.random.default_rng(1).uniform(0.0, 0.2, (500, 20))
+    for _ in range(3):
+        agent.observe(agent.decide(menu, 0), 0.5)
+    learned = str(crc32(agent._group.engine.numbers.tobytes()))
+    assert child(tmp_path, WAITING).stdout.split() == ["True", "False", learned]

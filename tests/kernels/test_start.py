@@ -7,18 +7,19 @@ import logging
 import math
 import pickle
 import struct
-import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from kernels.children import child
 
 from guardband.kernels import _jit as jit
 from guardband.kernels.ridge import absorb
-from guardband.kernels.start import background, plain
+from guardband.kernels.start import background, machine_code, plain
 from guardband.kernels.start.helper import Helper, HelperError
 from guardband.kernels.start.signature import example, signature
 from guardband.kernels.state import new_state
@@ -113,19 +114,8 @@ print(first, again, other, type(again).__name__, dot.ready)
 """
 
 
-def child(folder: Path, code: str = CHILD, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
-    (folder / "tmp").mkdir(exist_ok=True)
-    env |= {"NUMBA_CACHE_DIR": str(folder / "cache"), **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
 def test_a_helper_compiles_and_the_agent_goes_on(tmp_path: Path) -> None:
-    assert child(tmp_path).stdout.split() == ["3.0", "3.0", "3.0", "float", "True"]
+    assert child(tmp_path, CHILD).stdout.split() == ["3.0", "3.0", "3.0", "float", "True"]
     folders = list((tmp_path / "cache").iterdir())
     assert len(folders) == 1
     assert list(folders[0].glob("*.kept"))
@@ -142,6 +132,88 @@ def test_without_a_helper_it_is_compiled_here_and_said(tmp_path: Path) -> None:
     assert "compiled in this process" in done.stderr
     assert "uwsgi" in done.stderr
     assert "guardband warmup" in done.stderr
+
+
+WAITING = """
+import asyncio, logging, subprocess, sys
+import numba.core.event as event
+import numpy as np
+from guardband.kernels import _compile
+from guardband.kernels.linalg import dot
+from guardband.kernels.start import helper
+
+async def wait():
+    ticks, given = 0, (np.ones(3), np.arange(3.0))
+    waiting = asyncio.create_task(asyncio.to_thread(dot.when_ready, *given))
+    while not waiting.done():
+        await asyncio.sleep(0.005)
+        ticks += 1
+    return await waiting, ticks >= 10
+
+with event.install_recorder("numba:compile") as compiled:
+    print(*asyncio.run(wait()), len(compiled.buffer) > 0, dot.ready)
+"""
+DIES = """
+pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+helper._start = lambda: subprocess.Popen([sys.executable, "-c", "pass"], **pipes)
+"""
+
+
+def test_who_waits_lets_other_threads_go_on_and_compiles_nothing(tmp_path: Path) -> None:
+    assert child(tmp_path, WAITING).stdout.split() == ["3.0", "True", "False", "True"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ("sys.executable = '/usr/bin/uwsgi'", "uwsgi"),
+        ("sys.frozen = True", "is not Python"),
+        ("_compile._shared_folder = lambda: None", "no folder"),
+        (DIES, "the helper failed"),
+    ],
+    ids=["embedded", "frozen", "read-only", "dies"],
+)
+def test_who_waits_without_a_helper_compiles_here(trouble: str, said: str, tmp_path: Path) -> None:
+    at = WAITING.index("\nasync def")
+    done = child(tmp_path, WAITING[:at] + trouble + WAITING[at:])
+    found, _, compiled, ready = done.stdout.split()
+    assert (found, compiled, ready) == ("3.0", "True", "True")
+    assert "compiled in this process" in done.stderr
+    assert said in done.stderr
+
+
+def test_who_waits_where_nothing_can_be_compiled_runs_it_as_it_is_written(tmp_path: Path) -> None:
+    done = child(tmp_path, WAITING, NUMBA_DISABLE_JIT="1")
+    found, _, compiled, ready = done.stdout.split()
+    assert (found, compiled, ready) == ("3.0", "False", "False")
+    assert "stays slow" in done.stderr
+
+
+def test_what_is_waited_for_comes_first_and_nobody_waits_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded, busy, go_on = [], threading.Event(), threading.Event()
+
+    def load(kernel: jit.Kernel, _: Any) -> None:
+        loaded.append(kernel)
+        busy.set()
+        go_on.wait()
+
+    monkeypatch.setattr(machine_code, "is_kept", lambda *_: True)
+    monkeypatch.setattr(machine_code, "load", load)
+    here, kinds = background.Background(), signature((3,))
+    here.add(formulas, kinds)
+    busy.wait()
+    here.add(absorb, kinds)
+    here.add(clear_statistic, kinds)
+    done = here.add(clear_statistic, kinds, first=True)
+    assert not done.is_set()
+    go_on.set()
+    assert here.add(absorb, kinds).wait(60.0)
+    assert done.is_set()
+    assert loaded == [formulas, clear_statistic, absorb]
+    here.end()
+    assert here.add(formulas, signature((1.0,)), first=True).is_set()
 
 
 def test_a_process_that_forks_or_ends_early_does_not_hang(tmp_path: Path) -> None:

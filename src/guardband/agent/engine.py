@@ -139,17 +139,18 @@ class Engine(SettingRows):
     def run(self, kernel: Any, *args: Any, actions: int = 1) -> Any:
         """Run a kernel of decisions or rewards: at once, or where it is much, when compiled.
 
-        Of a batch, `actions` are those of its largest menu.
+        Of a batch, `actions` are those of its largest menu: until there is machine code, it takes
+        as long as its decisions one by one, which is far less than to wait for the compiler.
         """
         prompt = actions * self._square <= self.plain_up_to
-        return kernel.at_once(*args) if prompt else kernel(*args)
+        return kernel.at_once(*args) if prompt else kernel.when_ready(*args)
 
     def rebuild(self, kernel: Any, *args: Any, rows: int = 1) -> Any:
         """Run a kernel that computes anew from sums or rows: it is waited for where it is much."""
         prompt = rows * self._square <= min(self.plain_up_to, PROMPT)
-        return kernel.at_once(*args) if prompt else kernel(*args)
+        return kernel.at_once(*args) if prompt else kernel.when_ready(*args)
 
-    def is_prompt(self, actions: int, *, valued: bool = False) -> bool:
+    def is_prompt(self, actions: float, *, valued: bool = False) -> bool:
         """Tell whether a decision among so many actions takes milliseconds by now."""
         if actions * self._square <= PROMPT:
             return True
@@ -157,7 +158,7 @@ class Engine(SettingRows):
 
     @property
     def full_speed(self) -> bool:
-        """Whether the kernels of decisions and rewards are compiled."""
+        """Whether the kernels of `decide` and `observe` are compiled."""
         return bool(load_menu.ready and self._kernels.serve.ready and self._kernels.learn.ready)
 
     @property

@@ -67,13 +67,14 @@ def rehearse(roles: Iterable[str] = ROLES) -> None:
 def ask_for_kernels(group: AgentGroup, *, valued: bool = False) -> None:
     """Have the kernels of decisions and rewards compiled for such agents, before the first one.
 
-    `valued`: of decisions with values, or costs.
+    `valued`: of decisions with values, or costs, too.
     """
     small = _live(group, group.size)
     table, _ = RequestReader(small).read_menu([[0.5, 0.5]])
-    value = np.zeros(1 if valued else 0)
-    request = Request(table.T.copy(), 0, None, NOTHING, np.zeros(0), NOTHING, None, value)
+    request = Request(table.T.copy(), 0, None, NOTHING, np.zeros(0), NOTHING, None, np.zeros(0))
     verdict = small.engine.decide(0, request, 1, 1, 0.5)
+    if valued:
+        verdict = small.engine.decide(0, request._replace(value=np.zeros(1)), 1, 1, 0.5)
     small.engine.learn(0, verdict.awaited, 0.5, 0.0, 1, 1)
     _compare(small)
 

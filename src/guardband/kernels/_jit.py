@@ -1,8 +1,9 @@
 """The decorators of kernels: functions that run compiled, or as they are written.
 
-Compiling takes seconds. `kernel(...)` waits for it; `kernel.at_once(...)` does not: until machine
-code is there, made or loaded in the background, it runs the plain function, with the same result
-to the last bit. Numba is imported when something is compiled, and not before.
+Compiling takes seconds, up to a minute. `kernel(...)` does it here, in its caller's thread.
+`kernel.when_ready(...)` waits until a helper has done it, so that other threads go on.
+`kernel.at_once(...)` does not wait: until machine code is there, it runs the plain function, with
+the same result to the last bit. Numba is imported when something is compiled, and not before.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Kernel:
         _KERNELS[function.__module__, function.__qualname__] = self
 
     def __call__(self, *args: Any) -> Any:
-        """Run the machine code; where there is none yet, compile it first."""
+        """Run the machine code; where there is none yet, compile it first, in this thread."""
         return self.compiled(*args)
 
     def at_once(self, *args: Any) -> Any:
@@ -68,6 +69,18 @@ class Kernel:
 
         background.request(self, args)
         return plain.run(self, args)
+
+    def when_ready(self, *args: Any) -> Any:
+        """Run the machine code; where there is none yet, wait until it is made and loaded."""
+        if self._ready is not None:
+            try:
+                return self._ready(*args)
+            except TypeError:  # it is there for arguments of other types only
+                pass
+        from guardband.kernels.start import background  # noqa: PLC0415 - rarely needed
+
+        background.wait(self, args)
+        return self.at_once(*args)  # where it cannot be compiled, it is slow
 
     @cached_property
     def compiled(self) -> Any:
@@ -91,7 +104,7 @@ class Kernel:
         return "compiled" in self.__dict__ and bool(self.compiled.signatures)
 
     def use(self, machine_code: Callable[..., Any]) -> None:
-        """Let `at_once` run this from now on; it refuses arguments of other types."""
+        """Let agents run this from now on; it refuses arguments of other types."""
         self._ready = machine_code
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -16,6 +16,8 @@ from numpy.testing import assert_array_equal
 
 import guardband as gb
 from guardband.errors import BudgetSpentError, InvalidValueError
+from guardband.kernels._jit import Kernel
+from guardband.kernels.serve import GUARDED, VALUED
 from guardband.live.client.replay import rebuild
 from guardband.live.link.local import LocalLink
 
@@ -64,6 +66,26 @@ def spent(one: Any) -> float:
     """What an agent believes that it has spent."""
     with one._store as state:
         return float(state.spending.spent)
+
+
+def test_full_speed_waits_for_the_kernels_of_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = set()
+
+    def at_once(kernel: Kernel, *args: Any) -> Any:
+        asked.add(kernel)
+        return kernel(*args)
+
+    monkeypatch.setattr(Kernel, "at_once", at_once)
+    plain = agent(tmp_path / "a", **SETTINGS)
+    assert GUARDED.serve in asked
+    assert VALUED.serve not in asked
+    paying = agent(tmp_path / "b", **SETTINGS, budget=gb.Budget(30.0, 100))
+    assert VALUED.serve in asked
+    monkeypatch.setattr(Kernel, "ready", property(lambda kernel: kernel is not VALUED.serve))
+    assert plain.full_speed
+    assert not paying.full_speed
 
 
 def test_the_whole_total_is_used_and_no_more(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ class Helper:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    if "python" not in Path(sys.executable or "").name.lower():  # embedded, as in uWSGI
+    name = Path(sys.executable or "").name.lower()
+    if "python" not in name or hasattr(sys, "frozen"):  # embedded, as in uWSGI, or an application
         raise OSError(f"{sys.executable!r} is not Python")
     places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(

@@ -188,12 +188,12 @@ class Learner:
     def start_at_once(self) -> None:
         """Never wait for the compiler in a decision or a reward, whatever the size."""
         self.group.engine.plain_up_to = math.inf
-        ask_for_kernels(self.group)
+        ask_for_kernels(self.group, valued=self.spending is not None)
 
     @property
     def full_speed(self) -> bool:
-        """Whether the kernels of decisions and rewards are compiled."""
-        return self.group.engine.full_speed
+        """Whether the kernels of decisions and rewards are compiled, of those that cost, too."""
+        return self.group.engine.is_prompt(math.inf, valued=self.spending is not None)
 
     def is_prompt(self, request: Request) -> bool:
         """Tell whether the algorithm can choose by now without holding up its caller."""
