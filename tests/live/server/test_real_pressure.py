@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,8 @@ import pytest
 from live.server.driver import SPACE
 
 PORT_FREE = ("127.0.0.1", 0)
+JSON = {"Content-Type": "application/json"}
+PLAIN = {**os.environ, "RUST_BACKTRACE": "0"}  # to draw one without memory can wait for ever
 
 
 @contextmanager
@@ -28,7 +31,7 @@ def server(folder: Path, limit: int, most: int) -> Iterator[tuple[int, httpx.Cli
     data, out = folder / "gb", folder / "out"
     words = [sys.executable, "-m", "guardband", "serve", "--data", str(data), "--port", str(port)]
     with out.open("wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=PLAIN)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait(url)
@@ -85,6 +88,30 @@ def test_no_more_files(tmp_path: Path) -> None:
         _wait(str(admin.base_url).rstrip("/"))
         assert admin.get("/v1/spaces").status_code == 200
         time.sleep(2.5)  # asyncio accepts again after a second, and minds if it is stopped by then
+
+
+@pytest.mark.slow
+def test_no_memory_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """Python's errors are answered; pydantic's parser ends the process, which is started again."""
+    with server(tmp_path, resource.RLIMIT_CORE, 0) as (pid, admin):
+        wide = SPACE.as_json() | {"features": [f"feature-{k}" for k in range(600)]}
+        assert admin.post("/v1/spaces", json=wide).status_code == 201
+        upload = f"/v1/streams/{uuid.uuid4()}/checkpoint"
+        assert admin.put(upload, content=b"[]", headers=JSON).status_code == 422
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + 8 * 2**20
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        lists = b"[" + b"[]," * 900_000 + b"[]]"  # 60 MB once they are read
+        told: set[int | None] = set()
+        for _ in range(5):
+            status = None
+            with suppress(httpx.HTTPError):
+                status = admin.put(upload, content=lists, headers=JSON).status_code
+            told.add(status)
+        assert told <= {None, 400, 503}
+    with server(tmp_path, resource.RLIMIT_CORE, 0) as (_, admin):
+        assert [each["space"] for each in admin.get("/v1/spaces").json()] == [SPACE.name]
+        assert admin.post("/v1/spaces", json=SPACE.as_json() | {"name": "two"}).status_code == 201
 
 
 AGENT = """
