@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -54,3 +56,25 @@ def test_the_wheel_works_in_an_empty_environment(built: Path, tmp_path: Path) ->
     use = [python, "-c", USE]
     found = subprocess.run(use, cwd=tmp_path, env=clean, check=True, capture_output=True, text=True)
     assert found.stdout == "0 1 True\n"
+
+
+@pytest.mark.slow
+def test_the_list_of_what_an_install_brings_names_all_of_it(tmp_path: Path) -> None:
+    """By the command that `make dist` runs."""
+    asked = ["make", "--dry-run", "--always-make", "--directory", str(ROOT), "dist"]
+    said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    lines = said.replace("\\\n", " ").splitlines()
+    (line,) = [each.split() for each in lines if "cyclonedx-py" in each]
+    line[0] = str(Path(sys.executable).with_name("cyclonedx-py"))
+    place = line.index("--output-file") + 1
+    line[place] = str(tmp_path / "sbom.json")
+    subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
+    found = json.loads((tmp_path / "sbom.json").read_bytes())
+    assert (found["bomFormat"], found["metadata"]["component"]["name"]) == (
+        "CycloneDX",
+        "guardband",
+    )
+    locked = (ROOT / "requirements" / "full.txt").read_text()
+    named = {(each["name"], each["version"]) for each in found["components"]}
+    assert named == set(re.findall(r"(?m)^([\w.-]+)==([\w.+-]+)", locked))
+    assert all(each["externalReferences"][0]["hashes"] for each in found["components"])
