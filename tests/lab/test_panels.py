@@ -33,7 +33,8 @@ CLAIMS = {
     "notices": [
         *("notices-drift-abrupt-soon", "notices-misfit-soon", "notices-few"),
         *("notices-drift-abrupt-fewer", "notices-odd-task-fewer", "notices-misfit-fewer"),
-        "notices-liar-honest",
+        *("notices-odd-task-late", "notices-odd-task-kept", "notices-liar-honest"),
+        "notices-cheap",
     ],
 }
 

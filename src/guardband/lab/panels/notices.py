@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from guardband.algorithms import GuardUCB
+from guardband.kernels.environment import RoundTables
 from guardband.kernels.types import Floats
 from guardband.lab import plots
 from guardband.lab.panel import Claim, Run, RunOptions, RunResult, RunResults
-from guardband.problems import NamedProblem, problem
+from guardband.problems import ChangingWorld, NamedProblem, OddTask, problem
 from guardband.report import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["CASES", "PANEL", "alarmed", "first_alarms"]
+__all__ = ["ALONE", "CASES", "NOTHING", "PANEL", "POOLED", "OthersAlone", "alarmed", "first_alarms"]
 
-ALPHA, NOISE, FAKES = 0.2, 0.1, 1_000.0
+ALPHA, NOISE, LEVEL, FAKES = 0.2, 0.1, 1e-3, 1_000.0
 WATCHED, UNWATCHED = "watched", "not watched"
+ALONE, POOLED, NOTHING = "odd-task, alone", "odd-task, the others pooled", "nothing happens"
 SOON, FEW = {"drift-abrupt": 150, "misfit": 500}, 5.0
+EARLY, KEPT, DEARER = 100, 0.8, 1.05  # rounds; a share of a gain; times the regret
+NEVER = 10**9  # the round from which on a liar lies: nothing happens
 LAST = {"odd-task": "the odd task", "liar": "the liar"}  # what is unlike the others: the last one
 COLOURS = {WATCHED: "#D55E00", UNWATCHED: "#0072B2"}
 CASES: dict[str, dict[str, Any]] = {
@@ -34,6 +38,29 @@ CASES: dict[str, dict[str, Any]] = {
     "liar": {"since": 1_000, "fakes": FAKES},
     "misfit": {"error": 0.1},
 }
+
+
+class _OneHasNothing(ChangingWorld):
+    """A world whose last task has features of zero: it learns nothing, and teaches nothing."""
+
+    def chunks(self, rounds: int, numbers: int) -> Iterator[RoundTables]:
+        """Yield the tables of all rounds; those of the other tasks are as they were."""
+        for tables in super().chunks(rounds, numbers):
+            for each in (tables.menu[-1], tables.expected[:, -1], tables.baseline_reward[:, -1]):
+                each[...] = 0.0
+            yield tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class OthersAlone(OddTask):
+    """`odd-task` as it is for the others if the odd task is not there.
+
+    Their menus, noise and parameter are those of `odd-task`, so that trials are pairs.
+    """
+
+    def _world(self, seed: int) -> ChangingWorld:
+        world = super()._world(seed)
+        return _OneHasNothing(**{each.name: getattr(world, each.name) for each in fields(world)})
 
 
 def first_alarms(result: RunResult) -> Floats:
@@ -61,30 +88,45 @@ class PanelNotices:
     trials: int = 20
 
     def runs(self, options: RunOptions) -> Sequence[Run]:
-        """Return every problem, watched and not."""
+        """Return every problem, watched and not, and what the odd task and costs are judged by."""
         rounds = self.rounds if options.scale != "smoke" else options.rounds(self.rounds)
-        return [
-            Run(
-                label=_label(name, who),
-                problem=_problem(name, rounds),
-                algorithm=GuardUCB(ALPHA, noise=NOISE, context_noise=0.0, delta_alarm=level),
+
+        def run(label: str, world: NamedProblem, level: float | None, share: bool = True) -> Run:
+            guard = GuardUCB(ALPHA, noise=NOISE, context_noise=0.0, delta_alarm=level, share=share)
+            return Run(
+                label=label,
+                problem=world,
+                algorithm=guard,
                 rounds=rounds,
                 trials=options.trials(self.trials),
                 seed=options.seed,
                 alpha=ALPHA,
                 horizon=self.rounds,
             )
-            for name in CASES
-            for who, level in ((WATCHED, 1e-3), (UNWATCHED, None))
+
+        still = problem("liar", agents=3, since=NEVER)
+        levels = {WATCHED: LEVEL, UNWATCHED: None}
+        return [
+            *(
+                run(_label(name, who), _problem(name, rounds), level)
+                for name in CASES
+                for who, level in levels.items()
+            ),
+            *(run(_label(NOTHING, who), still, level) for who, level in levels.items()),
+            run(ALONE, problem("odd-task"), LEVEL, share=False),
+            run(POOLED, OthersAlone(), LEVEL),
         ]
 
     def claims(self, options: RunOptions, results: RunResults) -> Sequence[Claim]:
-        """Judge how soon it is noticed, and how many plays are below the floor."""
+        """Judge how soon it is noticed, plays below the floor, and what monitors cost."""
         return [
             *(_soon(results, name) for name in SOON),
             _few(results),
             *(_fewer(results, name) for name in ("drift-abrupt", "odd-task", "misfit")),
+            _late(results),
+            _kept(results),
             _honest(results),
+            _cheap(results),
         ]
 
     def draw(self, options: RunOptions, results: RunResults) -> Figure:
@@ -106,6 +148,9 @@ class PanelNotices:
             "a liar that left the pool decides by what it made up.",
             f"Guard-UCB in strict mode, α = {ALPHA}, noise {NOISE}, δ_alarm = 0.001; an alarm "
             "starts the task anew. Without monitors it is the same algorithm.",
+            "Not drawn: odd-task where no tasks pool, and where the odd task has nothing to offer, "
+            "as if it were not there, which is the gain of pooling that the others can keep; and "
+            "three tasks to which nothing happens.",
             f"The liar makes up {FAKES:,.0f} observations a quarter through the run.",
         ]
 
@@ -153,12 +198,61 @@ def _few(results: RunResults) -> Claim:
 
 def _fewer(results: RunResults, name: str) -> Claim:
     watched, unwatched = (_below(results[_label(name, who)]) for who in (WATCHED, UNWATCHED))
-    gap = unwatched - watched
-    error = gap.std(ddof=1) / np.sqrt(gap.size)
     return Claim(
         f"notices-{name}-fewer",
         f"On {name} fewer plays are below the floor with monitors",
-        True if gap.mean() > 2 * error else False if gap.mean() < -2 * error else None,
+        _positive(unwatched - watched),
+        f"{number(watched.mean())} with, {number(unwatched.mean())} without",
+    )
+
+
+def _positive(gaps: Floats) -> bool | None:
+    """Tell whether a mean over trials is above 0: by two standard errors, or None."""
+    error = 2.0 * gaps.std(ddof=1) / np.sqrt(gaps.size)
+    return True if gaps.mean() > error else False if gaps.mean() < -error else None
+
+
+def _late(results: RunResults) -> Claim:
+    result = results[_label("odd-task", WATCHED)]
+    curve = result.series.curves["violations_realised"].mean(axis=2)  # of tasks
+    place = int(np.searchsorted(result.rounds, EARLY, side="right")) - 1
+    tasks = result.series.violations_realised.shape[1]
+    late = tasks * (curve[:, -1] - curve[:, place])
+    holds = True if result.run.full else None
+    return Claim(
+        "notices-odd-task-late",
+        f"On odd-task no significant number of plays is below the floor from round {EARLY} on",
+        False if _positive(late) else holds,
+        f"{number(late.mean())} of {tasks * (result.run.rounds - EARLY):,} plays in a trial",
+    )
+
+
+def _kept(results: RunResults) -> Claim:
+    result = results[_label("odd-task", WATCHED)]
+    own, alone, pooled = (
+        each.series.regret[:, :-1].mean(axis=1)
+        for each in (result, results[ALONE], results[POOLED])
+    )
+    gain, most = alone - own, alone - pooled
+    share = f"{100 * gain.mean() / most.mean():.0f} %" if most.mean() > 0.0 else "no gain"
+    return Claim(
+        "notices-odd-task-kept",
+        f"Tasks that pool with an odd one keep {100 * KEPT:.0f} % of what pooling gains them",
+        _positive(gain - KEPT * most) if result.run.full else None,
+        f"{share}; regret {number(own.mean())}, alone {number(alone.mean())}, "
+        f"without the odd task {number(pooled.mean())}",
+    )
+
+
+def _cheap(results: RunResults) -> Claim:
+    watched, unwatched = (
+        results[_label(NOTHING, who)].series.regret.mean(axis=1) for who in (WATCHED, UNWATCHED)
+    )
+    full = results[_label(NOTHING, WATCHED)].run.full
+    return Claim(
+        "notices-cheap",
+        f"Where nothing happens, monitors cost at most {DEARER:g} times the regret",
+        _positive(DEARER * unwatched - watched) if full else None,
         f"{number(watched.mean())} with, {number(unwatched.mean())} without",
     )
 
