@@ -51,8 +51,8 @@ limits that users have.
 
 - answers 500: {wrong}; requests without an answer in {patience} s: {hung}
 - tracebacks in the server's log: {tracebacks}; it has {done.log_lines:,} lines
-- memory (RSS): {first:.0f} MB at the start, {last:.0f} MB at the end, {most:.0f} MB at most. Requests made {made:,}
-  tokens, spaces and streams meanwhile (201), which stay
+- memory (RSS): {first:.0f} MB at the start, {last:.0f} MB at the end, {most:.0f} MB at most.
+  Requests made {made:,} tokens, spaces and streams meanwhile (201), which stay
 - honest streams among them handed in {done.honest:,} observations meanwhile
 - `guardband audit --verify` of the store afterwards: {found}
 
