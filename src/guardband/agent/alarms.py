@@ -59,15 +59,18 @@ def to_be_seen_to(group: AgentGroup, agent: int, rewards: int) -> bool:
 
 def note_raised(group: AgentGroup, agent: int) -> bool:
     """Note an alarm that an agent's monitors raised, once; tell whether one is to be heeded."""
-    notes, log = group.states[agent].watch, group.alarms[agent]
+    notes = group.states[agent].watch
     code = int(notes.item(PENDING))
-    if code and not log.unheeded:
+    if not code:
+        return False
+    log = group.alarms[agent]
+    if not log.unheeded:
         evidence = notes[Note.EVIDENCE]
         if code == CERTIFICATES:
             evidence = group.engine.rebuild(wealth_of, notes)
         log.unheeded = True
         log.alarms.append(Alarm(KINDS[code - 1], group.rounds[agent], float(evidence)))
-    return code > 0
+    return True
 
 
 def heed(group: AgentGroup, pooled: bool) -> None:

@@ -103,7 +103,7 @@ class Engine(SettingRows):
         self.holdback = float(known.terms.holdback)
         self.plain_up_to = float(PROMPT)
         super().__init__(list(known.settings), list(unknown.settings))
-        self._scratch = new_scratch(0)
+        self._scratch, self._said = new_scratch(0), np.empty(SAID)
         here = len(coords)
         self.without = NO_WEIGHTS
         if self.terms.tolerate:
@@ -124,7 +124,7 @@ class Engine(SettingRows):
         """
         other = copy(self)
         other.plain_up_to = 0.0  # thousands of decisions are worth waiting
-        other._scratch = new_scratch(0)
+        other._scratch, other._said = new_scratch(0), np.empty(SAID)
         other._use(self.numbers.copy(), self.pooled.moment.size)
         if self.terms.tolerate:  # it goes by all data: what tolerance costs, it does not foresee
             other.terms, other.without = self.terms._replace(tolerate=0.0), NO_WEIGHTS
@@ -208,18 +208,19 @@ class Engine(SettingRows):
         self._make_room(actions, weights.size)
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
         ids = np.arange(weights.size) if weights.size else NO_IDS
+        later = known is not None and actions > MANY and actions > dim
         x, allowed, table = np.empty(dim), np.empty(actions, np.bool_), np.empty((3, actions))
-        serve, said = self._kernels.serve, np.empty(SAID)
-        if value.size or cost.size:
-            serve = self._serve_valued
-        given = (settings, self.coords[m], menu, contexts, ids, weights, covariance)
-        now = (m, baseline, told, epoch, turn, coin, hold)
-        wanted = (value, cost, limits, known is not None and actions > max(MANY, dim))
-        kept = (self._scratch, allowed, table, x, said)
-        self.run(serve, self.numbers, self.without, *given, now, *wanted, *kept, actions=actions)
-        row, weighed = said.tolist(), Weighed((allowed, table))
+        self.run(
+            self._serve_valued if value.size or cost.size else self._kernels.serve,
+            self.numbers, self.without, settings, self.coords[m], menu, contexts, ids, weights,
+            covariance, (m, baseline, told, epoch, turn, coin, hold), value, cost, limits, later,
+            self._scratch, allowed, table, x, self._said, actions=actions,
+        )  # fmt: skip
+        row = self._said.tolist()
         if known is not None and row[WAITS]:
             weighed = self._later(m, request, known, row)
+        else:
+            weighed = Weighed((allowed, table))
         reused, holdback = bool(self.reused(m)), self.holdback > 0.0
         return verdict_of(row, request, x, weighed, reused=reused, holdback=holdback)
 
@@ -296,11 +297,11 @@ class Engine(SettingRows):
         self, m: int, awaited: Awaited, y: float, logdet: float, since: int, now: int
     ) -> bool:
         """Learn from a reward; tell whether a pooling is due."""
-        seen = (awaited.weight, awaited.guess, awaited.declared, awaited.lower)
-        own = (awaited.x, y, seen, awaited.conservative)
-        numbers = (self.numbers, self.without)
-        learn = self._kernels.learn
-        due: bool = self.run(learn, *numbers, self.known[m], m, *own, logdet, since, now)
+        x, guess, weight, careful, _, declared, lower, _ = awaited
+        learn, seen, own = self._kernels.learn, (weight, guess, declared, lower), self.known[m]
+        due: bool = self.run(
+            learn, self.numbers, self.without, own, m, x, y, seen, careful, logdet, since, now
+        )
         return due
 
     def learn_many(

@@ -197,18 +197,18 @@ class AgentGroup(Coins):
 
     def decide(self, agent: int, request: Request) -> Decision:
         """Decide for an agent; its id has the task's name and the number of the round."""
-        turn = self.rounds[agent] + 1
+        turn, engine = self.rounds[agent] + 1, self.engine
         self.settle(agent)
-        if self.engine.terms.half:
+        if engine.terms.half:
             move_window(self, agent)
         self.seen[agent].add(turn, request)
-        number, coin = self.passed(agent) + 1, self.next_coin[agent]
+        number, coin, hold = turn + self.rows[agent], self.next_coin[agent], self.next_hold[agent]
         purse, cost, limits = self.purses[agent], NO_VALUE, NO_LIMITS
         if purse is not None:
             cost, limits = purse.costs(request)[0], purse.limits(request)
-        given = (self.poolings + 1, number, coin, cost, limits, self.next_hold[agent])
-        known = self.recalls[agent].known(self.states[agent].estimate, self)
-        verdict = self.engine.decide(agent, request, *given, known)
+        epoch, estimate = self.poolings + 1, self.states[agent].estimate
+        known = self.recalls[agent].known(estimate, self)
+        verdict = engine.decide(agent, request, epoch, number, coin, cost, limits, hold, known)
         if verdict.charge:
             self.states[agent].spent[0] += verdict.charge
         self.next_coin[agent] = self.coins[agent].random()
@@ -229,7 +229,7 @@ class AgentGroup(Coins):
         label = request.label(verdict.action)
         reason = watch.reason_of(verdict) if watch.turn else None
         log = self.alarms[agent]
-        if log.news or log.followed:
+        if log.followed or log.looked_at < len(log.alarms):
             plays = self.states[agent].watch.item(PLAYS)
             reason = log.told(reason or sentence(verdict.reason), plays)
         decision = verdict.named(name, reason, label=label)

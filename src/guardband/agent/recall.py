@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 
-from guardband.agent.records import NO_COVARIANCE, NO_WEIGHTS, KnownThen, Recall
+from guardband.agent.records import KnownThen, Recall
 from guardband.errors import InvalidValueError
 from guardband.forks import ForkSafe
 from guardband.kernels.types import Estimate, Floats
@@ -17,25 +17,22 @@ __all__ = ["Recalls"]
 NUMBERS = 2_000_000  # that are kept for each task, 16 MB
 
 
-def _size(recall: Recall) -> int:
-    """Return how many numbers a decision takes beside its menu, if it shares none with others."""
-    request, given = recall.request, recall.known.size
-    if request.weights is NO_WEIGHTS and request.covariance is NO_COVARIANCE:  # as most are
-        return given
-    return given + request.contexts.size + request.covariance.size
+def _sizes(recall: Recall) -> tuple[Floats, int]:
+    """Return the array that a decision's menu lies in, and how many numbers it has beside it.
 
-
-def _buffer(recall: Recall) -> Floats:
-    """Return the array that a decision's menu lies in: those of a batch lie in one."""
-    menu = recall.request.menu
-    return menu if menu.base is None else menu.base
+    Menus of a batch lie in one array. What is beside it is counted as if no other shared it.
+    """
+    request, known, _ = recall
+    menu, _, _, contexts, _, covariance, *_ = request
+    buffer: Floats = menu if menu.base is None else menu.base
+    return buffer, known.size + contexts.size + covariance.size
 
 
 class Recalls:
     """The newest decisions that wait for a reward, as many as fit."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Recall, int]] = {}  # with their sizes, the oldest first
+        self._kept: dict[str, tuple[Recall, Floats, int]] = {}  # see `_sizes`; the oldest first
         self._size = 0
         self._sharing: dict[int, int] = {}  # how many of them lie in the same array, by its id
         self._known: weakref.ref[KnownThen] | None = None  # what decisions are made by now
@@ -57,24 +54,27 @@ class Recalls:
 
     def add(self, name: str, recall: Recall) -> None:
         """Keep a decision; the oldest ones make room."""
-        size, menus = _size(recall), _buffer(recall)
-        self._kept[name] = recall, size
-        sharing = self._sharing.get(id(menus), 0)
+        menus, size = _sizes(recall)
+        self._kept[name] = recall, menus, size
+        sharing, self._size = self._sharing.get(id(menus), 0), self._size + size
         self._sharing[id(menus)] = sharing + 1
-        self._size += size if sharing else size + menus.size
+        if not sharing:
+            self._size += menus.size
         while self._size > NUMBERS and len(self._kept) > 1:
             self.drop(next(iter(self._kept)))
 
     def drop(self, name: str) -> None:
         """Forget a decision, if it is kept."""
         found = self._kept.pop(name, None)
-        if found is not None:
-            recall, size = found
-            menus = _buffer(recall)
-            sharing = self._sharing.pop(id(menus)) - 1
-            if sharing:
-                self._sharing[id(menus)] = sharing
-            self._size -= size if sharing else size + menus.size
+        if found is None:
+            return
+        _, menus, size = found
+        self._size -= size
+        sharing = self._sharing.pop(id(menus)) - 1
+        if sharing:
+            self._sharing[id(menus)] = sharing
+        else:
+            self._size -= menus.size
 
     def find(self, name: str) -> Recall | None:
         """Return a decision as it stood, if it is kept."""

@@ -170,21 +170,25 @@ class Verdict(NamedTuple):
 
     def named(self, name: str, reason: str | None = None, label: Any = None) -> Decision:
         """Return the decision that the user sees, with its id and its reason as a sentence."""
+        (
+            action, kind, code, mean, width, floor, propensity, margin, promise, certificate,
+            weighed, _, _, left, value, _, _,
+        ) = self  # fmt: skip
         return Decision(
             name,
-            self.action,
-            self.kind,
-            sentence(self.reason) if reason is None else reason,
-            self.mean,
-            self.mean - self.width,
-            self.mean + self.width,
-            self.floor,
-            self.propensity,
-            self.margin,
-            promise_shown(self.promise, self.certificate),
-            self.certificate,
-            self.budget_left,
-            self.weighed,
+            action,
+            kind,
+            sentence(code) if reason is None else reason,
+            mean,
+            mean - width,
+            mean + width,
+            floor,
+            propensity,
+            margin,
+            promise_shown(promise, certificate),
+            certificate,
+            left,
+            weighed,
             label,
-            self.value,
+            value,
         )

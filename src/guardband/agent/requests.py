@@ -59,7 +59,7 @@ class RequestReader:
     def __init__(self, group: AgentGroup, number: int = 0) -> None:
         self._dim, self._index = group.dim, group.coords[number]
         self._features = group.features
-        self._feature_bound = group.feature_bound
+        self._feature_bound, self._longest = group.feature_bound, group.feature_bound * SLACK
         theta_bound = getattr(group.algorithm, "theta_bound", math.inf)
         self._reward_limit = theta_bound * group.feature_bound * SLACK
         self._check, self._run = group.engine.check, group.engine.run
@@ -217,7 +217,7 @@ class RequestReader:
         menus = np.empty(dim * int(ends[-1]))
         if alike:
             flat = np.concatenate(tables, axis=None)
-            given = (flat, ends, self._index, self._feature_bound * SLACK, menus)
+            given = (flat, ends, self._index, self._longest, menus)
             code, at = self._run(load_menus, *given, actions=max(sizes))
             if code != FINE:
                 self._menu(tables[at])  # says what is wrong
@@ -288,8 +288,7 @@ class RequestReader:
     def _menu(self, table: Floats, each: str = "action") -> Floats:
         actions = table.shape[0]
         menu = np.empty((self._dim, actions))
-        given = (table, self._index, self._feature_bound * SLACK, menu)
-        code, k = self._run(load_menu, *given, actions=actions)
+        code, k = self._run(load_menu, table, self._index, self._longest, menu, actions=actions)
         if code == FINE:
             return menu
         if code == NOT_FINITE:
