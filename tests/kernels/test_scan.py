@@ -120,3 +120,21 @@ def test_the_first_action_at_fault_is_named(fault: float, used: int) -> None:
         features[k:, 2] = 0.9 if fault == 0.9 else features[k:, 2]
         code = TOO_LONG if np.isfinite(fault) else NOT_FINITE
         assert load_menu(features, index, 1.0, menu) == (code, k)
+
+
+@pytest.mark.parametrize("fault", [np.nan, np.inf, -1e200, -0.9])
+@pytest.mark.parametrize("used", [4, 3])
+def test_menus_that_are_read_ahead_are_as_small_ones(fault: float, used: int) -> None:
+    rng, index, menu = np.random.default_rng(0), np.arange(used), np.empty((4, 5_003))
+    features = rng.uniform(-0.5, 0.5, (5_003, 4))
+    assert load_menu(features, index, 1.0, menu) == (FINE, 0)
+    assert_array_equal(menu[:used], features.T[:used])
+    assert_array_equal(menu[used:], 0.0)
+    for k in (5_002, 4_100, 1_024, 1_023, 0):
+        features[k, 1:3] = fault
+        code = TOO_LONG if np.isfinite(fault) else NOT_FINITE
+        assert load_menu(features, index, 1.0, menu) == (code, k)
+    features[:] = 0.0
+    features[1_030, 0] = -1.0  # as long as the bound
+    assert load_menu(features, index, 1.0, menu) == (FINE, 0)
+    assert_array_equal(menu[:used], features.T[:used])

@@ -10,6 +10,7 @@ __all__ = ["FINE", "NOT_FINITE", "TOO_LONG", "load_menu", "load_menus"]
 
 FINE, NOT_FINITE, TOO_LONG = 0, 1, 2
 EIGHT = 8  # actions at a time: what they are in one coordinate fills a line of the cache
+TILE, NEAR = 4096, 16_384  # numbers that are read ahead; up to which menus need that not
 SURE = 1.0 - 1e-15  # of a squared bound: rounding decides nothing below it
 LARGEST = 1e300  # no square that overflowed is below it
 
@@ -20,17 +21,36 @@ def load_menu(features, index, bound, menu):
 
     Returns a code and, where it is not FINE, the first action that is at fault.
     """
-    actions, start = features.shape[0], 0
-    while start < actions:
-        stop = min(start + EIGHT, actions)
-        whole = stop - start == EIGHT and index.size == menu.shape[0]
-        if not (whole and _load_eight(features, bound, menu, start)):
-            for k in range(start, stop):
-                code = _load_one(features, index, bound, menu, k)
-                if code != FINE:
-                    return code, k
-        start = stop
+    actions, columns = features.shape
+    numbers, whole = features.reshape(features.size), index.size == menu.shape[0]
+    tile = max(EIGHT, TILE // columns // EIGHT * EIGHT)
+    for first in range(0, actions, tile):
+        last = min(first + tile, actions)
+        fine = whole
+        if numbers.size > NEAR:
+            fine = whole and _within(numbers[columns * first : columns * last], bound)
+        for start in range(first, last, EIGHT):
+            stop = min(start + EIGHT, last)
+            eight = fine and stop - start == EIGHT
+            if not (eight and _load_eight(features, bound, menu, start)):
+                for k in range(start, stop):
+                    code = _load_one(features, index, bound, menu, k)
+                    if code != FINE:
+                        return code, k
     return FINE, 0
+
+
+@kernel
+def _within(numbers, bound):
+    """Tell whether no number is larger than the bound; NaN is not.
+
+    It reads them in their order: processors fetch ahead what is read so, but not what eight actions
+    at a time ask for.
+    """
+    beyond = 0
+    for j in range(numbers.size):
+        beyond += abs(numbers[j]) > bound
+    return beyond == 0
 
 
 @kernel
