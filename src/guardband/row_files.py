@@ -10,7 +10,7 @@ import pandas as pd
 
 from guardband.errors import InvalidValueError
 
-__all__ = ["BLOCK", "LogFileError", "check_file", "is_parquet", "row_blocks"]
+__all__ = ["BLOCK", "EXACT", "LogFileError", "check_file", "is_parquet", "row_blocks"]
 
 BLOCK = 65_536  # rows in memory at once
 # Numbers are read to the last bit, or the ids that rows get from their content would differ.

@@ -104,6 +104,7 @@ def test_numbers_that_broke_down_have_no_outlook() -> None:
     assert agent.outlook().because == "the numbers of the agent are not finite"
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_warning_that_is_an_error_leaves_a_batch_undecided() -> None:
     agent = categories()
     play(agent, 900, np.random.default_rng(0))
@@ -196,10 +197,11 @@ def test_it_warns_once_and_reasons_say_the_same() -> None:
     assert "no certified play teaches about" in last.reason
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_warning_that_is_an_error_changes_nothing() -> None:
     agent, rng = categories(), np.random.default_rng(0)
     play(agent, 1_000, rng)
-    with pytest.raises(gb.StuckWarning):  # pytest makes errors of warnings
+    with pytest.raises(gb.StuckWarning):
         agent.decide(CATEGORIES, FIFTH)
     assert (agent.rounds, agent.pending) == (1_000, 0)
     assert agent.decide(CATEGORIES, FIFTH).id == "agent-1001"

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from lab.handmade import gathered, smoke
-from matplotlib.collections import FillBetweenPolyCollection
+from matplotlib.collections import PolyCollection
 
 from guardband import theory
 from guardband.lab.panels import bounds
@@ -103,7 +103,7 @@ def test_a_bound_may_fail_in_a_share_of_the_trials(bad, trials, holds):
 
 def test_what_was_measured_has_bands():
     for axes, least in zip(bounds.PANEL.draw(smoke(), findings()).axes, (4, 2), strict=True):
-        bands = [each for each in axes.collections if isinstance(each, FillBetweenPolyCollection)]
+        bands = [each for each in axes.collections if isinstance(each, PolyCollection)]
         assert len(bands) >= least
 
 

@@ -86,12 +86,14 @@ class ResultCache:
 
     def put(self, key: str, entry: CacheEntry) -> None:
         """Keep a result; what was there before is replaced."""
-        arrays = {name: np.asarray(array) for name, array in entry.arrays.items()}
+        arrays: dict[str, Any] = {name: np.asarray(a) for name, a in entry.arrays.items()}
         about = {"format": FORMAT, "key": key, "notes": dict(entry.notes)}
         about["checksum"] = _checksum(about, arrays)
-        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        held: dict[str, Any] = {ABOUT: np.frombuffer(json.dumps(about).encode(), np.uint8)}
+        if any(array.dtype.hasobject for array in arrays.values()):  # NumPy would pickle them
+            raise ValueError("arrays of objects are not kept: to read them again would run code.")
         with write_atomically(self._path(key)) as file:
-            np.savez_compressed(file, allow_pickle=False, **{ABOUT: text}, **arrays)
+            np.savez_compressed(file, **held, **arrays)
 
     def prune(self, days: float) -> int:
         """Remove what was neither put nor asked for in so many days; return how much it was."""

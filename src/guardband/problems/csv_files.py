@@ -11,6 +11,7 @@ import pandas as pd
 from guardband.checks import nearest
 from guardband.errors import InvalidValueError
 from guardband.kernels.types import Floats
+from guardband.row_files import EXACT
 
 __all__ = ["read_csv"]
 
@@ -48,7 +49,7 @@ def read_csv(file: Path) -> dict[str, Any]:
 
 def _table(file: Path, header: int | None) -> pd.DataFrame:
     try:
-        table = pd.read_csv(file, header=header, skipinitialspace=True)
+        table: pd.DataFrame = pd.read_csv(file, header=header, skipinitialspace=True, **EXACT)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise InvalidValueError(
             f"{file} is no table of comma-separated values ({error})."
