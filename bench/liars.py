@@ -284,7 +284,8 @@ def main() -> None:
         "",
         "**Without monitors** (`delta_alarm=None`) nobody leaves the pool, and the lies go on to "
         "the end. Tasks pool when they have learned enough to call for it; what was made up counts "
-        "as learned, so the more it is, the less often they do.",
+        "as learned, so the more it is, the less often they do. Those that confirm or double what "
+        "honest data say find nothing pooled in round 1, and begin with rewards of 0.",
         "",
         head,
         rule,
