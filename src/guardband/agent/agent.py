@@ -309,10 +309,14 @@ class Agent(RewardTaker):
     """As `decide_many`, for event loops: `await` it."""
 
     def _decide(self, request: Request) -> Decision:
-        with self._group.lock:
-            self._group.check([request], self._number)
-            made = self._group.decide(self._number, request)
-        return self._hooks.decided([made])[0]
+        group, m = self._group, self._number
+        with group.lock:
+            if group.watches[m].turn or group.budget is not None:
+                group.check((request,), m)
+            made = group.decide(m, request)
+        if self._hooks.on_decision:
+            self._hooks.decided([made])
+        return made
 
     def _decide_all(self, batches: Sequence[Batch]) -> list[Decision]:
         group, m = self._group, self._number

@@ -11,6 +11,7 @@ from guardband.agent.alarms import to_be_seen_to
 from guardband.agent.decision import Decision
 from guardband.agent.group import AgentGroup
 from guardband.agent.records import Awaited, Batch, Request
+from guardband.agent.seen import is_kept
 from guardband.kernels.types import Floats
 
 __all__ = ["decide_batch", "learn_batch"]
@@ -32,7 +33,8 @@ def decide_batch(group: AgentGroup, agent: int, batch: Batch) -> list[Decision]:
         verdicts = engine.decide_many(agent, here, _turns(group, agent, here.requests), known)
         pairs = zip(here.requests, verdicts, strict=True)
         for turn, (request, verdict) in enumerate(pairs, rounds + 1):
-            group.seen[agent].add(turn, request)
+            if is_kept(turn):
+                group.seen[agent].add(request)
             made.append(group.note(agent, turn, request, verdict, known))
     return made
 
@@ -44,10 +46,9 @@ def _turns(group: AgentGroup, agent: int, requests: Sequence[Request]) -> Floats
     turns[:, 1] = [math.nan if each.reward is None else each.reward for each in requests]
     turns[:, 2] = group.poolings + 1
     turns[:, 3] = np.arange(passed + 1, passed + n + 1)
-    turns[0, 4], coins = group.next_coin[agent], group.coins[agent].random(n)
-    turns[1:, 4], group.next_coin[agent] = coins[:-1], float(coins[-1])
     for i in range(n):
-        turns[i, 5], group.next_hold[agent] = group.next_hold[agent], group.draw_hold(agent)
+        turns[i, 4], turns[i, 5] = group.next_coin[agent], group.next_hold[agent]
+        group.draw_coins(agent)
     return turns
 
 

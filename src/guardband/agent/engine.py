@@ -61,6 +61,7 @@ REUSED = 5  # in a statistic's scalars
 GUARD = float(Rule.GUARD)
 NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
+BOOL, empty = np.dtype(np.bool_), np.empty  # decisions wait for every name that is looked up
 NOTHING = (NO_CONTEXTS, NO_IDS, NO_WEIGHTS)  # beside features
 MANY = 400  # actions from which on it pays to weigh them when that is asked for
 PROMPT = 5_000  # K d^2; a kernel that runs as it is written takes milliseconds for this work
@@ -103,7 +104,8 @@ class Engine(SettingRows):
         self.holdback = float(known.terms.holdback)
         self.plain_up_to = float(PROMPT)
         super().__init__(list(known.settings), list(unknown.settings))
-        self._scratch, self._said = new_scratch(0), np.empty(SAID)
+        self._said = np.empty(SAID)
+        self._make_room(0)
         here = len(coords)
         self.without = NO_WEIGHTS
         if self.terms.tolerate:
@@ -124,7 +126,8 @@ class Engine(SettingRows):
         """
         other = copy(self)
         other.plain_up_to = 0.0  # thousands of decisions are worth waiting
-        other._scratch, other._said = new_scratch(0), np.empty(SAID)
+        other._said = np.empty(SAID)
+        other._make_room(0)
         other._use(self.numbers.copy(), self.pooled.moment.size)
         if self.terms.tolerate:  # it goes by all data: what tolerance costs, it does not foresee
             other.terms, other.without = self.terms._replace(tolerate=0.0), NO_WEIGHTS
@@ -205,24 +208,32 @@ class Engine(SettingRows):
         """
         menu, baseline, reward, contexts, weights, covariance, _, value, _ = request
         dim, actions = menu.shape
-        self._make_room(actions, weights.size)
+        ids, contexts_here = NO_IDS, weights.size
+        if contexts_here:
+            ids = np.arange(contexts_here)
+        if self._room < actions or self._room < contexts_here:
+            self._make_room(max(actions, contexts_here))
         settings, told = (self.unknown[m], math.nan) if reward is None else (self.known[m], reward)
-        ids = np.arange(weights.size) if weights.size else NO_IDS
         later = known is not None and actions > MANY and actions > dim
-        x, allowed, table = np.empty(dim), np.empty(actions, np.bool_), np.empty((3, actions))
-        self.run(
-            self._serve_valued if value.size or cost.size else self._kernels.serve,
+        x, allowed, table = empty(dim), empty(actions, BOOL), empty((3, actions))
+        serve = self._kernels.serve
+        if value is not NO_VALUE or cost is not NO_VALUE:
+            serve = self._serve_valued if value.size or cost.size else serve
+        given = (
             self.numbers, self.without, settings, self.coords[m], menu, contexts, ids, weights,
             covariance, (m, baseline, told, epoch, turn, coin, hold), value, cost, limits, later,
-            self._scratch, allowed, table, x, self._said, actions=actions,
+            self._scratch, allowed, table, x, self._said,
         )  # fmt: skip
+        try:  # what comes between costs more than the kernel
+            serve.code(*given)
+        except TypeError:  # there is none yet, or none for arguments of these types
+            self.run(serve, *given, actions=actions)
         row = self._said.tolist()
         if known is not None and row[WAITS]:
             weighed = self._later(m, request, known, row)
         else:
             weighed = Weighed((allowed, table))
-        reused, holdback = bool(self.reused(m)), self.holdback > 0.0
-        return verdict_of(row, request, x, weighed, reused=reused, holdback=holdback)
+        return verdict_of(row, request, x, weighed, holdback=self.holdback)
 
     def decide_many(self, m: int, batch: Batch, turns: Floats, known: KnownThen) -> list[Verdict]:
         """Decide for agent m as `decide` does; `turns` (n, 6) are as `serve_many` takes them."""
@@ -230,13 +241,14 @@ class Engine(SettingRows):
         n, dim = len(requests), self.pooled.moment.size
         xs, said = np.empty((n, dim)), np.empty((n, SAID))
         actions, most = int(ends[-1]), int(np.diff(ends, prepend=0).max())
-        self._make_room(most, 0)
+        if self._room < most:
+            self._make_room(most)
         allowed, tables = np.empty(actions, np.bool_), np.empty(3 * actions)
         given = (self.known[m], self.unknown[m], self.coords[m], NOTHING, menus, ends, m, turns)
         kept = (self._scratch, allowed, tables, xs, said)
         many = self._kernels.serve_many
         self.run(many, self.numbers, self.without, *given, *kept, actions=most)
-        made, start, reused, holdback = [], 0, bool(self.reused(m)), self.holdback > 0.0
+        made, start = [], 0
         for row, request, x, stop in zip(said.tolist(), requests, xs, ends.tolist(), strict=True):
             # What is kept of one decision must not keep the numbers of all.
             if row[WAITS]:
@@ -244,16 +256,17 @@ class Engine(SettingRows):
             else:
                 table = tables[3 * start : 3 * stop].reshape(3, -1)
                 weighed = Weighed((allowed[start:stop].copy(), table.copy()))
-            own = x.copy()
-            made.append(verdict_of(row, request, own, weighed, reused=reused, holdback=holdback))
+            made.append(verdict_of(row, request, x.copy(), weighed, holdback=self.holdback))
             start = stop
         return made
 
-    def _make_room(self, actions: int, contexts: int) -> None:
-        if self._scratch.shape[1] < max(actions, contexts):
-            self._scratch = new_scratch(actions, contexts)
+    def _make_room(self, numbers: int) -> None:
+        """Have scratch for so many actions, or possible contexts."""
+        self._scratch = new_scratch(numbers)
+        self._room = self._scratch.shape[1]
 
     def _later(self, m: int, request: Request, known: KnownThen, said: list[float]) -> Weighed:
+        known.lent = True
         return Weighed(partial(self._weigh, m, request, known, said))
 
     def _weigh(
@@ -298,10 +311,13 @@ class Engine(SettingRows):
     ) -> bool:
         """Learn from a reward; tell whether a pooling is due."""
         x, guess, weight, careful, _, declared, lower, _ = awaited
-        learn, seen, own = self._kernels.learn, (weight, guess, declared, lower), self.known[m]
-        due: bool = self.run(
-            learn, self.numbers, self.without, own, m, x, y, seen, careful, logdet, since, now
-        )
+        learn, seen = self._kernels.learn, (weight, guess, declared, lower)
+        given = (self.numbers, self.without, self.known[m], m, x, y, seen, careful)
+        due: bool
+        try:  # as in `decide`
+            due = learn.code(*given, logdet, since, now)
+        except TypeError:
+            due = self.run(learn, *given, logdet, since, now)
         return due
 
     def learn_many(

@@ -29,10 +29,11 @@ from guardband.agent.records import (
     Recall,
     Request,
     Verdict,
+    new,
 )
 from guardband.agent.room import room_for
 from guardband.agent.row_ids import RowIds
-from guardband.agent.seen import Seen
+from guardband.agent.seen import Seen, is_kept
 from guardband.algorithms import Algorithm
 from guardband.checks import (
     as_index_set,
@@ -182,57 +183,56 @@ class AgentGroup(Coins):
 
     def check(self, requests: Sequence[Request], agent: int) -> None:
         """Refuse what cannot be paid, and look ahead, before decisions change anything."""
-        purse = self.purses[agent]
+        purse, watch, rounds = self.purses[agent], self.watches[agent], self.rounds[agent]
         if purse is not None:
             purse.check(requests)
-        self.look_ahead(agent)
-
-    def look_ahead(self, agent: int) -> None:
-        """Warn if the agent is stuck, if it is time to look; before decisions change anything."""
-        watch, rounds = self.watches[agent], self.rounds[agent]
-        if 0 < watch.turn <= rounds + 1 and self.engine.full_speed:  # it plays thousands of rounds
+        # To look ahead takes thousands of rounds.
+        if 0 < watch.turn <= rounds + 1 and self.engine.full_speed:
             text = watch.look(self.names[agent], self.past(agent), rounds)
             if text:
-                warnings.warn(text, StuckWarning, stacklevel=5)  # where `decide` is called
+                warnings.warn(text, StuckWarning, stacklevel=4)  # where `decide` is called
 
     def decide(self, agent: int, request: Request) -> Decision:
         """Decide for an agent; its id has the task's name and the number of the round."""
         turn, engine = self.rounds[agent] + 1, self.engine
-        self.settle(agent)
+        if self.due_round is not None:
+            self.settle(agent)
         if engine.terms.half:
             move_window(self, agent)
-        self.seen[agent].add(turn, request)
+        if is_kept(turn):
+            self.seen[agent].add(request)
         number, coin, hold = turn + self.rows[agent], self.next_coin[agent], self.next_hold[agent]
-        purse, cost, limits = self.purses[agent], NO_VALUE, NO_LIMITS
+        purse, cost, limits, state = self.purses[agent], NO_VALUE, NO_LIMITS, self.states[agent]
         if purse is not None:
             cost, limits = purse.costs(request)[0], purse.limits(request)
-        epoch, estimate = self.poolings + 1, self.states[agent].estimate
-        known = self.recalls[agent].known(estimate, self)
+        known = self.recalls[agent].known(state.estimate, self)
+        epoch = self.poolings + 1
         verdict = engine.decide(agent, request, epoch, number, coin, cost, limits, hold, known)
         if verdict.charge:
-            self.states[agent].spent[0] += verdict.charge
-        self.next_coin[agent] = self.coins[agent].random()
-        self.next_hold[agent] = self.draw_hold(agent)
+            state.spent[0] += verdict.charge
+        self.draw_coins(agent)
         return self.note(agent, turn, request, verdict, known)
 
     def note(
         self, agent: int, turn: int, request: Request, verdict: Verdict, known: KnownThen
     ) -> Decision:
         """Note a decision, and return it."""
-        purse, watch = self.purses[agent], self.watches[agent]
+        purse, watch, reason, label = self.purses[agent], self.watches[agent], None, None
         self.rounds[agent] = turn
         name, awaited = f"{self.names[agent]}-{turn}", verdict.awaited
         self.pending[agent][name] = awaited._replace(start=self.starts) if self.starts else awaited
-        self.recalls[agent].add(name, Recall(request, known, verdict.radius))
+        self.recalls[agent].add(name, new(Recall, (request, known, verdict.radius)))
         if purse is not None:
             purse.pay(name, request, verdict.action, verdict.worth)
-        label = request.label(verdict.action)
-        reason = watch.reason_of(verdict) if watch.turn else None
+        if request.labels is not None:
+            label = request.labels[verdict.action]
+        if watch.turn:
+            reason = watch.reason_of(verdict)
         log = self.alarms[agent]
         if log.followed or log.looked_at < len(log.alarms):
             plays = self.states[agent].watch.item(PLAYS)
             reason = log.told(reason or sentence(verdict.reason), plays)
-        decision = verdict.named(name, reason, label=label)
+        decision = verdict.named(name, reason, label)
         if purse is not None:
             decision = decision._replace(cost=purse.charged[name], cost_left=purse.left)
         return decision
@@ -282,11 +282,12 @@ class AgentGroup(Coins):
         One of a decision before the last alarm counts for the uplift alone: its weight may rest on
         a wrong set.
         """
-        self.count_gain(agent, awaited, reward)
+        if awaited.stake is not None:
+            self.count_gain(agent, awaited, reward)
         if awaited.start != self.starts:
             return
         self.recalls[agent].before_change()
-        now = self.passed(agent)
+        now = self.rounds[agent] + self.rows[agent]
         since = now - self.rounds_pooled[agent]
         due = self.engine.learn(agent, awaited, reward, self.logdet_pooled, since, now)
         if to_be_seen_to(self, agent, 1) or due:

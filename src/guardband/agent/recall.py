@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 
-from guardband.agent.records import KnownThen, Recall
+from guardband.agent.records import NO_COVARIANCE, NO_WEIGHTS, KnownThen, Recall
 from guardband.errors import InvalidValueError
 from guardband.forks import ForkSafe
 from guardband.kernels.types import Estimate, Floats
@@ -17,49 +17,51 @@ __all__ = ["Recalls"]
 NUMBERS = 2_000_000  # that are kept for each task, 16 MB
 
 
-def _sizes(recall: Recall) -> tuple[Floats, int]:
-    """Return the array that a decision's menu lies in, and how many numbers it has beside it.
-
-    Menus of a batch lie in one array. What is beside it is counted as if no other shared it.
-    """
-    request, known, _ = recall
-    menu, _, _, contexts, _, covariance, *_ = request
-    buffer: Floats = menu if menu.base is None else menu.base
-    return buffer, known.size + contexts.size + covariance.size
-
-
 class Recalls:
     """The newest decisions that wait for a reward, as many as fit."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Recall, Floats, int]] = {}  # see `_sizes`; the oldest first
+        # Each with how many numbers it has to itself, and the array that it shares with others:
+        # menus of a batch lie in one. The oldest come first.
+        self._kept: dict[str, tuple[Recall, int, Floats | None]] = {}
         self._size = 0
-        self._sharing: dict[int, int] = {}  # how many of them lie in the same array, by its id
-        self._known: weakref.ref[KnownThen] | None = None  # what decisions are made by now
+        self._sharing: dict[int, int] = {}  # how many share an array, by its id
+        self._known: KnownThen | None = None  # what decisions are made by now
 
     def known(self, estimate: Estimate, owner: ForkSafe) -> KnownThen:
         """Return what is known now, for all decisions until it changes; see `KnownThen`."""
-        found = None if self._known is None else self._known()
-        if found is None:
-            found = KnownThen(estimate, owner)
-            self._known = weakref.ref(found)
-        return found
+        if self._known is None:
+            self._known = KnownThen(estimate, owner)
+        return self._known
 
     def before_change(self) -> None:
         """Let decisions that still need it remember what was known: it is about to change."""
-        if self._known is not None:
-            found, self._known = self._known(), None
-            if found is not None:
-                found.keep()
+        found = self._known
+        if found is None or not (found.users or found.lent):
+            return
+        self._known = None
+        if not found.users:
+            held, found = weakref.ref(found), None  # whoever it was lent to may be gone
+            found = held()
+        if found is not None:
+            found.keep()
 
     def add(self, name: str, recall: Recall) -> None:
         """Keep a decision; the oldest ones make room."""
-        menus, size = _sizes(recall)
-        self._kept[name] = recall, menus, size
-        sharing, self._size = self._sharing.get(id(menus), 0), self._size + size
-        self._sharing[id(menus)] = sharing + 1
-        if not sharing:
-            self._size += menus.size
+        (menu, _, _, contexts, weights, covariance, *_), known, _ = recall
+        known.users += 1
+        size, shared = known.size, menu.base
+        if weights is not NO_WEIGHTS or covariance is not NO_COVARIANCE:
+            size += contexts.size + covariance.size
+        if shared is None:
+            size += menu.size
+        else:
+            sharing = self._sharing.get(id(shared), 0)
+            self._sharing[id(shared)] = sharing + 1
+            if not sharing:
+                self._size += shared.size
+        self._kept[name] = recall, size, shared
+        self._size += size
         while self._size > NUMBERS and len(self._kept) > 1:
             self.drop(next(iter(self._kept)))
 
@@ -68,13 +70,15 @@ class Recalls:
         found = self._kept.pop(name, None)
         if found is None:
             return
-        _, menus, size = found
+        recall, size, shared = found
+        recall.known.users -= 1
         self._size -= size
-        sharing = self._sharing.pop(id(menus)) - 1
-        if sharing:
-            self._sharing[id(menus)] = sharing
-        else:
-            self._size -= menus.size
+        if shared is not None:
+            sharing = self._sharing.pop(id(shared)) - 1
+            if sharing:
+                self._sharing[id(shared)] = sharing
+            else:
+                self._size -= shared.size
 
     def find(self, name: str) -> Recall | None:
         """Return a decision as it stood, if it is kept."""

@@ -28,10 +28,13 @@ __all__ = [
     "Recall",
     "Request",
     "Verdict",
+    "new",
+    "plain_request",
 ]
 
 NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE = np.zeros((0, 0, 0)), np.zeros(0), np.zeros((0, 0, 0))
 NO_VALUE, NO_LIMITS = np.zeros(0), (0.0, math.inf)
+new = tuple.__new__  # of named tuples: their own takes as long again, and decisions wait for it
 
 
 class Request(NamedTuple):
@@ -63,6 +66,14 @@ class Request(NamedTuple):
             value=NO_VALUE,
             cost=NO_VALUE,
         )
+
+
+def plain_request(
+    menu: Floats, baseline: int, reward: float | None, labels: list[Any] | None = None
+) -> Request:
+    """Return a request with nothing but features and the baseline's reward."""
+    given = (menu, baseline, reward, NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE, labels)
+    return new(Request, (*given, NO_VALUE, NO_VALUE))
 
 
 class Batch(NamedTuple):
@@ -98,15 +109,17 @@ class KnownThen:
     """V^-1 (d, d) and theta-hat (d,) as they were: the agent's own arrays until `keep` copies them.
 
     They change under the lock of their `owner`. They are many numbers, and decisions until the next
-    reward share them. Whoever still needs them holds this object: where nobody does, nothing is
-    copied.
+    reward share them. Where nobody needs them any more, nothing is copied: `users` counts the
+    decisions that could be overridden, and others that need them hold this object, which is then
+    `lent`.
     """
 
-    __slots__ = ("__weakref__", "inverse", "owner", "size", "theta")
+    __slots__ = ("__weakref__", "inverse", "lent", "owner", "size", "theta", "users")
 
     def __init__(self, estimate: Estimate, owner: ForkSafe) -> None:
         self.inverse, self.theta, self.owner = estimate.inverse, estimate.theta, owner
         self.size = self.inverse.size + self.theta.size
+        self.users, self.lent = 0, False
 
     def keep(self) -> KnownThen:
         """Copy the arrays: the agent's own are about to change."""
@@ -174,21 +187,10 @@ class Verdict(NamedTuple):
             action, kind, code, mean, width, floor, propensity, margin, promise, certificate,
             weighed, _, _, left, value, _, _,
         ) = self  # fmt: skip
-        return Decision(
-            name,
-            action,
-            kind,
-            sentence(code) if reason is None else reason,
-            mean,
-            mean - width,
-            mean + width,
-            floor,
-            propensity,
-            margin,
-            promise_shown(promise, certificate),
-            certificate,
-            left,
-            weighed,
-            label,
-            value,
-        )
+        said = (
+            name, action, kind, sentence(code) if reason is None else reason,
+            mean, mean - width, mean + width, floor, propensity, margin,
+            promise_shown(promise, certificate), certificate, left, weighed, label, value,
+            None, None,
+        )  # fmt: skip
+        return new(Decision, said)

@@ -19,6 +19,7 @@ from guardband.agent.records import (
     NO_WEIGHTS,
     Batch,
     Request,
+    plain_request,
 )
 from guardband.checks import as_array
 from guardband.contexts import (
@@ -39,6 +40,7 @@ from guardband.kernels.types import Floats, Realised
 __all__ = ["RequestReader"]
 
 FLOAT = np.dtype(np.float64)  # comparing with the class would look it up every time
+ARRAY, empty = np.ndarray, np.empty
 NO_ENDS = np.zeros(0, np.int64)
 # Of a batch, in one call: what is remembered of one request keeps the menus of all in memory.
 MOST_AT_ONCE, NUMBERS_AT_ONCE = 64, 100_000
@@ -85,19 +87,17 @@ class RequestReader:
         names = None
         if labels is not None:
             names = as_labels(labels)
-        elif type(features) is not np.ndarray:  # arrays have none, and must not wait
+        elif type(features) is not ARRAY:  # arrays have none, and must not wait
             names = labels_of(features)
-        table = self._table(features, labels=names)
-        actions = table.shape[0]
+        table = self._table(features, names)
+        actions = len(table)
         row = as_row(baseline, actions) if names is None else find_row(baseline, names, actions)
         if baseline_reward is not None:
             baseline_reward = self._as_baseline_reward(baseline_reward)
         menu = self._menu(table)
         alone = support is None and weights is None and covariance is None
         if self._plain and alone and value is None and cost is None:
-            return Request(
-                menu, row, baseline_reward, NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE, names
-            )
+            return plain_request(menu, row, baseline_reward, names)
         given = (support, weights, covariance, value, cost)
         return self._request(menu, row, baseline_reward, names, *given)
 
@@ -229,7 +229,7 @@ class RequestReader:
                 menu[...] = self._menu(table)
             told = None if reward is None else self._as_baseline_reward(reward)
             row = as_row(baseline, n)
-            requests.append(Request(menu, row, told, NO_CONTEXTS, NO_WEIGHTS, NO_COVARIANCE))
+            requests.append(plain_request(menu, row, told))
         return Batch(menus, ends, requests)
 
     def read_rows(self, features: Any) -> tuple[Floats, Floats | None]:
@@ -237,7 +237,7 @@ class RequestReader:
 
         And the same with all features, if all were given.
         """
-        table = self._table(features, "reward")
+        table = self._table(features, each="reward")
         rows = np.ascontiguousarray(self._menu(table, "row").T)
         return rows, table if table.shape[1] == self._dim else None
 
@@ -253,10 +253,10 @@ class RequestReader:
         return rows, None if baseline is None else find_row(baseline, labels_of(table), len(rows))
 
     def _table(
-        self, features: Any, each: str = "action", labels: list[Any] | None = None
+        self, features: Any, labels: list[Any] | None = None, each: str = "action"
     ) -> Floats:
         table: NDArray[Any] = features
-        if type(features) is not np.ndarray:
+        if type(features) is not ARRAY:
             if each == "action":
                 _check_count(features)
             table = as_table(features, self._features, labels)
@@ -286,9 +286,13 @@ class RequestReader:
         return table if table.flags.writeable else table.copy()
 
     def _menu(self, table: Floats, each: str = "action") -> Floats:
-        actions = table.shape[0]
-        menu = np.empty((self._dim, actions))
-        code, k = self._run(load_menu, table, self._index, self._longest, menu, actions=actions)
+        actions = len(table)
+        menu = empty((self._dim, actions))
+        given = (table, self._index, self._longest, menu)
+        try:
+            code, k = load_menu.code(*given)
+        except TypeError:  # there is none yet
+            code, k = self._run(load_menu, *given, actions=actions)
         if code == FINE:
             return menu
         if code == NOT_FINITE:

@@ -45,7 +45,8 @@ class RewardTaker(AgentView, Hooked):
             awaited = group.awaited(self._number, name)
             group.forget(self._number, name, group.refund(self._number, name, cost))
             group.learn(self._number, awaited, value)
-        self._hooks.rewarded([name], [value])
+        if self._hooks.on_reward:
+            self._hooks.rewarded([name], [value])
 
     aobserve = awaitable(observe)
     """As `observe`, for event loops: `await` it."""

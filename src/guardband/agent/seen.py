@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from guardband.agent.records import Request
 
-__all__ = ["Seen", "remembered"]
+__all__ = ["Seen", "is_kept", "remembered"]
 
 MENUS, LEAST = 128, 8  # requests that are remembered, at most and at least
 NUMBERS = 500_000  # in all of them, 4 MB
@@ -24,16 +24,19 @@ class Seen:
         """Return the oldest first."""
         return iter(self._kept)
 
-    def add(self, turn: int, request: Request) -> None:
-        """Keep the request of the agent's `turn`-th round, if it is its turn to be kept."""
-        if turn > MENUS and turn % APART:
-            return
+    def add(self, request: Request) -> None:
+        """Keep a request; the oldest one makes room."""
         if not self._kept.maxlen:
             size = request.menu.size + request.contexts.size + request.covariance.size
             self._kept = deque(maxlen=remembered(size))
         if request.menu.base is not None:  # a batch must not be remembered for one of its menus
             request = request._replace(menu=request.menu.copy())
         self._kept.append(request)
+
+
+def is_kept(turn: int) -> bool:
+    """Tell whether the request of an agent's `turn`-th round is one to be kept."""
+    return turn <= MENUS or turn % APART == 0
 
 
 def remembered(size: int) -> int:

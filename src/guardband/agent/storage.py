@@ -72,9 +72,9 @@ def save_group(group: AgentGroup, path: str | Path) -> Path:
             "alarms": [[each.looked_at, each.alarms] for each in group.alarms],
             "followed": [each.followed for each in group.alarms],
             "next_coin": group.next_coin,
-            "coins": [_plain_state(coins.bit_generator.state) for coins in group.coins],
+            "coins": [_plain_state(coins.state) for coins in group.coins],
             "next_hold": group.next_hold,
-            "holds": [_plain_state(coins.bit_generator.state) for coins in group.holds],
+            "holds": [_plain_state(coins.state) for coins in group.holds],
             "gains": group.gains,
             "pending": [list(waiting) for waiting in group.pending],
             "budget": None if group.budget is None else asdict(group.budget),
@@ -181,7 +181,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> AgentGroup:
         raise InvalidValueError("the counters do not fit")
     _restore_rows(group, arrays)
     for coins, state in zip(group.coins, about["coins"], strict=True):
-        coins.bit_generator.state = _numpy_state(state)
+        coins.state = _numpy_state(state)
     if "holds" in about:  # not in older files
         _restore_holdback(group, about)
     _restore_alarms(group, about)
@@ -246,7 +246,7 @@ def _restore_holdback(group: AgentGroup, about: dict[str, Any]) -> None:
     if numbers.shape != (4, len(group.names)) or not np.isfinite(numbers).all():
         raise InvalidValueError("the numbers of the holdback do not fit")
     for coins, state in zip(group.holds, about["holds"], strict=True):
-        coins.bit_generator.state = _numpy_state(state)
+        coins.state = _numpy_state(state)
 
 
 def _restore_pending(group: AgentGroup, pending: Any, arrays: dict[str, Any]) -> None:

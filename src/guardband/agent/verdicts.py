@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
+from math import isnan
 
 from guardband.agent.decision import chosen_words
-from guardband.agent.records import Awaited, Request, Verdict
+from guardband.agent.records import NO_VALUE, Awaited, Request, Verdict, new
 from guardband.agent.weighed import Weighed
 from guardband.kernels.types import Certificate, Floats, Reason
 from guardband.uplift import Stake
@@ -58,45 +58,33 @@ def verdict_of(
     x: Floats,
     weighed: Weighed,
     *,
-    reused: bool,
-    holdback: bool,
+    holdback: float,
 ) -> Verdict:
     """Return a verdict from what `serve` wrote, with the vector that is played."""
     (
         number, careful, reason, mean, width, floor, propensity, margin, code, certified,
         alarm, weight, guess, data, charge, left, radius, declared, lower, _,
-        lead, share, predicted, price, cost,
+        lead, share, predicted, price, cost, reused,
     ) = said  # fmt: skip
-    action, conservative, more = int(number), careful > 0.0, ""
-    if alarm or request.value.size:
-        more = ("+value" if request.value.size else "") + ("+alarm" if alarm else "")
+    action, baseline, value, more = int(number), request.baseline, None, ""
+    if request.value is not NO_VALUE and request.value.size:
+        value, more = request.value, "+value"
+    if alarm:
+        more += "+alarm"
     kind, why, promise, certificate = _words(
         code,
         reason,
         certified,
         careful,
-        action == request.baseline,
-        data > 0.0 or math.isnan(floor),
-        reused,
+        action == baseline,
+        data > 0.0 or isnan(floor),
+        reused > 0.0,
         more,
     )
     stake = Stake(lead, share, predicted) if holdback else None
-    return Verdict(
-        action,
-        kind,
-        why,
-        mean,
-        width,
-        floor,
-        propensity,
-        margin,
-        promise,
-        certificate,
-        weighed,
-        Awaited(x, guess, weight, conservative, stake, declared, lower),
-        charge,
-        None if math.isnan(left) else left,
-        request.value if request.value.size else None,
-        radius,
-        (price, cost),
-    )
+    awaited = new(Awaited, (x, guess, weight, careful > 0.0, stake, declared, lower, 0))
+    made = (
+        action, kind, why, mean, width, floor, propensity, margin, promise, certificate, weighed,
+        awaited, charge, None if isnan(left) else left, value, radius, (price, cost),
+    )  # fmt: skip
+    return new(Verdict, made)

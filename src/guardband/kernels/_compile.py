@@ -22,7 +22,6 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload, typeof_impl
 from numba.np.arrayobj import make_array, populate_array
-from numba.np.unsafe.ndarray import to_fixed_tuple
 from platformdirs import user_cache_path
 
 from guardband.kernels._jit import OPTIONS, Kernel, fixed_tuple, views
@@ -124,8 +123,25 @@ def _typeof_kernel(kernel, _):
 def _fixed_tuple(numbers, length):
     if not isinstance(length, types.IntegerLiteral):
         return None  # Numba then asks again, with what it knows of the length
-    known = length.literal_value
-    return lambda numbers, length: to_fixed_tuple(numbers, known)
+
+    def compute(numbers, length):
+        return _loaded(numbers, length)
+
+    return compute
+
+
+@intrinsic(prefer_literal=True)
+def _loaded(_, numbers, length):
+    """Compute `fixed_tuple` by one load for each number; Numba's own takes 600 ns for fifty."""
+    kind = types.UniTuple(numbers.dtype, length.literal_value)  # type: ignore[attr-defined]
+
+    def build(context, builder, signature, given):
+        data = make_array(numbers)(context, builder, given[0]).data
+        places = (context.get_constant(types.intp, i) for i in range(kind.count))
+        found = [builder.load(builder.gep(data, [place])) for place in places]
+        return context.make_tuple(builder, kind, found)
+
+    return kind(numbers, length), build
 
 
 @overload(views)

@@ -51,7 +51,7 @@ class Kernel:
         update_wrapper(self, function)
         self.py_func, self.options = function, options
         self.__qualname__ = function.__qualname__
-        self._ready: Callable[..., Any] | None = None
+        self.code: Any = None  # machine code, once there is any; see `use`
         _KERNELS[function.__module__, function.__qualname__] = self
 
     def __call__(self, *args: Any) -> Any:
@@ -60,9 +60,9 @@ class Kernel:
 
     def at_once(self, *args: Any) -> Any:
         """Run the machine code if it is there, else the function as it is written."""
-        if self._ready is not None:
+        if self.code is not None:
             try:
-                return self._ready(*args)
+                return self.code(*args)
             except TypeError:  # it is there for arguments of other types only
                 pass
         from guardband.kernels.start import background, plain  # noqa: PLC0415 - rarely needed
@@ -72,9 +72,9 @@ class Kernel:
 
     def when_ready(self, *args: Any) -> Any:
         """Run the machine code; where there is none yet, wait until it is made and loaded."""
-        if self._ready is not None:
+        if self.code is not None:
             try:
-                return self._ready(*args)
+                return self.code(*args)
             except TypeError:  # it is there for arguments of other types only
                 pass
         from guardband.kernels.start import background  # noqa: PLC0415 - rarely needed
@@ -99,13 +99,13 @@ class Kernel:
     @property
     def ready(self) -> bool:
         """Whether there is machine code."""
-        if self._ready is not None:
+        if self.code is not None:
             return True
         return "compiled" in self.__dict__ and bool(self.compiled.signatures)
 
     def use(self, machine_code: Callable[..., Any]) -> None:
         """Let agents run this from now on; it refuses arguments of other types."""
-        self._ready = machine_code
+        self.code = machine_code
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _find, (self.__module__, self.__qualname__)

@@ -329,7 +329,8 @@ def describe(state, shared, terms, given, scores, outcome, allowed, later):
     mean, form, image = scores.mean, scores.form, state.work[1]
     if not outcome.scanned:
         scan_forms(used, given.coords, given.menu, mean, form)
-    write_image(used, given.menu, b, given.coords, image)
+    if terms.free or not outcome.scanned:  # else it is there
+        write_image(used, given.menu, b, given.coords, image)
     given = believed(state, given)
     refuted = outcome.reason == REFUTED
     if later:

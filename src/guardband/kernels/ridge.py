@@ -186,11 +186,22 @@ def refresh(state, pooled, ridge):
 def write_unexplained(own, pooled, ridge, theta, out):
     """Write U - V theta to `out` (d,), what theta (d,) leaves unexplained of the sums.
 
-    Along rows of W, which is symmetric: every sum has the order of one row after another.
+    Along rows of W, which is symmetric: every sum has the order of one row after another. Where
+    nothing is pooled, what is not there is not read: half of what passes through the caches.
     """
     one, other, d, j = own.gram, pooled.gram, theta.size, 0
     for i in range(d):
         out[i] = pooled.moment[i] + own.moment[i] - ridge * theta[i]
+    if _is_zero(other):
+        while j + 1 < d:
+            a0, a1, t0, t1 = one[j], one[j + 1], theta[j], theta[j + 1]
+            for i in range(d):
+                out[i] = out[i] - a0[i] * t0 - a1[i] * t1
+            j += 2
+        if j < d:
+            for i in range(d):
+                out[i] -= one[j, i] * theta[j]
+        return
     while j + 1 < d:
         a0, a1, b0, b1 = one[j], one[j + 1], other[j], other[j + 1]
         t0, t1 = theta[j], theta[j + 1]
@@ -200,6 +211,15 @@ def write_unexplained(own, pooled, ridge, theta, out):
     if j < d:
         for i in range(d):
             out[i] -= (other[j, i] + one[j, i]) * theta[j]
+
+
+@kernel
+def _is_zero(gram):
+    """Tell whether a sum of x x' is zero: whether its diagonal is."""
+    largest = 0.0
+    for i in range(gram.shape[0]):
+        largest = max(largest, abs(gram[i, i]))
+    return largest == 0.0
 
 
 @kernel

@@ -44,7 +44,7 @@ from guardband.kernels.value import describe as describe_by_value
 __all__ = ["SAID", "kernels_of", "weigh_actions"]
 
 GUARD, HOLDBACK = int(Rule.GUARD), int(Reason.HOLDBACK)
-SAID = 25  # numbers that `serve` writes about a decision
+SAID = 26  # numbers that `serve` writes about a decision
 
 
 @kernel
@@ -168,8 +168,8 @@ def _compiled(guard, valued=False, tolerant=False):
         prediction of the reward to come; how many data the decision rests on; what it is charged
         with, and what is then left of the allowance; the radius of the agent's own set; what
         monitors need of it, the declared weight and the certified lower bound; whether something
-        was left to `weigh_actions`; the stake of the holdback, see `gain_of`; and what
-        `worth_of_cost` says.
+        was left to `weigh_actions`; the stake of the holdback, see `gain_of`; what `worth_of_cost`
+        says; and how many rows of logs in the data had been looked at before.
         """
         m, baseline, reward, epoch, number, coin, hold = turn
         group, terms = group_of(numbers, menu.shape[0]), terms_of(settings)
@@ -253,6 +253,7 @@ def _compiled(guard, valued=False, tolerant=False):
         said[16], said[17], said[18], said[19] = outcome.plain, declared, lower, waits
         said[20], said[21], said[22] = stake
         said[23], said[24] = worth
+        said[25] = state.own.scalars[5] + group.own.scalars[group.work.shape[0] - 2, 5]
 
     @rare_kernel
     def serve_many(

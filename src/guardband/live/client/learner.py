@@ -164,8 +164,7 @@ class Learner:
 
     def draw_coins(self) -> None:
         """Go on to the next coins."""
-        self.group.next_coin[0] = self.group.coins[0].random()
-        self.group.next_hold[0] = self.group.draw_hold(0)
+        self.group.draw_coins(0)
 
     def hand_in(self) -> None:
         """Count what was learned since the last checkpoint among what was handed in."""
