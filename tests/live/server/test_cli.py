@@ -195,7 +195,9 @@ def test_spaces_and_tokens_of_a_running_server(tmp_path) -> None:
     with served(tmp_path) as server:
         there = ("--url", server.url, "--token", server.admin_token)
         made = ("space", "create", "far", "--features", "a,b", "--agents", 2)
-        assert "--order prompt" not in run(*made[:2], "day", *made[3:], "--contexts", "shared", *there)
+        assert "--order prompt" not in run(
+            *made[:2], "day", *made[3:], "--contexts", "shared", *there
+        )
         chosen = ("window=20", "--contexts", "shared", "--order")
         assert "rewards.order='prompt' and contexts='shared'" in refusal(
             *made, *chosen, "prompt", *there
