@@ -114,6 +114,12 @@ def damaged_pages_are_used(patch: Patch) -> None:
 
 
 @mutant
+def rows_are_used_unverified(patch: Patch) -> None:
+    """S-2: pages have checksums, but rows that are read from a log in use have no seals."""
+    patch.setattr(files, "seal_of", lambda *values: 0)
+
+
+@mutant
 def texts_that_are_none_are_no_damage(patch: Patch) -> None:
     """S-3: a row of which a text is no UTF-8 any more fails, and nobody mends it."""
     right = files.is_damage
