@@ -99,3 +99,23 @@ def test_a_store_of_the_first_format_with_both_opens(tmp_path: Path) -> None:
     space, _ = Coordinator(store).space("home")
     store.close()
     assert is_refused_now(space)
+
+
+def test_where_such_a_store_is_gone_the_space_is_made_with_the_other_order(tmp_path: Path) -> None:
+    """Its agents keep their folders, and what they have counted comes back."""
+    given = {"contexts": "shared", "rewards": PROMPT}
+    one = agent(tmp_path, **given)
+    for t in (1, 2, 3):
+        one.observe(one.decide(MENU, 0, round=t).id, 0.5)
+    one.sync()
+    settings, folder = one.settings, one.state_dir
+    one.close()
+    (tmp_path / "gb" / "coordinator.db").unlink()
+    where = {"task": "movies", "state_dir": folder, "background": False}
+    with pytest.raises(ValueError, match="order='window'"):
+        gb.connect(f"local:{tmp_path / 'gb'}", settings=settings, **where)
+    window = settings.changed(rewards={"order": "window"})
+    again = gb.connect(f"local:{tmp_path / 'gb'}", settings=window, **where)
+    again.sync()
+    assert (again.counted, again.status()["acknowledged"]) == (3, 3)
+    again.close()
