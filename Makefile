@@ -127,11 +127,16 @@ lock: install  ## choose the newest versions of what is installed, and write dow
 	@$(LOCK) --extra dev --constraint requirements/full.txt --output-file requirements/dev.txt
 	@$(LOCK) --extra postgres --constraint requirements/full.txt --output-file requirements/image.txt
 
-# In an environment of their own; warnings of old and new neighbours are not ours to mend.
+# In an environment of their own; warnings of old and new neighbours are not ours to mend. Of .venv
+# they need uv alone, so another PYTHON does not make it anew.
 OTHER  := .venv-other
-test-lowest test-newest: install
-	@rm -rf $(OTHER) && $(VENV)/bin/uv venv --quiet --python $(PYTHON) $(OTHER)
-	@$(VENV)/bin/uv pip install --quiet --python $(OTHER)/bin/python --editable '.[dev]' \
+UV     := $(VENV)/bin/uv
+$(UV):
+	@$(MAKE) --no-print-directory install
+
+test-lowest test-newest: $(UV)
+	@rm -rf $(OTHER) && $(UV) venv --quiet --python $(PYTHON) $(OTHER)
+	@$(UV) pip install --quiet --python $(OTHER)/bin/python --editable '.[dev]' \
 		$(if $(findstring lowest,$@),--resolution lowest-direct)
 	$(OTHER)/bin/python -m pytest -q -n auto -m "not slow" -o filterwarnings=default $(TESTS)
 

@@ -71,6 +71,16 @@ the limit of a token.
 {memory}
 
 {system}, {connections} connections, {minutes:.0f} minutes.
+
+Beside what was made, nothing was found that grows. In another run, of 60,000 requests with seed 7,
+the server counted its own objects after collecting garbage. From request 6,000 to 54,000 its memory
+(RSS) grew from 92 to 101 MB. What was in use did not: Python had 386,000 to 422,000 blocks, up and
+down, and the C library 20.2 to 21.0 MB. Of the 9 MB the C library held 5 MB free. Where the other
+4 MB are is not known.
+
+Traced in one process, four times 2,000 wrong requests left 29, 4, 5 and -135 KiB. What is made
+stays: 19 KB for a space that is looked at, 0.6 KB for a token, 1.6 KB for a stream, and 3.2 KB more
+when it is shown.
 """
 
 

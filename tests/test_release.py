@@ -78,3 +78,15 @@ def test_the_list_of_what_an_install_brings_names_all_of_it(tmp_path: Path) -> N
     named = {(each["name"], each["version"]) for each in found["components"]}
     assert named == set(re.findall(r"(?m)^([\w.-]+)==([\w.+-]+)", locked))
     assert all(each["externalReferences"][0]["hashes"] for each in found["components"])
+
+
+@pytest.mark.parametrize("target", ["test-lowest", "test-newest"])
+def test_other_versions_leave_the_environment_of_the_checkout(tmp_path: Path, target: str) -> None:
+    """Whatever Python is asked for: it is for an environment of its own."""
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "uv").touch()
+    asked = ["make", "-n", "-f", str(ROOT / "Makefile"), target, "PYTHON=python3.99"]
+    told = subprocess.run(asked, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert "--python python3.99 .venv-other" in told
+    assert re.findall("rm -rf ([^ ]+)", told) == [".venv-other"]
+    assert ".venv-other/bin/python -m pytest" in told

@@ -226,10 +226,12 @@ def revise(
 def _awaited(space: SpaceSettings) -> str:
     """Say when the first reward of a space counts, and which option changes it."""
     if space.rewards.order == "window":
+        first = f"the first reward counts {space.rewards.window_s:g} s after its decision "
+        if space.contexts == "shared":
+            return f"{first}(--window-s)."
         return (
-            f"the first reward counts {space.rewards.window_s:g} s after its decision "
-            "(--window-s); with --order prompt when it comes, which is right where delays do not "
-            "depend on rewards."
+            f"{first}(--window-s); with --order prompt when it comes, which is right where delays "
+            "do not depend on rewards."
         )
     if space.timed:
         return "a reward counts as soon as all earlier decisions have theirs (--order prompt)."

@@ -116,9 +116,14 @@ def play(draws: TrialDraws, agents: list[Any], between: Any, known: bool) -> np.
 
 
 def in_step(agents: list[Any]) -> Any:
-    """Carry messages until an epoch that is due has gone around."""
+    """End windows, and carry messages until an epoch that is due has gone around."""
 
     def between() -> None:
+        for agent in agents:
+            if agent.settings.rewards.order == "window":
+                clock = agent._store.clock
+                clock.not_before(clock.now() + agent.settings.rewards.window_s)
+                agent._outcomes.settle()
         if not any(agent.status()["due"] for agent in agents):
             return
         before = max(agent.epoch for agent in agents)
@@ -133,12 +138,13 @@ def in_step(agents: list[Any]) -> Any:
 
 
 def settings(case: Case) -> gb.SpaceSettings:
+    own = case.space.get("contexts") == "per-request"
     rules: dict[str, Any] = {
         "name": "home",
         "features": [f"x{i}" for i in range(DIM)],
         "noise": NOISE,
         "agents": AGENTS,
-        "rewards": {"low": -2.0, "high": 3.0, "order": "prompt"},
+        "rewards": {"low": -2.0, "high": 3.0, "order": "prompt" if own else "window"},
         **case.space,
     }
     rules["sync"] = {"deadline_s": 60.0, **rules.get("sync", {})}

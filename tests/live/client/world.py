@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from live.earlier import is_refused_now, made_earlier
 
 import guardband as gb
 from guardband.live.client import journal as journal_module
@@ -58,7 +59,9 @@ class Hands:
 def agent(folder: Path, task: str = "movies", *, link: Any = None, **given: Any) -> gb.LiveAgent:
     """A live agent in a local space, without threads, which sends everything in every sync.
 
-    What is no parameter of `gb.LiveAgent` is a setting of the space; `dim` names features.
+    What is no parameter of `gb.LiveAgent` is a setting of the space; `dim` names features. Where
+    contexts are shared, the space is one of an earlier version, in which rewards count as soon as
+    all earlier ones are there, unless told otherwise.
     """
     settings: dict[str, Any] = {
         "alpha": 0.3,
@@ -75,9 +78,10 @@ def agent(folder: Path, task: str = "movies", *, link: Any = None, **given: Any)
     settings = {name: value for name, value in settings.items() if value is not None}
     mine.setdefault("state_dir", folder / "gb" / "agents" / name / task)
     link = LocalLink(folder / "gb") if link is None else link
-    one = gb.LiveAgent(
-        link, create=True, task=task, settings=gb.SpaceSettings(name=name, **settings), **mine
-    )
+    space = gb.SpaceSettings(name=name, **settings)
+    if is_refused_now(space):
+        link._do(lambda c, now: made_earlier(c.store, space))
+    one = gb.LiveAgent(link, create=True, task=task, settings=space, **mine)
     LINKS[one] = link
     return one
 

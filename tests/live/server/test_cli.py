@@ -194,10 +194,19 @@ def test_spaces_and_tokens_in_a_data_folder(tmp_path) -> None:
 def test_spaces_and_tokens_of_a_running_server(tmp_path) -> None:
     with served(tmp_path) as server:
         there = ("--url", server.url, "--token", server.admin_token)
-        chosen = ("--contexts", "shared", "--order", "prompt")
-        said = run("space", "create", "far", "--features", "a,b", "--agents", 2, *chosen, *there)
+        made = ("space", "create", "far", "--features", "a,b", "--agents", 2)
+        assert "--order prompt" not in run(
+            *made[:2], "day", *made[3:], "--contexts", "shared", *there
+        )
+        chosen = ("window=20", "--contexts", "shared", "--order")
+        assert "rewards.order='prompt' and contexts='shared'" in refusal(
+            *made, *chosen, "prompt", *there
+        )
+        assert "as soon as all earlier decisions have theirs" in run(
+            *made[:2], "moving", *made[3:], "window=20", "--order", "prompt", *there
+        )
+        said = run(*made, *chosen, "window", *there)
         assert "contexts shared" in said
-        assert "as soon as all earlier decisions have theirs" in said
         assert "say --contexts" not in said
         assert "far" in run("space", "list", *there)
         token = run("token", "create", "--space", "far", "--task", "x", *there).strip()

@@ -139,6 +139,17 @@ class Disk:
         image[byte] ^= 1 << bit
         self._put(path, image)
 
+    def flip_in_log(self) -> bool:
+        """Change one bit of a page that is read from SQLite's log; False: there is none."""
+        for path, size in sorted(self.sizes().items()):
+            pages = pages_in_log(Path(path).read_bytes()) if path.endswith("-wal") and size else []
+            if pages:
+                page, image = self._rng.choice(pages), Path(path).read_bytes()
+                place = self._rng.choice([k for k in page if image[k]])  # most is not used
+                self.flip(path, 8 * place + self._rng.randrange(8))
+                return True
+        return False
+
     def tear(self, path: str, place: int) -> None:
         """Put anything in the place of a sector."""
         image = bytearray(Path(path).read_bytes())
@@ -275,3 +286,14 @@ def simulated_files(
 def _unload_checksums() -> None:
     if CHECKSUMS in apsw.vfs_names():
         apsw.unregister_vfs(CHECKSUMS)
+
+
+def pages_in_log(image: bytes) -> list[range]:
+    """Return where SQLite's log has the pages that are read: of each its newest."""
+    salt, size = image[16:24], int.from_bytes(image[8:12], "big")
+    newest = {}
+    for frame in range(32, len(image) - size - 23, size + 24):
+        if image[frame + 8 : frame + 16] != salt:
+            break  # from here on it is what an earlier log has left
+        newest[image[frame : frame + 4]] = range(frame + 24, frame + 24 + size)
+    return list(newest.values())

@@ -24,6 +24,8 @@ FLIPPED = 0.7  # of all damage is one bit; the rest is a whole sector
 class Faults:
     """Draws faults, and undoes them.
 
+    With `in_logs` all damage is where it is hardest to see: one bit of a log that is in use.
+
     Parameters
     ----------
     simulation
@@ -31,6 +33,8 @@ class Faults:
     calm
         Kinds that are left out.
     """
+
+    in_logs = False
 
     def __init__(self, simulation: Simulation, calm: tuple[str, ...]) -> None:
         self._world = simulation
@@ -204,6 +208,8 @@ class Faults:
 
     def _damage(self, machine: Machine) -> None:
         rng, disk = self._world.rng, machine.disk
+        if self.in_logs and disk.flip_in_log():
+            return
         sizes = disk.sizes()
         path = rng.choice(sorted(path for path, size in sizes.items() if size))
         if rng.random() < FLIPPED:

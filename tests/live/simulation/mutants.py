@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from live.protocol import mutants as of_the_protocol
 from live.simulation import server
+from live.simulation.faults import Faults
 
 from guardband.live import salvage
 from guardband.live import sqlite as files
@@ -111,6 +112,13 @@ def damaged_pages_are_used(patch: Patch) -> None:
     patch.setattr(files, "_use_checksums", lambda refusal: None)
     patch.setattr(files, "_reserve", lambda db: None)
     patch.setattr(zlib, "crc32", lambda raw: 0)
+
+
+@mutant
+def rows_are_used_unverified(patch: Patch) -> None:
+    """S-2: pages have checksums, but rows that are read from a log in use have no seals."""
+    patch.setattr(files, "seal_of", lambda *values: 0)
+    patch.setattr(Faults, "in_logs", True)  # chance seldom hits such a bit
 
 
 @mutant

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from live.simulation.faults import Faults
 from live.simulation.mutants import MUTANTS
 from live.simulation.parallel import outcomes
 from live.simulation.simulation import simulate
@@ -18,9 +19,10 @@ from live.simulation.simulation import simulate
 SHORT = range(1, 4)
 LONG = range(100, 140)
 # Of bugs found so far that a seeded bug repeats; docs/live-bugs.md says what they were.
-FOUND = {"S-1": 10, "S-3": 2261, "N-44": 2261}
+FOUND = {"S-1": 10, "S-2": 3, "S-3": 2261, "N-44": 2261}
 REPEATED_BY = {
     "S-1": "a_failed_start_keeps_its_lock",
+    "S-2": "rows_are_used_unverified",
     "S-3": "texts_that_are_none_are_no_damage",
     "N-44": "mending_stops_at_texts_that_are_none",
 }
@@ -54,7 +56,17 @@ def test_bugs_of_the_past_stay_away(seed: int) -> None:
 def test_the_seed_of_a_bug_finds_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change of the code may change what a seed draws: then choose one that does."""
     MUTANTS[REPEATED_BY[name]](monkeypatch)
-    assert "no agreement" in (simulate(FOUND[name], 8_000).failure or "nothing")
+    broken = "silent change" if name == "S-2" else "no agreement"
+    assert broken in (simulate(FOUND[name], 8_000).failure or "nothing")
+
+
+@pytest.mark.parametrize("seed", SHORT)
+def test_bits_that_flip_in_logs_in_use_break_no_promise(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All damage of these worlds is such a bit: S-2 was one."""
+    monkeypatch.setattr(Faults, "in_logs", True)
+    kept(seed, 8_000)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.earlier import made_earlier
 from live.look import row_of
 from live.memory_store import MemoryStore
 
@@ -117,7 +118,7 @@ class Crowd:
         rules: dict[str, Any] = {"order": "window", "window_s": 12.0} if case.late else {}
         self.space = space_for(case.agents, shared=case.shared, **rules)
         self.coordinator = Coordinator(MemoryStore())
-        self.coordinator.create_space(self.space, who="test", now=0.0)
+        made_earlier(self.coordinator.store, self.space)
         self.now = 0.0
         self.worst = 0.0  # the largest distance from the truth ever, in radii
         self.unsafe = 0  # certified actions below their floor

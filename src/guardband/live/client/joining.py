@@ -184,8 +184,10 @@ def _create(link: Link, settings: SpaceSettings) -> tuple[SpaceSettings, int]:
     """Make a space; return it, and its version."""
     try:
         link.create_space(settings)
-    except Refused as problem:  # another process was faster
-        if problem.code != "space_exists":
+    except Refused as problem:
+        if problem.code == "order_refused":  # a mistake in what the user said
+            raise InvalidValueError(problem.detail) from None
+        if problem.code != "space_exists":  # another process was faster
             raise
     return link.space(settings.name)
 

@@ -55,6 +55,7 @@ class OperatorRequests:
         """Make a space; return its config_version, which is 1."""
         with self.store.transaction(space.name) as t:
             check_record(t, space)
+            check_order(space)
             new_space(t, space, who=who, now=now)
         return 1
 
@@ -77,6 +78,8 @@ class OperatorRequests:
                     config_version=row.config_version,
                 )
             check_record(t, space)
+            if old.rewards.order != space.rewards.order:
+                check_order(space)
             return change_space(t, row, old, space, who=who, now=now)
 
     def keep_looked_at(self, raw: bytes) -> str:
@@ -282,6 +285,22 @@ class OperatorRequests:
             with self.store.reading_once() as t:
                 self._space_names[stream] = self._record(t, stream).space.name
         return self._space_names[stream]
+
+
+def check_order(space: SpaceSettings) -> None:
+    """Refuse to let rewards count as they come where contexts are shared.
+
+    There they could only wait for all earlier ones, so that one decision without an answer holds
+    up the others. Spaces that earlier versions made go on so: only what is new is refused.
+    """
+    if space.rewards.order == "prompt" and space.contexts == "shared":
+        raise Refused(
+            "order_refused",
+            422,
+            "rewards.order='prompt' and contexts='shared' do not go together: that rewards count "
+            "as they come is proved only where every request has a hidden context of its own. Say "
+            "order='window', or contexts='per-request' if that is so.",
+        )
 
 
 def unknown_stream(stream: str) -> Refused:

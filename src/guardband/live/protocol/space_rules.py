@@ -177,9 +177,9 @@ class RewardSettings(SettingsModel):
         What counts where none came in time.
     order
         "window": every decision counts when its window ends, so that what counts, and when, does
-        not depend on the reward; "prompt": when its reward comes, or, where contexts are shared
-        or older data are forgotten, as soon as all earlier decisions have theirs; for rewards
-        whose delay and loss do not depend on their value.
+        not depend on the reward; "prompt": when its reward comes, or, where older data are
+        forgotten, as soon as all earlier decisions have theirs; for rewards whose delay and loss
+        do not depend on their value, and refused for new spaces with shared contexts.
     silence
         What it means that no reward came: "missing" (one was earned and got lost, which is worth
         an alert), or "default" (nothing happened, such as no click, and `default` is the reward).
