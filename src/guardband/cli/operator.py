@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from guardband.errors import GuardbandError, InvalidValueError
+from guardband.extras import how_to_install
 from guardband.files import plain_errors
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def readable_errors(instead: str = "") -> Iterator[None]:
     except ModuleNotFoundError as error:
         extra = "postgres" if (error.name or "").startswith("psycopg") else "live"
         raise InvalidValueError(
-            f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
+            f"this needs {error.name or 'more packages'}: {how_to_install(extra)}."
         ) from None
     except (GuardbandError, ImportError) as error:  # of another system: it says so itself
         told = str(error)

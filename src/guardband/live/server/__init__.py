@@ -1,4 +1,4 @@
-"""A coordinator over HTTP: API, dashboard, metrics. Needs `pip install 'guardband[live]'`."""
+"""A coordinator over HTTP: API, dashboard, metrics. Needs the extra `live`."""
 
 from typing import TYPE_CHECKING
 
