@@ -31,7 +31,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Data = Annotated[Path, typer.Option(help="The server's data folder, on this machine.")]
 Url = Annotated[str | None, typer.Option(help="Or a running server, such as https://gb:8710.")]
-Token = Annotated[str | None, typer.Option(help="Admin token for --url.", envvar="GUARDBAND_TOKEN")]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        help="Token for --url: an admin's; to read, a viewer's.", envvar="GUARDBAND_TOKEN"
+    ),
+]
 OPTIONS: dict[str, tuple[Any, Any]] = {
     "data": (Data, Path("gb")),
     "url": (Url, None),
@@ -74,9 +79,10 @@ class Target:
         from guardband.live.link import HttpLink
 
         if self.token is None:
+            whose, role = ("a viewer's", "viewer") if method == "GET" else ("an admin's", "admin")
             raise InvalidValueError(
-                f"--url needs an admin token: set GUARDBAND_TOKEN or give --token; a server on "
-                f"this machine keeps it in its data folder, as in {self.data / 'admin.token'}."
+                f"--url needs {whose} token: set GUARDBAND_TOKEN or give --token; a server on "
+                f"this machine keeps it in its data folder, as in {self.data / f'{role}.token'}."
             )
         with closing(HttpLink(url, self.token)) as link:
             return link.ask(method, path, body)

@@ -340,6 +340,13 @@ def test_a_server_that_has_stopped_logs_nowhere(tmp_path, monkeypatch) -> None:
     assert [(each.handlers, each.propagate, each.level) for each in loggers] == before
 
 
+def test_whose_token_is_needed_is_told(tmp_path) -> None:
+    there = ("--url", "http://127.0.0.1:1")
+    assert "--url needs a viewer's token" in refusal("status", *there)
+    said = refusal("space", "pause", "home", "--reason", "x", *there)
+    assert "--url needs an admin's token" in said
+
+
 def test_the_environment_gives_the_token(tmp_path, monkeypatch) -> None:
     with served(tmp_path) as server:
         monkeypatch.setitem(os.environ, "GUARDBAND_TOKEN", server.admin_token)
