@@ -24,8 +24,17 @@ if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
     from guardband.live.store import Store
 
-__all__ = ["WHO", "Target", "existing", "file_json", "file_text", "open_store", "print_table"]
-__all__ += ["readable_errors", "targeted"]
+__all__ = [
+    "DATA",
+    "WHO",
+    "Target",
+    "existing",
+    "file_json",
+    "file_text",
+    "open_store",
+    "print_table",
+]
+__all__ += ["print_table", "readable_errors", "targeted"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,8 +46,9 @@ Token = Annotated[
         help="Token for --url: an admin's; to read, a viewer's.", envvar="GUARDBAND_TOKEN"
     ),
 ]
+DATA = Path("gb")
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "data": (Data, Path("gb")),
+    "data": (Data, DATA),
     "url": (Url, None),
     "token": (Token, None),
 }
