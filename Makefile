@@ -74,7 +74,8 @@ docs: install  ## the site, all pages and the API reference, in build/site
 	@rm -rf build/pages build/site && mkdir -p build/pages/bench
 	@mkdir -p build/pages/clients/typescript && cp clients/typescript/*.md clients/typescript/*.ts build/pages/clients/typescript
 	@cp -r *.md LICENSE NOTICE CITATION.cff docs examples build/pages && cp bench/results.md build/pages/bench
-	@$(PY) -m nbconvert --log-level ERROR --execute --to markdown build/pages/examples/notebook/first_agent.ipynb
+	@$(PY) -m nbconvert --log-level ERROR --execute --to markdown build/pages/examples/notebook/first_agent.ipynb \
+		2> build/notebook.log || { cat build/notebook.log; exit 1; }
 	@$(PY) docs/mathematics.py build/pages && rm build/pages/docs/mathematics.py
 	@$(VENV)/bin/zensical build --clean --strict
 	@echo "open build/site/index.html"
@@ -103,7 +104,7 @@ coverage: install  ## which lines the fast tests run; writes build/coverage/inde
 	@rm -rf build/coverage && mkdir -p build/coverage
 	-@$(PY) -m coverage run -m pytest -q -n 0 -m "not slow" $(TESTS)
 	@$(PY) -m coverage combine --quiet && $(PY) -m coverage html --quiet --directory build/coverage
-	@echo "$$($(PY) -m coverage report --format=total) % of lines and branches, kernels aside"
+	@echo "$$($(PY) -m coverage report --format=total $(if $(PART),--include='*/guardband/$(PART)/*')) % of lines and branches$(if $(PART), of $(PART)), kernels aside"
 
 bench: full  ## measure speed; writes bench/results.md and results.json; python -m bench.compare A B
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m bench

@@ -152,3 +152,12 @@ def test_pages_are_dark_for_whoever_wants_it(pages: list[Path], scheme: str) -> 
             letters = watched.page.locator(part).first
             shown = letters.evaluate(f"e => ({BRIGHTNESS})(e, 'color')")
             assert abs(shown - behind) > 0.4, f"{part} is {shown:.2f} on {behind:.2f}"
+
+
+@pytest.mark.slow
+def test_the_first_screens_code_fits_beside_both_columns(pages: list[Path]) -> None:
+    """The first blocks of a page that nobody knows yet are read without scrolling."""
+    with started() as browser, opened(browser, (SITE / "index.html").as_uri()) as watched:
+        code = watched.page.locator("article pre > code")
+        wider = code.evaluate_all("all => all.map(each => each.scrollWidth - each.clientWidth)")
+        assert wider[:4] == [0] * 4

@@ -8,6 +8,7 @@ from typing import Any
 
 from guardband.agent import BanditAgent, Decision
 from guardband.errors import InvalidTypeError
+from guardband.extras import how_to_install
 
 __all__ = ["instrument"]
 
@@ -30,14 +31,14 @@ def instrument(agent: BanditAgent, *, meter_provider: Any = None) -> None:
     Raises
     ------
     ImportError
-        Where OpenTelemetry's API is not installed: pip install 'guardband[otel]'.
+        Where OpenTelemetry's API is not installed, as the extra `otel` does.
     """
     if not isinstance(agent, BanditAgent):
         raise InvalidTypeError(f"instrument takes one agent, not {agent!r}.")
     try:
         from opentelemetry import metrics, trace  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("this needs OpenTelemetry: pip install 'guardband[otel]'.") from error
+        raise ImportError(f"this needs OpenTelemetry: {how_to_install('otel')}.") from error
 
     meter = metrics.get_meter("guardband", version("guardband"), meter_provider)
     decisions = meter.create_counter("guardband.decisions", "{decision}", "decisions made")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from guardband.errors import InvalidValueError
+from guardband.extras import how_to_install
 
 __all__ = ["BLOCK", "EXACT", "LogFileError", "check_file", "is_parquet", "row_blocks"]
 
@@ -129,7 +130,7 @@ def _parquet(path: Path, find: Find, rows: int) -> Blocks:
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "Parquet needs pyarrow: pip install 'guardband[parquet]', or write the log as CSV.",
+            f"Parquet needs pyarrow: {how_to_install('parquet')}, or write the log as CSV.",
             name="pyarrow",
         ) from error
     try:

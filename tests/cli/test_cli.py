@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -294,3 +295,13 @@ def test_help_teaches() -> None:
 def test_no_words_show_the_help() -> None:
     result = CliRunner().invoke(app, [])
     assert "Start with: guardband run" in result.output
+
+
+@pytest.mark.parametrize("words", [["study"], ["learn"], ["space", "create"], ["run"]])
+def test_help_is_wrapped_where_the_terminal_ends(words: list[str]) -> None:
+    """No line stops in the middle of a paragraph because the docstring's did."""
+    told = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).output
+    lines = [line.strip() for line in told.partition("╭")[0].splitlines()]
+    for line, after in itertools.pairwise(lines):
+        if line and after and not line.startswith("guardband"):
+            assert len(line) + len(after.split()[0]) > 70, line

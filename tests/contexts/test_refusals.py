@@ -56,9 +56,9 @@ class TestRefusals:
             ([[0.5, 0.5]], r"weights has shape \(1, 2\): give \(n\)"),
             (0.5, r"weights has shape \(\)"),
             ([], r"weights has shape \(0,\)"),
-            (["a", "b"], "weights is not an array of real numbers"),
-            ([0.5, 0.5j], "weights is not an array of real numbers"),
-            ([[0.5], [0.2, 0.3]], "weights is not an array of real numbers"),
+            (["a", "b"], r"weights must be an array of real numbers, not \['a', 'b'\]\.$"),
+            ([0.5, 0.5j], r"weights must be an array of real numbers, not \[0.5, 0.5j\]\.$"),
+            ([[0.5], [0.2, 0.3]], r"weights has rows of different lengths\.$"),
         ],
     )
     @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ class TestRefusals:
             (0.0, [[1.0]], r"mean has shape \(\): give \(p\)"),
             ([[0.0]], [[1.0]], r"mean has shape \(1, 1\)"),
             ([0.0, NAN], np.eye(2), r"mean\[1\] is nan"),
-            (["a"], [[1.0]], "mean is not an array of real numbers"),
+            (["a"], [[1.0]], "mean must be an array of real numbers"),
             ([0.0], 1.0, r"cov has shape \(\): give \(p, p\)"),
             ([0.0, 0.0], np.eye(3), r"cov has shape \(3, 3\); a mean of length 2 needs \(2, 2\)"),
             ([0.0, 0.0], np.ones((2, 1)), r"cov has shape \(2, 1\)"),
@@ -103,7 +103,13 @@ class TestRefusals:
             (bilinear, 5, TWO, TypeError, "actions is 5: pass a list"),
             (bilinear, "tv", TWO, TypeError, "actions is 'tv'"),
             (bilinear, [1.0, NAN], TWO, ValueError, r"actions\[1\] is nan"),
-            (np.ones((2, 1, 1)), [1.0], TWO, TypeError, "feature_map is .* expected_table"),
+            (
+                np.ones((2, 1, 1)),
+                [1.0],
+                TWO,
+                TypeError,
+                "feature_map must be a function.*expected_table",
+            ),
             (bilinear, [1.0], [1.0, 2.0], TypeError, r"distribution is \[1.0, 2.0\]: pass Discr"),
             (
                 lambda x, c: [1.0, NAN if (x, c) == (4.0, 2.0) else 0.0],
@@ -118,9 +124,27 @@ class TestRefusals:
             (lambda x, c: [], [0], TWO, ValueError, r"has shape \(0,\): give \(d\)"),
             (lambda x, c: 1.0, [0], TWO, ValueError, r"has shape \(\): give \(d\)"),
             (lambda x, c: np.eye(2), [0], TWO, ValueError, r"has shape \(2, 2\): give \(d\)"),
-            (lambda x, c: None, [0], TWO, ValueError, "is not an array of real numbers"),
-            (lambda x, c: [[1.0], []], [0], TWO, ValueError, "is not an array of real numbers"),
-            (lambda x, c: [1j], [0], TWO, ValueError, "is not an array of real numbers"),
+            (
+                lambda x, c: None,
+                [0],
+                TWO,
+                ValueError,
+                "must be an array of real numbers|rows of different lengths",
+            ),
+            (
+                lambda x, c: [[1.0], []],
+                [0],
+                TWO,
+                ValueError,
+                "must be an array of real numbers|rows of different lengths",
+            ),
+            (
+                lambda x, c: [1j],
+                [0],
+                TWO,
+                ValueError,
+                "must be an array of real numbers|rows of different lengths",
+            ),
         ],
     )
     def test_maps_actions_and_laws(self, use, feature_map, actions, law, error, message):
@@ -154,7 +178,7 @@ class TestRefusals:
             (np.ones((2, 3, 0)), r"phi has shape \(2, 3, 0\)"),
             ([[[1.0, 2.0]], [[1.0, NAN]]], r"phi\[1, 0, 1\] is nan"),
             ([[[-INF]]], r"phi\[0, 0, 0\] is -inf"),
-            ([[[1.0]], [[1.0, 2.0]]], "phi is not an array of real numbers"),
+            ([[[1.0]], [[1.0, 2.0]]], "phi has rows of different lengths"),
         ],
     )
     def test_tables(self, use, phi, message):
@@ -169,7 +193,7 @@ class TestRefusals:
             (NAN, "bound is nan"),
             (INF, "bound is inf"),
             ([1.0, 2.0], r"bound has shape \(2,\)"),
-            ("wide", "bound is not an array of real numbers"),
+            ("wide", "bound must be an array of real numbers"),
         ],
     )
     def test_bound(self, bound, message):

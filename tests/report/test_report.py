@@ -224,7 +224,14 @@ class TestWords:
 
     @pytest.mark.parametrize(
         ("share", "told"),
-        [(0, "0 %"), (1, "100 %"), (0.99999, "> 99.9 %"), (1e-5, "< 0.1 %"), (0.2917, "29.2 %")],
+        [
+            (0, "0 %"),
+            (1, "100 %"),
+            (0.99999, "> 99.9 %"),
+            (1e-5, "< 0.1 %"),
+            (0.2917, "29.2 %"),
+            (-0.03, "−3 %"),
+        ],
     )
     def test_percent(self, share, told):
         assert percent(share) == told

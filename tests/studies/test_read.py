@@ -350,3 +350,8 @@ def test_settings_are_checked_before_anything_is_simulated(
 ) -> None:
     with pytest.raises(gb.InvalidValueError, match=message):
         StudyConfig(settings=settings)
+
+
+def test_an_empty_list_is_no_list_of_another_type() -> None:
+    with pytest.raises(gb.InvalidValueError, match=r"the logs are an empty list: a study needs"):
+        gb.study([], reward="clicked", action="item")

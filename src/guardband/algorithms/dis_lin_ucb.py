@@ -29,6 +29,8 @@ __all__ = ["DisLinUCB"]
 class DisLinUCB(Confidence):
     """DisLinUCB: distributed optimism without any constraint.
 
+    Made by you it knows only what you state; by name, "dis-lin-ucb", it is told a problem's bounds.
+
     Parameters
     ----------
     ridge, noise, context_noise, delta, theta_bound, feature_bound, constant, context

@@ -69,7 +69,7 @@ def agent(
     """
     with readable_errors("--space-file FILE"), contextlib.ExitStack() as on_failure:
         from guardband.live import SpaceSettings, connect
-        from guardband.live.server import bind, bind_file, server_for, set_up
+        from guardband.live.server import bind, bind_file, log_lines, server_for
         from guardband.live.sidecar import SETTINGS, is_loopback, make_sidecar, sidecar_token
 
         if not is_loopback(host):
@@ -100,7 +100,6 @@ def agent(
         secret = sidecar_token(live.state_dir) if socket is None else None
         server = server_for(make_sidecar(live, secret), settings=SETTINGS)
         on_failure.pop_all()  # from here on the server closes them
-    set_up(quiet=quiet)
     if socket is None:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{sock.getsockname()[1]}"
@@ -110,7 +109,7 @@ def agent(
         typer.echo(f"agent      http://localhost/v1/decide on {socket}")
     typer.echo(f"journal in {live.state_dir}; stop with Ctrl-C")
     sys.stdout.flush()
-    with contextlib.suppress(KeyboardInterrupt):
+    with log_lines(quiet=quiet), contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[sock])
     typer.echo("stopped.")
 

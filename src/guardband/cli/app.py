@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import inspect
 import sys
 import warnings
 from importlib.metadata import version
@@ -37,7 +37,6 @@ from guardband.files import in_words
 
 __all__ = ["app", "main"]
 
-EXTRA = re.compile(r"pip install 'guardband\[([a-z,]+)\]'")
 STOPPED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
@@ -67,6 +66,24 @@ space_app.command()(acknowledge)
 app.add_typer(space_app, name="space")
 app.add_typer(token_app, name="token")
 app.add_typer(data.app, name="data")
+
+
+def _unwrapped(group: typer.Typer) -> None:
+    """Let terminals wrap what commands say of themselves; indented examples keep their lines.
+
+    Typer keeps the line ends of docstrings, which are not those of a terminal.
+    """
+    for command in group.registered_commands:
+        paragraphs = inspect.getdoc(command.callback).split("\n\n")  # type: ignore[union-attr]
+        command.help = "\n\n".join(
+            each if each.startswith(" ") else each.replace("\n", " ") for each in paragraphs
+        )
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _unwrapped(below.typer_instance)
+
+
+_unwrapped(app)
 
 
 def _say_version(asked: bool) -> None:
@@ -103,10 +120,5 @@ def main() -> None:
             notes.print("stopped.")
         raise
     except (gb.GuardbandError, ValueError, TypeError, OSError, ImportError) as error:
-        notes.print(f"[red]error:[/red] {escape(_with_checkout(in_words(error)))}")
+        notes.print(f"[red]error:[/red] {escape(in_words(error))}")
         sys.exit(2)
-
-
-def _with_checkout(text: str) -> str:
-    """Add how to install a missing extra in a checkout."""
-    return EXTRA.sub(r"\g<0> (in a checkout: pip install '.[\g<1>]')", text)

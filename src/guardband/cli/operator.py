@@ -17,22 +17,38 @@ from rich.console import Console
 from rich.table import Table
 
 from guardband.errors import GuardbandError, InvalidValueError
+from guardband.extras import how_to_install
 from guardband.files import plain_errors
 
 if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
     from guardband.live.store import Store
 
-__all__ = ["WHO", "Target", "existing", "file_json", "file_text", "open_store", "print_table"]
-__all__ += ["readable_errors", "targeted"]
+__all__ = [
+    "DATA",
+    "WHO",
+    "Target",
+    "existing",
+    "file_json",
+    "file_text",
+    "open_store",
+    "print_table",
+]
+__all__ += ["print_table", "readable_errors", "targeted"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Data = Annotated[Path, typer.Option(help="The server's data folder, on this machine.")]
 Url = Annotated[str | None, typer.Option(help="Or a running server, such as https://gb:8710.")]
-Token = Annotated[str | None, typer.Option(help="Admin token for --url.", envvar="GUARDBAND_TOKEN")]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        help="Token for --url: an admin's; to read, a viewer's.", envvar="GUARDBAND_TOKEN"
+    ),
+]
+DATA = Path("gb")
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "data": (Data, Path("gb")),
+    "data": (Data, DATA),
     "url": (Url, None),
     "token": (Token, None),
 }
@@ -73,9 +89,10 @@ class Target:
         from guardband.live.link import HttpLink
 
         if self.token is None:
+            whose, role = ("a viewer's", "viewer") if method == "GET" else ("an admin's", "admin")
             raise InvalidValueError(
-                f"--url needs an admin token: set GUARDBAND_TOKEN or give --token; a server on "
-                f"this machine keeps it in its data folder, as in {self.data / 'admin.token'}."
+                f"--url needs {whose} token: set GUARDBAND_TOKEN or give --token; a server on "
+                f"this machine keeps it in its data folder, as in {self.data / f'{role}.token'}."
             )
         with closing(HttpLink(url, self.token)) as link:
             return link.ask(method, path, body)
@@ -113,7 +130,7 @@ def readable_errors(instead: str = "") -> Iterator[None]:
     except ModuleNotFoundError as error:
         extra = "postgres" if (error.name or "").startswith("psycopg") else "live"
         raise InvalidValueError(
-            f"this needs {error.name or 'more packages'}: pip install 'guardband[{extra}]'."
+            f"this needs {error.name or 'more packages'}: {how_to_install(extra)}."
         ) from None
     except (GuardbandError, ImportError) as error:  # of another system: it says so itself
         told = str(error)

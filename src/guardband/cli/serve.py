@@ -71,10 +71,10 @@ def serve(
                 Settings,
                 bind,
                 first_tokens,
+                log_lines,
                 make_app,
                 only_server,
                 server_for,
-                set_up,
             )
 
             if store is None:
@@ -91,13 +91,12 @@ def serve(
                 tls_key=None if tls_key is None else str(tls_key),
             )
             on_failure.pop_all()  # from here on the server closes them
-        set_up(quiet=quiet)
         scheme = "http" if tls_cert is None else "https"
         shown = f"[{host}]" if ":" in host else host
         address = f"{scheme}://{shown}:{sock.getsockname()[1]}"
         # A script that reads the address may stop the server at once: print it when signals work.
         server.ready = lambda: _say_where(address, data, first=first)
-        with contextlib.suppress(KeyboardInterrupt):
+        with log_lines(quiet=quiet), contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[sock])
     typer.echo("stopped.")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.operator import Target, print_table, targeted
+from guardband.cli.operator import DATA, Target, print_table, targeted
 
 if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
@@ -32,7 +32,7 @@ def status(
     for number, each in enumerate(names):
         if number:
             typer.echo()
-        _show(_summary(target, each))
+        _show(_summary(target, each), _whereabouts(target))
     if not names:
         typer.echo("no space yet: guardband space create home --features price,fresh --agents 2")
     if target.url is None:
@@ -62,7 +62,14 @@ def _summary(target: Target, name: str) -> SummaryReply:
     return target.do(here, "GET", f"/v1/spaces/{name}/summary", read=read)
 
 
-def _show(summary: SummaryReply) -> None:
+def _whereabouts(target: Target) -> str:
+    """Return the options with which a command that is shown reaches the same spaces."""
+    if target.url is not None:
+        return f" --url {target.url}"
+    return "" if target.data == DATA else f" --data {target.data}"
+
+
+def _show(summary: SummaryReply, where: str) -> None:
     from guardband.live.server import as_sentence, count, named, percent, signed, span
 
     paused = "running" if summary.paused is None else f"PAUSED: {summary.paused}"
@@ -75,7 +82,9 @@ def _show(summary: SummaryReply) -> None:
         typer.echo(f"{MARKS['bad' if seen == 'page' else 'look']} {seen}: {named(alert)} {remedy}")
     for answer in summary.answers:
         word = ", ".join(filter(None, (answer.word, answer.figure)))
-        typer.echo(f"{MARKS[answer.level]} {answer.question} {word}. {answer.text}")
+        change = f"guardband space set {summary.space}"  # as the dashboard shows it
+        text = answer.text.replace(change, change + where)
+        typer.echo(f"{MARKS[answer.level]} {answer.question} {word}. {text}")
     rows = []
     for agent in summary.agents:
         decisions = agent.counters.get("decisions", 0)
@@ -97,4 +106,4 @@ def _show(summary: SummaryReply) -> None:
             for note in agent.notes:
                 typer.echo(f"{agent.task}: {note}")
     else:
-        typer.echo(f"next: guardband token create --space {summary.space} --task TASK")
+        typer.echo(f"next: guardband token create --space {summary.space} --task TASK{where}")

@@ -113,7 +113,7 @@ class Gaussian:
         p = self.mean.size
         if self.cov.shape != (p, p):
             raise InvalidValueError(
-                f"cov has shape {self.cov.shape}; a mean of length {p} needs {(p, p)}"
+                f"cov has shape {self.cov.shape}; a mean of length {p} needs {(p, p)}."
             )
         object.__setattr__(self, "root", _root_of(self.cov))
 
@@ -130,7 +130,7 @@ def _root_of(cov: Array) -> Array:
     for i, j in np.argwhere(np.abs(unit - unit.T) > SLACK):
         seen = f"[{i}, {j}] is {cov[i, j]}, [{j}, {i}] is {cov[j, i]}"
         raise InvalidValueError(
-            f"cov is not symmetric, {seen}: pass (cov + cov.T) / 2 if by rounding"
+            f"cov is not symmetric, {seen}: pass (cov + cov.T) / 2 if by rounding."
         )
     values, vectors = np.linalg.eigh(unit)
     if values[0] < -SLACK * len(cov):
@@ -144,15 +144,15 @@ def as_probabilities(weights: ArrayLike | None, n: int) -> Array:
     array = as_numbers(np.full(n, 1.0 / n) if weights is None else weights, "weights", "n")
     if array.size != n:
         raise InvalidValueError(
-            f"weights has length {array.size} for {n} contexts: give one per context"
+            f"weights has length {array.size} for {n} contexts: give one per context."
         )
     if array.min() < 0.0:
         raise InvalidValueError(
-            f"weights[{array.argmin()}] is {array.min()}: probabilities are >= 0"
+            f"weights[{array.argmin()}] is {array.min()}: probabilities are >= 0."
         )
     if abs(array.sum() - 1.0) > SLACK:
         raise InvalidValueError(
-            f"weights sum to {array.sum()}, not 1: pass weights / np.sum(weights)"
+            f"weights sum to {array.sum()}, not 1: pass weights / np.sum(weights)."
         )
     return array
 
@@ -163,15 +163,15 @@ def as_items(values: Items, name: str) -> tuple[Any, ...]:
     listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes)
     if not listed or getattr(values, "ndim", 1) == 0:
         raise InvalidTypeError(
-            f"{name} is {reprlib.repr(values)}: pass a list or an array with rows"
+            f"{name} is {reprlib.repr(values)}: pass a list or an array with rows."
         )
     items = tuple(values.copy() if isinstance(values, np.ndarray) else values)
     if not items:
-        raise InvalidValueError(f"{name} is empty: give at least one")
+        raise InvalidValueError(f"{name} is empty: give at least one.")
     for i, item in enumerate(items):
         if not _finite(item):
             raise InvalidValueError(
-                f"{name}[{i}] is {reprlib.repr(item)}: drop or replace NaN and inf"
+                f"{name}[{i}] is {reprlib.repr(item)}: drop or replace NaN and inf."
             )
     return items
 
@@ -187,14 +187,18 @@ def _finite(item: Any) -> bool:
 def as_numbers(value: ArrayLike, name: str, *axes: str) -> Array:
     """Return a locked float64 copy with one dimension per name in `axes`, all numbers finite."""
     try:
-        array = np.asarray(value).astype(np.float64, casting="same_kind")
-    except (TypeError, ValueError) as error:
+        array = np.asarray(value)
+    except ValueError:
+        raise InvalidValueError(f"{name} has rows of different lengths.") from None
+    try:
+        array = array.astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
         raise InvalidValueError(
-            f"{name} is not an array of real numbers, convert it: {error}"
+            f"{name} must be an array of real numbers, not {reprlib.repr(value)}."
         ) from None
     if array.ndim != len(axes) or array.size == 0:
         raise InvalidValueError(
-            f"{name} has shape {array.shape}: give ({', '.join(axes)}), none empty"
+            f"{name} has shape {array.shape}: give ({', '.join(axes)}), none empty."
         )
     for at in np.argwhere(~np.isfinite(array)):
         where = at.tolist() or ""  # a single number has no position

@@ -224,11 +224,12 @@ def _features(feature_map: FeatureMap, actions: Items, law: Discrete) -> Iterato
     """Yield, action by action, the (n, d) features at the contexts of `law`."""
     if not callable(feature_map):
         raise InvalidTypeError(
-            f"feature_map is {reprlib.repr(feature_map)}: tables go to expected_table"
+            f"feature_map must be a function of an action and a context, not "
+            f"{reprlib.repr(feature_map)}: a table of features goes to gb.expected_table."
         )
     if not isinstance(law, Discrete):
         raise InvalidTypeError(
-            f"distribution is {reprlib.repr(law)}: pass Discrete, or draw Samples"
+            f"distribution is {reprlib.repr(law)}: pass Discrete, or draw Samples."
         )
     dim = None
     for k, action in enumerate(as_items(actions, "actions")):
@@ -264,7 +265,7 @@ def _as_rows(found: list[ArrayLike], k: int, dim: int | None) -> Array:
         wanted = (checked[0].size if dim is None else dim,)
         if checked[-1].shape != wanted:
             raise InvalidValueError(
-                f"{name} has shape {checked[-1].shape}, the first {wanted}: pad it"
+                f"{name} has shape {checked[-1].shape}, the first {wanted}: pad it."
             )
     return np.stack(checked)
 
@@ -285,7 +286,7 @@ def _features_at_mean(feature_map: FeatureMap, actions: Items, law: Gaussian) ->
             raise InvalidValueError(
                 f"feature_map is not affine in the context for actions[{len(psi)}] = "
                 f"{reprlib.repr(actions[len(psi)])}, a midpoint is off by {bend:.3g}: "
-                "draw contexts, rng.multivariate_normal(mean, cov, n), and use Samples"
+                "draw contexts, rng.multivariate_normal(mean, cov, n), and use Samples."
             )
         psi.append(mean)
     return np.stack(psi)

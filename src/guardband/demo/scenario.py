@@ -31,11 +31,11 @@ from guardband.live.server import (
     Settings,
     bind,
     first_tokens,
+    log_lines,
     make_app,
     only_server,
     read_token,
     server_for,
-    set_up,
 )
 from guardband.live.store import SqliteStore
 
@@ -148,8 +148,7 @@ def _coordinator(data: Path, port: int) -> Iterator[tuple[str, str]]:
     folders = [_folder(data, client) for client in CLIENTS]
     app = make_app(store, settings=settings, remarks=lambda: remarks_on(*read_truth(folders)))
     server = server_for(app, settings=settings)
-    with (data / "server.log").open("a") as log:
-        set_up(log)
+    with (data / "server.log").open("a") as log, log_lines(log):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         while not server.started:

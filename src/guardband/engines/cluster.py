@@ -10,6 +10,7 @@ from typing import Any
 from guardband.engines.base import Item, OnProgress, Result, Work, ignore_progress
 from guardband.engines.local import count_cores
 from guardband.errors import InvalidValueError
+from guardband.extras import how_to_install
 
 __all__ = ["RayEngine"]
 
@@ -136,7 +137,7 @@ def _load() -> Any:
         import ray  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise ImportError(
-            f"the engine 'ray' needs Ray ({error}): install it with pip install 'guardband[ray]', "
+            f"the engine 'ray' needs Ray ({error}): {how_to_install('ray')}, "
             "or use the engine 'local'."
         ) from error
     return ray

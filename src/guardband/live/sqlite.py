@@ -20,12 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from guardband.extras import how_to_install
+
 try:
     import apsw
     import apsw.sqlite_extra
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "the live system needs SQLite through apsw: pip install 'guardband[live]'.", name="apsw"
+        f"the live system needs SQLite through apsw: {how_to_install('live')}.", name="apsw"
     ) from error
 
 from guardband.live.seals import SEAL, covered, seal_of

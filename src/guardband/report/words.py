@@ -35,7 +35,7 @@ def percent(share: float) -> str:
         return "< 0.1 %"
     if 99.9 < value < 100:
         return "> 99.9 %"
-    return f"{value:.3g} %"
+    return f"{value:.3g} %".replace("-", MINUS)
 
 
 def has_values(results: Results) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from guardband.extras import how_to_install
 from guardband.features import Features
 from guardband.kernels.types import Floats
 from guardband.studies.contents import spans
@@ -104,7 +105,7 @@ def judge_linearity(logs: StudyLogs, alpha: float, seed: int) -> Linearity:
     trees = _trees(x, rest, tx, seed)
     if trees is None:
         notes.append(
-            "Boosted trees were left out; they need scikit-learn: pip install 'guardband[sklearn]'."
+            f"Boosted trees were left out; they need scikit-learn: {how_to_install('sklearn')}."
         )
     else:
         errors["with boosted trees"] = errors["linear"] - trees

@@ -284,6 +284,8 @@ def _as_frame(data: Any) -> pd.DataFrame:
     if is_frame(data):
         found: pd.DataFrame = data
         return found
+    if isinstance(data, list) and not data:
+        raise InvalidValueError("the logs are an empty list: a study needs one row per decision.")
     if not is_named(data):
         raise InvalidTypeError(
             "logs must be a DataFrame, a list of dicts, a dict of columns, or the path of a CSV or "

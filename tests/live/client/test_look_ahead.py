@@ -60,7 +60,10 @@ def test_reports_say_it_and_the_log_has_one_warning(
         found, _ = report(60)
         assert found.gauges["stuck"] == 1.0
         assert found.state.outlook.startswith("Stuck: no certified play teaches about feature x1")
-        assert "What would help, roughly: - logs" in found.state.outlook
+        # Terminals and cards show it as one paragraph: the list is one sentence there.
+        assert "What would help, roughly: logs, by agent.learn: " in found.state.outlook
+        assert "; mode='policy': " in found.state.outlook
+        assert found.state.outlook.endswith(".")
         assert not caplog.records
         _, decision = report(900)
         assert decision.reason.endswith("will be certified within 1,000,000 rounds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
@@ -323,7 +324,6 @@ def test_one_server_on_a_data_folder(tmp_path, monkeypatch) -> None:
         # Several servers may share a database, and then also the folder with the first tokens.
         shared = SqliteStore(tmp_path / "shared.db")
         monkeypatch.setattr("guardband.cli.serve.open_store", lambda *_: shared)
-        monkeypatch.setattr(logs, "set_up", lambda **_: None)
         monkeypatch.setattr(Server, "run", lambda _, sockets: sockets[0].close())
         words = ("--data", data, "--port", 0)
         assert run("serve", *words, "--store", "postgresql://x").endswith("stopped.\n")
@@ -331,6 +331,29 @@ def test_one_server_on_a_data_folder(tmp_path, monkeypatch) -> None:
     with only_server(data):  # it was let go when that server had ended
         refusal("serve", *words)
     shared.close()
+
+
+def test_a_server_that_has_stopped_logs_nowhere(tmp_path, monkeypatch) -> None:
+    """Another one in this process may log next, when the first one's stream is closed."""
+    loggers = [logging.getLogger(name) for name in logs.OURS]
+    before = [(list(each.handlers), each.propagate, each.level) for each in loggers]
+    during = []
+
+    def noted(_: Server, sockets: list[socket.socket]) -> None:
+        during.extend(each.handlers for each in loggers)
+        sockets[0].close()
+
+    monkeypatch.setattr(Server, "run", noted)
+    run("serve", "--data", tmp_path, "--port", 0)
+    assert [len(handlers) for handlers in during] == [1, 0, 1, 1]
+    assert [(each.handlers, each.propagate, each.level) for each in loggers] == before
+
+
+def test_whose_token_is_needed_is_told(tmp_path) -> None:
+    there = ("--url", "http://127.0.0.1:1")
+    assert "--url needs a viewer's token" in refusal("status", *there)
+    said = refusal("space", "pause", "home", "--reason", "x", *there)
+    assert "--url needs an admin's token" in said
 
 
 def test_the_environment_gives_the_token(tmp_path, monkeypatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import json
-import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -18,23 +17,15 @@ import pytest
 from live.server.driver import SPACE, Served, served
 
 from guardband.live.server import Settings
-from guardband.live.server import logs as logs_module
-from guardband.live.server.logs import set_up
+from guardband.live.server.logs import log_lines
 
 
 @contextmanager
 def logged() -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """The lines of the log, as the command writes them."""
-    loggers = [logging.getLogger(name) for name in logs_module.OURS]
-    before = [(each.handlers, each.propagate, each.level) for each in loggers]
     stream = io.StringIO()
-    set_up(stream)
-    try:
+    with log_lines(stream):
         yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    finally:
-        for each, (handlers, propagate, level) in zip(loggers, before, strict=True):
-            each.handlers, each.propagate = handlers, propagate
-            each.setLevel(level)
 
 
 class Failing:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from guardband.agent import Outlook
 from guardband.live.client.agent_state import ENDS, GAINS, SUMS
 from guardband.live.client.agent_store import AgentStore
 from guardband.live.client.look_ahead import LookAhead
@@ -104,9 +105,15 @@ def make_report(store: AgentStore) -> Report:
             theta=tuple(theta.tolist()) if finite else (),
             halfwidth=tuple(halfwidth.tolist()) if finite else (),
             uses=store.setup.uses,
-            outlook="" if outlook is None else str(outlook).replace("\n", " ")[:500],
+            outlook="" if outlook is None else _in_a_line(outlook)[:500],
         ),
     )
+
+
+def _in_a_line(outlook: Outlook) -> str:
+    """Return what an outlook says as sentences: neither cards nor terminals keep its lines."""
+    said, *helps = str(outlook).split("\n- ")
+    return said.replace("\n", " ") + (f" {'; '.join(helps)}." if helps else "")
 
 
 def make_status(store: AgentStore, trouble: str | None) -> dict[str, Any]:

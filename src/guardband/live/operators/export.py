@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from guardband.extras import how_to_install
 from guardband.files import plain_errors, write_atomically
 from guardband.kernels.holdback import gain_of
 from guardband.live.client.decision_id import make_id, mark_of
@@ -163,7 +164,7 @@ def export_parquet(journals: list[Path], out: Path) -> Counter[str]:
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "Parquet needs pyarrow: pip install 'guardband[parquet]', or write a table of text "
+            f"Parquet needs pyarrow: {how_to_install('parquet')}, or write a table of text "
             "with --csv.",
             name="pyarrow",
         ) from error

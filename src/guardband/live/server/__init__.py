@@ -1,4 +1,4 @@
-"""A coordinator over HTTP: API, dashboard, metrics. Needs `pip install 'guardband[live]'`."""
+"""A coordinator over HTTP: API, dashboard, metrics. Needs the extra `live`."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         read_token,
         token_file,
     )
-    from guardband.live.server.logs import set_up
+    from guardband.live.server.logs import log_lines
     from guardband.live.server.replies import AnswerReply, SummaryReply
     from guardband.live.server.run import bind, bind_file, server_for
     from guardband.live.server.settings import Settings
@@ -33,13 +33,13 @@ __all__ = [
     "bind_file",
     "count",
     "first_tokens",
+    "log_lines",
     "make_app",
     "named",
     "only_server",
     "percent",
     "read_token",
     "server_for",
-    "set_up",
     "signed",
     "span",
     "summary_now",

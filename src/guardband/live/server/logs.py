@@ -6,9 +6,11 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
-__all__ = ["JsonLines", "log", "set_up"]
+__all__ = ["JsonLines", "log", "log_lines"]
 
 LOGGER = logging.getLogger("guardband.server")
 OURS = (LOGGER.name, "uvicorn", "uvicorn.error", "asyncio")
@@ -82,13 +84,25 @@ def log(event: str, level: int = logging.INFO, *, trace: bool = False, **fields:
         LOGGER.log(level, event, extra={"fields": fields}, exc_info=trace)
 
 
-def set_up(stream: IO[str] | None = None, *, quiet: bool = False) -> None:
-    """Send our lines, and those of uvicorn, to a stream (stderr if None is given)."""
+@contextmanager
+def log_lines(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[None]:
+    """Send our lines, and those of uvicorn, to a stream (stderr if None is given) for a while.
+
+    Afterwards loggers are what they were: a stream that its owner closes is written to by nobody.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     handler.addFilter(Ration())
-    for name in OURS:
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.WARNING if quiet or name != LOGGER.name else logging.INFO)
-    logging.getLogger("uvicorn").handlers = []
+    loggers = [logging.getLogger(name) for name in OURS]
+    before = [(each.handlers, each.propagate, each.level) for each in loggers]
+    for logger in loggers:
+        chatty = logger is LOGGER and not quiet
+        logger.handlers = [] if logger.name == "uvicorn" else [handler]
+        logger.propagate = False
+        logger.setLevel(logging.INFO if chatty else logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)

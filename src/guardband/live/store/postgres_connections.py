@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from guardband.extras import how_to_install
 from guardband.live.protocol.messages import Refused
 from guardband.live.store.rows import StoreError
 
@@ -17,7 +18,7 @@ try:
     from psycopg_pool import ConnectionPool
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "a store in PostgreSQL needs psycopg: pip install 'guardband[postgres]'.", name="psycopg"
+        f"a store in PostgreSQL needs psycopg: {how_to_install('postgres')}.", name="psycopg"
     ) from error
 
 __all__ = [
