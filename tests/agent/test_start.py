@@ -111,6 +111,9 @@ def bits(value: Any) -> Any:
     return type(value), value
 
 
+NO_CODE = property(lambda _: None, lambda *_: None)  # machine code that never comes
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_plain_and_compiled_kernels_decide_alike(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -126,6 +129,7 @@ def test_plain_and_compiled_kernels_decide_alike(
         raise AssertionError(f"{kernel.__name__} was compiled")
 
     monkeypatch.setattr(Kernel, "at_once", run_plain)
+    monkeypatch.setattr(Kernel, "code", NO_CODE, raising=False)
     monkeypatch.setattr(Kernel, "__call__", refuse)
     for at, (one, other) in enumerate(zip(play(*KINDS[kind]), compiled, strict=True)):
         assert bits(one) == bits(other), at
@@ -168,6 +172,7 @@ def test_large_agents_wait_and_small_ones_do_not(monkeypatch: pytest.MonkeyPatch
     waited = []
     monkeypatch.setattr(Kernel, "when_ready", lambda kernel, *args: waited.append(kernel.__name__))
     monkeypatch.setattr(Kernel, "at_once", lambda kernel, *args: plain.run(kernel, args))
+    monkeypatch.setattr(Kernel, "code", NO_CODE, raising=False)
     agent = gb.Agent(10)
     agent.observe(agent.decide(np.full((50, 10), 0.1), 0), 0.5)
     assert waited == []

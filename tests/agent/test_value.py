@@ -108,7 +108,7 @@ def test_without_a_value_nothing_of_it_is_called(monkeypatch: pytest.MonkeyPatch
     agent, rng = taught(0, 100), np.random.default_rng(0)
 
     class Refusing:
-        ready = True
+        ready, code = True, None
 
         def at_once(self, *_: Any) -> None:
             raise AssertionError

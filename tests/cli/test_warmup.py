@@ -28,7 +28,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
 
     monkeypatch.undo()  # `at_once` as it is
     for each in _KERNELS.values():
-        monkeypatch.setattr(each, "_ready", None)  # what other tests have loaded
+        monkeypatch.setattr(each, "code", None)  # what other tests have loaded
     monkeypatch.setattr(machine_code, "load", load)
     return found
 

@@ -89,7 +89,7 @@ def test_without_a_value_nothing_of_it_is_called_or_kept(
     live = agent(tmp_path)
 
     class Refusing:
-        ready = True
+        ready, code = True, None
 
         def at_once(self, *_: object) -> None:
             raise AssertionError
