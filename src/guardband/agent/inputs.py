@@ -74,9 +74,10 @@ def as_plain_array(features: Any) -> NDArray[Any]:
         )
     try:
         return np.asarray(features)
-    except ValueError:  # rows of different lengths
+    except ValueError:
         raise InvalidValueError(
-            "features must be a table of numbers, one row per action."
+            "features must be a table of numbers, one row per action, all of one length: these "
+            "have different lengths."
         ) from None
 
 

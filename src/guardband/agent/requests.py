@@ -274,7 +274,7 @@ class RequestReader:
         if table.dtype != FLOAT or not table.flags.c_contiguous:
             if table.dtype.kind not in "fiu":
                 raise no_numbers(table, each)
-            table = np.ascontiguousarray(table, dtype=np.float64)
+            table = np.asarray(table, dtype=np.float64, order="C")
         if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] not in (dim, size):
             n = "K" if each == "action" else "n"
             wanted = f"({n}, {dim})" + (f" or ({n}, {size})" if size < dim else "")

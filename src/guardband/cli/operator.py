@@ -24,16 +24,7 @@ if TYPE_CHECKING:
     from guardband.live.coordinator import Coordinator
     from guardband.live.store import Store
 
-__all__ = [
-    "DATA",
-    "WHO",
-    "Target",
-    "existing",
-    "file_json",
-    "file_text",
-    "open_store",
-    "print_table",
-]
+__all__ = ["DATA", "WHO", "Target", "existing", "file_json", "file_text", "open_store"]
 __all__ += ["print_table", "readable_errors", "targeted"]
 
 P = ParamSpec("P")
