@@ -137,7 +137,7 @@ MISTAKES: list[tuple[str, Call, str]] = [
     (
         "decide_from",
         lambda w: w.agent.decide_from("f", ["a"], gb.Samples([[1.0]]), 0),
-        "feature_map is 'f'",
+        "feature_map must be a function of an action and a context, not 'f'",
     ),
     # ---- rewards
     ("observe", lambda w: w.agent.observe("x", 0.5), "give the id of one of its own"),

@@ -91,7 +91,7 @@ def test_a_known_support_tells_more_than_draws(agent: BanditAgent) -> None:
     [
         ((seen_in, LABELS, [0.5, 1.0], 0), TypeError, r"distribution is \[0.5, 1.0\]: pass Discr"),
         ((seen_in, [], FORECAST, 0), ValueError, "actions is empty"),
-        ((MENU, LABELS, FORECAST, 0), TypeError, "feature_map is"),
+        ((MENU, LABELS, FORECAST, 0), TypeError, "feature_map must be a function"),
         ((seen_in, LABELS, FORECAST, 3), ValueError, "baseline 3 is not one of the 3 actions"),
         ((lambda a, c: [c] * 4, LABELS, FORECAST, 0), ValueError, r"\(K, 3\) .*, not \(3, 4\)"),
         (

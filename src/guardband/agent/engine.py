@@ -50,7 +50,6 @@ from guardband.kernels.types import (
     Floats,
     Ints,
     LeftOut,
-    Realised,
     Rule,
     Terms,
 )
@@ -59,7 +58,6 @@ __all__ = ["Engine"]
 
 REUSED = 5  # in a statistic's scalars
 GUARD = float(Rule.GUARD)
-NOT_REALISED = float(Realised.NONE)  # comparing with a member of an enumeration is slow
 NO_IDS = np.zeros(0, np.int64)
 BOOL, empty = np.dtype(np.bool_), np.empty  # decisions wait for every name that is looked up
 NOTHING = (NO_CONTEXTS, NO_IDS, NO_WEIGHTS)  # beside features
@@ -168,25 +166,6 @@ class Engine(SettingRows):
     def guards(self) -> bool:
         """Whether actions are certified one by one, so that values and budgets can choose."""
         return self.terms.rule == GUARD
-
-    def check(self, request: Request) -> None:
-        """Refuse a request that lacks what the promise needs; before anything is changed."""
-        if request.value.size and not self.guards:
-            raise InvalidValueError(
-                "value=... is for Guard-UCB, which certifies actions and plays the most valuable: "
-                "use algorithm='guard-ucb'."
-            )
-        if request.value.size and self.terms.tolerate:
-            raise InvalidValueError("value=... is for tolerate=0: leave one of them out.")
-        realised = self.terms.realised
-        if realised == NOT_REALISED or request.weights.size:
-            return
-        if realised == Realised.WORST or not request.covariance.size:
-            raise InvalidValueError(
-                "realised=... certifies against the possible contexts: pass support=(n, K, dim) "
-                "features and their weights to decide, see gb.feature_support; or, for a chance, "
-                "covariance=..., see gb.difference_covariance."
-            )
 
     def decide(
         self,

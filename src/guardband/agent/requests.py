@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from guardband.agent.group import AgentGroup
 from guardband.agent.inputs import SLACK, as_list, as_number, as_row, no_numbers
 from guardband.agent.named_rows import as_labels, as_table, find_row, named_map
+from guardband.agent.needs import check_needs
 from guardband.agent.records import (
     NO_CONTEXTS,
     NO_COVARIANCE,
@@ -64,7 +65,7 @@ class RequestReader:
         self._feature_bound, self._longest = group.feature_bound, group.feature_bound * SLACK
         theta_bound = getattr(group.algorithm, "theta_bound", math.inf)
         self._reward_limit = theta_bound * group.feature_bound * SLACK
-        self._check, self._run = group.engine.check, group.engine.run
+        self._engine, self._run = group.engine, group.engine.run
         # Whether features alone are all that is needed.
         self._plain = group.budget is None and group.engine.terms.realised == Realised.NONE
         self._needs_covariance = group.engine.terms.realised == Realised.CHANCE
@@ -123,7 +124,7 @@ class RequestReader:
         worth = NO_VALUE if value is None else _moderate("value", value, actions)
         given = (contexts, chances, covariances, names, worth, self._cost(cost, actions))
         request = Request(menu, row, reward, *given)
-        self._check(request)
+        check_needs(self._engine, request)
         return request
 
     def read_from(
@@ -228,8 +229,7 @@ class RequestReader:
             if not alike:
                 menu[...] = self._menu(table)
             told = None if reward is None else self._as_baseline_reward(reward)
-            row = as_row(baseline, n)
-            requests.append(plain_request(menu, row, told))
+            requests.append(plain_request(menu, as_row(baseline, n), told))
         return Batch(menus, ends, requests)
 
     def read_rows(self, features: Any) -> tuple[Floats, Floats | None]:
@@ -286,13 +286,12 @@ class RequestReader:
         return table if table.flags.writeable else table.copy()
 
     def _menu(self, table: Floats, each: str = "action") -> Floats:
-        actions = len(table)
-        menu = empty((self._dim, actions))
+        menu = empty((self._dim, len(table)))
         given = (table, self._index, self._longest, menu)
         try:
             code, k = load_menu.code(*given)
         except TypeError:  # there is none yet
-            code, k = self._run(load_menu, *given, actions=actions)
+            code, k = self._run(load_menu, *given, actions=len(table))
         if code == FINE:
             return menu
         if code == NOT_FINITE:
