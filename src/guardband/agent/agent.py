@@ -57,9 +57,11 @@ class Agent(RewardTaker):
     on_refuted
         What Guard-UCB does where observations refute its assumptions: "baseline" plays the
         baseline, "ellipsoid" does not look for it; see `gb.GuardUCB`.
-    trial_budget, max_loss
-        What Guard-UCB's trials may fall short of the floor by in all (strict mode), and what its
-        exploration may cost against the baseline in all (policy mode); see `gb.GuardUCB`.
+    trial_budget
+        What Guard-UCB's trials may fall short of the floor by in all, in strict mode; see
+        `gb.GuardUCB`.
+    max_loss
+        What Guard-UCB's exploration may cost against the baseline in all, in policy mode.
     budget
         `gb.Budget`: what plays may cost in all; `decide` is then told what actions cost.
     holdback
