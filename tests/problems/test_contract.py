@@ -192,6 +192,11 @@ def test_a_wrong_name_gets_the_nearest_one() -> None:
         problem("movielense")
 
 
+def test_a_file_is_said_to_be_one() -> None:
+    with pytest.raises(ValueError, match=r"'my\.csv' is a file, .* gb\.problems\.from_file"):
+        problem("my.csv")
+
+
 def test_tables_from_arrays_keep_the_same_contract() -> None:
     phi = np.full((2, 3, 4), 0.75)
     made = Tabular(phi, 2 * phi, [1.0, 1.0, 0.0, 0.0], tasks=[[0], [1, 3]], reward_std=0.3)

@@ -133,6 +133,11 @@ def problem(name: str, **settings: Any) -> NamedProblem:
     >>> problem("movielens", agents=5).sizes
     {'agents': 5, 'contexts': 100, 'actions': 50, 'features': 9}
     """
+    if str(name).lower().endswith((".csv", ".npz")):
+        raise InvalidValueError(
+            f"{name!r} is a file, not the name of a problem: gb.problems.from_file({name!r}, ...) "
+            "reads it."
+        )
     if name not in PROBLEMS:
         raise InvalidValueError(
             f"there is no problem {name!r}; there are {', '.join(PROBLEMS)}."
