@@ -26,7 +26,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path,
     folder = tmp_path_factory.mktemp("tls")
     cert, key = certificate(folder / "ours")
     space = folder / "home.json"
-    space.write_text(json.dumps(SPACE.as_json() | {"rewards": {"order": "prompt"}}))
+    prompt = {"rewards": {"order": "prompt"}, "contexts": "per-request"}
+    space.write_text(json.dumps(SPACE.as_json() | prompt))
     words = ("--data", folder / "gb", "--host", "0.0.0.0", "--port", 0, "--space", space)
     with serving(*words, "--tls-cert", cert, "--tls-key", key) as (_, said):
         port = re.findall(r"https://0\.0\.0\.0:(\d+)/", said)[0]
